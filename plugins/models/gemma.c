@@ -14,7 +14,7 @@
 #define NO_CAP 1e9 // a bound from here on is none
 
 // Defaults of a version, where a file does not say.
-struct version {
+struct gemma_version {
     const char *architecture;
     int64_t window, period; // see decoder_pattern
     int64_t has_norms_behind;
@@ -22,7 +22,7 @@ struct version {
     double local_base; // of the rotary embedding of windowed layers; 0: that of all
     int64_t largest;   // layers of the size whose scores are scaled by width / heads
 };
-static const struct version versions[] = {
+static const struct gemma_version versions[] = {
     {.architecture = "gemma"},
     {.architecture = "gemma2",
      .window = 4096,
@@ -40,7 +40,7 @@ static const struct version versions[] = {
 
 struct tn_model_self {
     decoder d;
-    const struct version *version;
+    const struct gemma_version *version;
     double logit_cap;           // 0: none
     float local[DECODER_PAIRS]; // frequencies of windowed layers
     int32_t is_tied;
@@ -57,7 +57,7 @@ static tn_status gemma_read(const tn_host *host, const tn_model_source *source,
     for (size_t i = 0; i < COUNT(versions); i++)
         if (decoder_says(list, "general.architecture", versions[i].architecture))
             self->version = &versions[i];
-    const struct version *v = self->version;
+    const struct gemma_version *v = self->version;
     if (!v)
         return host->fail(host, TN_ERR_REFUSED, "%s: general.architecture is no Gemma",
                           list->name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The tower of Idefics3 and SmolVLM: SigLIP (patches of a square tile, positions that are
-// learnt, attention of all patches to all), and a product of s x s neighbours each into one
-// row of the text model's width. Large images are cut into tiles, with the whole behind
-// them.
+// The vision encoder of Idefics3 and SmolVLM: SigLIP (patches of a square tile, positions
+// that are learnt, attention of all patches to all), and a product of s x s neighbours each
+// into one row of the text model's width. Large images are cut into tiles, with the whole
+// behind them.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@
 #define MOST_PATCHES 256
 
 struct tn_model_self {
-    decoder d; // for reading metadata; its facts are the tower's
+    decoder d; // for reading metadata; its facts are the vision encoder's
     tn_vision_facts vision;
     int64_t patch, side;                  // pixels of a patch, patches of a tile's side
-    int64_t inside, heads, inner, layers; // width within the tower
+    int64_t inside, heads, inner, layers; // width within the vision encoder
     int64_t shuffle;                      // s
     int64_t edge;                         // longest one of an image; 0: as it is
     int32_t is_split;                     // large images become tiles
@@ -246,20 +246,22 @@ static tn_status idefics3_weights(const tn_host *host, const tn_model_self *self
 
 // --- the graph -------------------------------------------------------------------------
 
-static tn_array *reshape(const tn_model_step *step, tn_array *x, const tn_ints *shape)
+static tn_array *idefics3_reshape(const tn_model_step *step, tn_array *x,
+                                  const tn_ints *shape)
 {
     return step->build->op(step->build, "base.reshape/1", TN_IN(x),
                            tn_attrs("shape", shape));
 }
 
-static tn_array *transpose(const tn_model_step *step, tn_array *x, const tn_ints *axes)
+static tn_array *idefics3_transpose(const tn_model_step *step, tn_array *x,
+                                    const tn_ints *axes)
 {
     return step->build->op(step->build, "base.transpose/1", TN_IN(x),
                            tn_attrs("axes", axes));
 }
 
-static tn_array *norm(const tn_model_step *step, const tn_model_self *self, tn_array *x,
-                      const char *what)
+static tn_array *idefics3_norm(const tn_model_step *step, const tn_model_self *self,
+                               tn_array *x, const char *what)
 {
     char name[TN_MODEL_NAME];
     tn_array *weight =
@@ -273,7 +275,7 @@ static tn_array *norm(const tn_model_step *step, const tn_model_self *self, tn_a
 // convolution whose steps are as wide as itself, and their positions: [patches, inside].
 // Tiles are whole, so that of the buckets into which the network sorts positions each patch
 // has its own.
-static tn_array *patches(const tn_model_step *step, const tn_model_self *self)
+static tn_array *idefics3_patches(const tn_model_step *step, const tn_model_self *self)
 {
     int64_t n = self->side, p = self->patch;
     tn_array *x = step->input;
@@ -281,12 +283,12 @@ static tn_array *patches(const tn_model_step *step, const tn_model_self *self)
         x = step->build->op(
             step->build, "base.slice/1", TN_IN(x),
             tn_attrs("start", TN_INTS(0, 0, 0), "stop", TN_INTS(3, n * p, n * p)));
-    x = reshape(step, x, TN_INTS(3, n, p, n, p));
-    x = transpose(step, x, TN_INTS(1, 3, 0, 2, 4));
-    x = reshape(step, x, TN_INTS(n * n, 3 * p * p));
+    x = idefics3_reshape(step, x, TN_INTS(3, n, p, n, p));
+    x = idefics3_transpose(step, x, TN_INTS(1, 3, 0, 2, 4));
+    x = idefics3_reshape(step, x, TN_INTS(n * n, 3 * p * p));
     tn_array *kernel = step->weight(step, "v.patch_embd.weight");
-    kernel = reshape(step, kernel, TN_INTS(self->inside, 3 * p * p));
-    kernel = transpose(step, kernel, TN_INTS(1, 0));
+    kernel = idefics3_reshape(step, kernel, TN_INTS(self->inside, 3 * p * p));
+    kernel = idefics3_transpose(step, kernel, TN_INTS(1, 0));
     x = step->build->op(step->build, "base.matmul/1", TN_IN(x, kernel), TN_NO_ATTRS);
     return step->build->expr(step->build, "x, b, p -> x + b + p",
                              TN_IN(x, step->weight(step, "v.patch_embd.bias"),
@@ -295,33 +297,33 @@ static tn_array *patches(const tn_model_step *step, const tn_model_self *self)
 }
 
 // Queries, keys or values: [1, heads, patches, size].
-static tn_array *heads(const tn_model_step *step, const tn_model_self *self, tn_array *h,
-                       int64_t layer, const char *what)
+static tn_array *idefics3_heads(const tn_model_step *step, const tn_model_self *self,
+                                tn_array *h, int64_t layer, const char *what)
 {
     char name[NAME];
     h = block_linear(step, h, TN_MODEL_EMBEDDING, in_layer(layer, what, name));
-    h = reshape(
+    h = idefics3_reshape(
         step, h,
         TN_INTS(1, self->side * self->side, self->heads, self->inside / self->heads));
-    return transpose(step, h, TN_INTS(0, 2, 1, 3));
+    return idefics3_transpose(step, h, TN_INTS(0, 2, 1, 3));
 }
 
-static tn_array *attention(const tn_model_step *step, const tn_model_self *self,
-                           tn_array *h, int64_t layer)
+static tn_array *idefics3_attention(const tn_model_step *step, const tn_model_self *self,
+                                    tn_array *h, int64_t layer)
 {
     char name[NAME];
-    tn_array *q = heads(step, self, h, layer, "attn_q");
-    tn_array *k = heads(step, self, h, layer, "attn_k");
-    tn_array *v = heads(step, self, h, layer, "attn_v");
+    tn_array *q = idefics3_heads(step, self, h, layer, "attn_q");
+    tn_array *k = idefics3_heads(step, self, h, layer, "attn_k");
+    tn_array *v = idefics3_heads(step, self, h, layer, "attn_v");
     h = step->build->op(step->build, "nn.scaled_dot_product_attention/1", TN_IN(q, k, v),
                         TN_NO_ATTRS);
-    h = transpose(step, h, TN_INTS(0, 2, 1, 3));
-    h = reshape(step, h, TN_INTS(self->side * self->side, self->inside));
+    h = idefics3_transpose(step, h, TN_INTS(0, 2, 1, 3));
+    h = idefics3_reshape(step, h, TN_INTS(self->side * self->side, self->inside));
     return block_linear(step, h, TN_MODEL_EMBEDDING, in_layer(layer, "attn_out", name));
 }
 
-static tn_array *feed(const tn_model_step *step, const tn_model_self *self, tn_array *h,
-                      int64_t layer)
+static tn_array *idefics3_feed(const tn_model_step *step, const tn_model_self *self,
+                               tn_array *h, int64_t layer)
 {
     char name[NAME];
     h = block_linear(step, h, TN_MODEL_EMBEDDING,
@@ -333,13 +335,13 @@ static tn_array *feed(const tn_model_step *step, const tn_model_self *self, tn_a
 }
 
 // Neighbours, s x s patches, one behind the other as one row: [tokens, inside * s * s].
-static tn_array *neighbours(const tn_model_step *step, const tn_model_self *self,
-                            tn_array *x)
+static tn_array *idefics3_neighbours(const tn_model_step *step, const tn_model_self *self,
+                                     tn_array *x)
 {
     int64_t s = self->shuffle, n = self->side / s, width = self->inside;
-    x = reshape(step, x, TN_INTS(n, s, n, s * width));
-    x = transpose(step, x, TN_INTS(0, 2, 1, 3));
-    return reshape(step, x, TN_INTS(n * n, s * s * width));
+    x = idefics3_reshape(step, x, TN_INTS(n, s, n, s * width));
+    x = idefics3_transpose(step, x, TN_INTS(0, 2, 1, 3));
+    return idefics3_reshape(step, x, TN_INTS(n * n, s * s * width));
 }
 
 static tn_status idefics3_build(const tn_host *host, const tn_model_self *self,
@@ -347,14 +349,14 @@ static tn_status idefics3_build(const tn_host *host, const tn_model_self *self,
 {
     char name[NAME];
     (void)host;
-    tn_array *x = patches(step, self);
+    tn_array *x = idefics3_patches(step, self);
     for (int64_t layer = step->first; layer < step->end; layer++) {
-        tn_array *h = norm(step, self, x, in_layer(layer, "ln1", name));
-        x = block_add(step, x, attention(step, self, h, layer));
-        h = norm(step, self, x, in_layer(layer, "ln2", name));
-        x = block_add(step, x, feed(step, self, h, layer));
+        tn_array *h = idefics3_norm(step, self, x, in_layer(layer, "ln1", name));
+        x = block_add(step, x, idefics3_attention(step, self, h, layer));
+        h = idefics3_norm(step, self, x, in_layer(layer, "ln2", name));
+        x = block_add(step, x, idefics3_feed(step, self, h, layer));
     }
-    x = neighbours(step, self, norm(step, self, x, "v.post_ln"));
+    x = idefics3_neighbours(step, self, idefics3_norm(step, self, x, "v.post_ln"));
     step->output = block_linear(step, x, TN_MODEL_EMBEDDING, "mm.model.fc");
     return TN_OK;
 }
@@ -427,22 +429,22 @@ static tn_status idefics3_cut(const tn_host *host, const tn_model_self *self,
 // --- the text --------------------------------------------------------------------------
 
 // A text that is counted as a whole and written as far as there is room.
-struct text {
+struct idefics3_text {
     char *out; // may be NULL
     uint64_t size, written;
 };
 
-static void put(struct text *t, const char *text)
+static void idefics3_put(struct idefics3_text *t, const char *text)
 {
     for (; *text; text++, t->written++)
         if (t->out && t->written + 1 < t->size)
             t->out[t->written] = *text;
 }
 
-static void put_marks(struct text *t, const tn_model_self *self)
+static void put_marks(struct idefics3_text *t, const tn_model_self *self)
 {
     for (int64_t i = 0; i < self->vision.tokens; i++)
-        put(t, self->vision.mark);
+        idefics3_put(t, self->vision.mark);
 }
 
 static tn_status idefics3_write(const tn_host *host, const tn_model_self *self,
@@ -450,23 +452,23 @@ static tn_status idefics3_write(const tn_host *host, const tn_model_self *self,
                                 uint64_t *out_size)
 {
     static const char around[] = "<fake_token_around_image>";
-    struct text t = {out, size, 0};
+    struct idefics3_text t = {out, size, 0};
     char place[64];
     (void)host;
     for (int64_t i = 0; i < rows * columns; i++) {
         snprintf(place, sizeof(place), "<row_%lld_col_%lld>", (long long)(i / columns + 1),
                  (long long)(i % columns + 1));
-        put(&t, around);
-        put(&t, place);
+        idefics3_put(&t, around);
+        idefics3_put(&t, place);
         put_marks(&t, self);
         if (i % columns == columns - 1)
-            put(&t, "\n");
+            idefics3_put(&t, "\n");
     }
-    put(&t, rows > 0 ? "\n" : "");
-    put(&t, around);
-    put(&t, "<global-img>");
+    idefics3_put(&t, rows > 0 ? "\n" : "");
+    idefics3_put(&t, around);
+    idefics3_put(&t, "<global-img>");
     put_marks(&t, self);
-    put(&t, around);
+    idefics3_put(&t, around);
     if (out && size)
         out[t.written < size ? t.written : size - 1] = 0;
     *out_size = t.written;
@@ -475,8 +477,8 @@ static tn_status idefics3_write(const tn_host *host, const tn_model_self *self,
 
 // --- the plugin ------------------------------------------------------------------------
 
-static const tn_model tower = {
-    .struct_size = sizeof(tower),
+static const tn_model encoder = {
+    .struct_size = sizeof(encoder),
     .open = idefics3_open,
     .close = idefics3_close,
     .weights = idefics3_weights,
@@ -485,7 +487,7 @@ static const tn_model tower = {
 
 static const tn_vision vision = {
     .struct_size = sizeof(vision),
-    .tower = &tower,
+    .encoder = &encoder,
     .facts = idefics3_facts,
     .cut = idefics3_cut,
     .write = idefics3_write,
@@ -500,7 +502,7 @@ static const tn_selectors selector_list = {
 };
 static const char *const interfaces[] = {TN_IFACE_VISION, NULL};
 
-static const void *query(const char *id)
+static const void *idefics3_query(const char *id)
 {
     if (strcmp(id, TN_IFACE_SELECTORS) == 0)
         return &selector_list;
@@ -509,4 +511,4 @@ static const void *query(const char *id)
     return strcmp(id, TN_IFACE_VISION) == 0 ? &vision : NULL;
 }
 
-TN_PLUGIN("org.tenon.idefics3", "0.1.0", "Tenon", .query = query);
+TN_PLUGIN("org.tenon.idefics3", "0.1.0", "Tenon", .query = idefics3_query);

@@ -29,7 +29,7 @@ struct kit_options {
 
 // --- command line ----------------------------------------------------------------------
 
-static int usage(const char *problem, const char *argument)
+static int conformance_usage(const char *problem, const char *argument)
 {
     fprintf(
         stderr,
@@ -75,26 +75,26 @@ static int options_parse(struct kit_options *o, int argc, char **argv)
                 continue;
             }
             if ((!is_literal && argv[i][0] == '-') || o->subject)
-                return usage("unexpected argument ", argv[i]);
+                return conformance_usage("unexpected argument ", argv[i]);
             o->subject = argv[i];
         } else if (known[k].flag) {
             *known[k].flag = true;
         } else if (i + 1 < argc) {
             *known[k].text = argv[++i];
         } else {
-            return usage("no value after ", argv[i]);
+            return conformance_usage("no value after ", argv[i]);
         }
     }
     char *end = NULL;
     o->run.seed = o->seed ? strtoull(o->seed, &end, 0) : 1;
     if (o->seed && (*end || !*o->seed))
-        return usage("not a number: ", o->seed);
+        return conformance_usage("not a number: ", o->seed);
     if (o->run.samples && (strtol(o->run.samples, &end, 10) < 1 || *end))
-        return usage("not a number of samples: ", o->run.samples);
+        return conformance_usage("not a number of samples: ", o->run.samples);
     o->run.timeout = o->timeout ? strtod(o->timeout, &end) : 30;
     if (o->timeout && (*end || !(o->run.timeout > 0)))
-        return usage("not a number of seconds: ", o->timeout);
-    return o->subject || o->list ? 0 : usage("no plugin given", "");
+        return conformance_usage("not a number of seconds: ", o->timeout);
+    return o->subject || o->list ? 0 : conformance_usage("no plugin given", "");
 }
 
 // --- the plugin ------------------------------------------------------------------------
@@ -132,7 +132,7 @@ static bool find_installed(const char *id, char file[PATH_MAX])
     return found;
 }
 
-static bool find_plugin(const char *subject, char file[PATH_MAX])
+static bool conformance_find_plugin(const char *subject, char file[PATH_MAX])
 {
     struct stat info;
     char inside[PATH_MAX];
@@ -161,7 +161,7 @@ static int remove_entry(const char *path, const struct stat *info, int kind,
 }
 
 // Fails where the printed text has not arrived.
-static int end_output(int status)
+static int conformance_end_output(int status)
 {
     if ((!ferror(stdout) && !fflush(stdout)) || status != STATUS_PASS)
         return status;
@@ -191,14 +191,15 @@ static int write_report(const struct report *report, const struct kit_options *o
 }
 
 // Path of a file beside the plugin, or NULL when it does not exist.
-static const char *find_beside(const char *file, const char *name, char path[PATH_MAX])
+static const char *conformance_find_beside(const char *file, const char *name,
+                                           char path[PATH_MAX])
 {
     const char *slash = strrchr(file, '/');
     format_text(path, PATH_MAX, "%.*s%s", slash ? (int)(slash - file) + 1 : 0, file, name);
     return access(path, R_OK) == 0 ? path : NULL;
 }
 
-static int run_all(struct kit_options *o, struct exceptions *exceptions)
+static int conformance_run_all(struct kit_options *o, struct exceptions *exceptions)
 {
     char folder[] = "/tmp/tenon-check-XXXXXX";
     struct timespec begin, end;
@@ -224,12 +225,13 @@ static int run_all(struct kit_options *o, struct exceptions *exceptions)
     report_settle(&report, exceptions);
     int status = report.count
                      ? write_report(&report, o)
-                     : usage("nothing of this plugin is checked by --only ", o->run.only);
+                     : conformance_usage("nothing of this plugin is checked by --only ",
+                                         o->run.only);
     report_finish(&report);
     return status;
 }
 
-static int run_child(const struct kit_options *o)
+static int conformance_run_child(const struct kit_options *o)
 {
     const struct check_group *group = group_find(o->child);
     struct kit kit = {
@@ -245,17 +247,17 @@ static int run_child(const struct kit_options *o)
         .resume = o->resume ? strtoull(o->resume, NULL, 10) : 0,
     };
     if (!group)
-        return usage("no group is named ", o->child);
+        return conformance_usage("no group is named ", o->child);
     group->run(&kit);
     fflush(NULL);
     _exit(0); // skips exit handlers, which the check process.exit covers
 }
 
-static int run_list(void)
+static int conformance_run_list(void)
 {
     for (const struct check_info *check = all_checks; check->name; check++)
         printf("%-24s %-4s %s\n", check->name, check->requirement, check->expects);
-    return end_output(STATUS_PASS);
+    return conformance_end_output(STATUS_PASS);
 }
 
 int main(int argc, char **argv)
@@ -266,21 +268,21 @@ int main(int argc, char **argv)
     if (status)
         return status;
     if (o.list)
-        return run_list();
-    if (!find_plugin(o.subject, file))
-        return usage("no plugin there or of this name: ", o.subject);
+        return conformance_run_list();
+    if (!conformance_find_plugin(o.subject, file))
+        return conformance_usage("no plugin there or of this name: ", o.subject);
     o.run.file = file;
     o.run.checks = all_checks;
     if (o.child)
-        return run_child(&o);
+        return conformance_run_child(&o);
     struct exceptions exceptions = {0};
     if (!o.run.examples)
-        o.run.examples = find_beside(file, "check.examples.json", examples);
+        o.run.examples = conformance_find_beside(file, "check.examples.json", examples);
     if (!o.exceptions)
-        o.exceptions = find_beside(file, "check.exceptions", known);
+        o.exceptions = conformance_find_beside(file, "check.exceptions", known);
     status = o.exceptions && !exceptions_read(&exceptions, o.exceptions)
                  ? STATUS_USAGE
-                 : run_all(&o, &exceptions);
+                 : conformance_run_all(&o, &exceptions);
     exceptions_finish(&exceptions);
-    return end_output(status);
+    return conformance_end_output(status);
 }

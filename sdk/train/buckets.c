@@ -3,12 +3,12 @@
 // one message, which moves while what the next ones need is computed. Arrays come into
 // buckets from the last one on, as gradients of the last layers are there first.
 #include <string.h>
-#include "internal.h"
+#include "common.h"
 
 // The most arrays of a bucket, and buckets; the least bytes that a full bucket has.
 enum { MOST_ARRAYS = 256, LEAST_BYTES = 4 << 20 };
 
-static uint64_t bytes_of(const tn_array *array)
+static uint64_t buckets_bytes_of(const tn_array *array)
 {
     const tn_type *type = tn_array_type(array);
     return train_elements(type) * (uint64_t)tn_dtype_bytes(type->dtype);
@@ -19,7 +19,7 @@ static uint64_t bucket_bytes(tn_array *const *arrays, uint64_t count)
 {
     uint64_t all = 0;
     for (uint64_t i = 0; i < count; i++)
-        all += bytes_of(arrays[i]);
+        all += buckets_bytes_of(arrays[i]);
     return all / 100 > LEAST_BYTES ? all / 100 : LEAST_BYTES;
 }
 
@@ -30,7 +30,7 @@ static uint64_t bucket_first(tn_array *const *arrays, uint64_t end, uint64_t mos
     tn_dtype dtype = tn_array_type(arrays[end - 1])->dtype;
     uint64_t first = end, bytes = 0;
     for (; first > 0 && end - first < MOST_ARRAYS; first--) {
-        bytes += bytes_of(arrays[first - 1]);
+        bytes += buckets_bytes_of(arrays[first - 1]);
         if (first < end &&
             (bytes > most || tn_array_type(arrays[first - 1])->dtype != dtype))
             break;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/file.h>
-#include "internal.h"
+#include "common.h"
 
 #define FORMAT "tenon.train/1"
 #define PLUGIN "org.tenon.safetensors" // whatever the file's name is
@@ -33,7 +33,8 @@ static tn_status check_finite(tn_scope *scope, const struct tn_params *params,
 }
 
 // Arrays and names in the file's order; `names` are texts to free.
-static uint64_t list_arrays(const struct tn_params *params, tn_array **arrays, char **names)
+static uint64_t checkpoint_list_arrays(const struct tn_params *params, tn_array **arrays,
+                                       char **names)
 {
     uint64_t count = 0;
     for (int k = -1; k < MOST_STATES; k++) {
@@ -55,9 +56,9 @@ static uint64_t list_arrays(const struct tn_params *params, tn_array **arrays, c
     return count;
 }
 
-static tn_status save_arrays(tn_scope *scope, const struct tn_params *params,
-                             const char *path, tn_array **arrays, char **names,
-                             uint64_t count)
+static tn_status checkpoint_save_arrays(tn_scope *scope, const struct tn_params *params,
+                                        const char *path, tn_array **arrays, char **names,
+                                        uint64_t count)
 {
     enum { OWN = 5 };
     struct train_note_list list;
@@ -94,8 +95,8 @@ tn_status tn_params_save(tn_params *params, const char *path)
     tn_scope *scope = tn_scope_open(params->runtime);
     tn_status status = arrays && names ? train_fail_scope(scope) : train_fail_memory();
     if (status == TN_OK) {
-        uint64_t count = list_arrays(params, arrays, names);
-        status = save_arrays(scope, params, path, arrays, names, count);
+        uint64_t count = checkpoint_list_arrays(params, arrays, names);
+        status = checkpoint_save_arrays(scope, params, path, arrays, names, count);
     }
     for (uint64_t i = 0; names && i < most; i++)
         free(names[i]);
@@ -107,8 +108,8 @@ tn_status tn_params_save(tn_params *params, const char *path)
 
 // --- reading ----------------------------------------------------------------------------
 
-static tn_status number_of(const tn_file *file, const char *path, const char *key,
-                           uint64_t *out)
+static tn_status checkpoint_number_of(const tn_file *file, const char *path,
+                                      const char *key, uint64_t *out)
 {
     const char *text = tn_file_text(file, key);
     char *end = NULL;
@@ -122,8 +123,9 @@ static tn_status number_of(const tn_file *file, const char *path, const char *ke
 }
 
 // Puts an array of the file in its place.
-static tn_status take_array(struct tn_params *params, tn_scope *scope, const tn_file *file,
-                            const char *path, uint64_t index)
+static tn_status checkpoint_take_array(struct tn_params *params, tn_scope *scope,
+                                       const tn_file *file, const char *path,
+                                       uint64_t index)
 {
     const char *name = tn_file_name(file, index);
     const char *bare = name;
@@ -162,9 +164,9 @@ static tn_status take_file(struct tn_params *params, const tn_file *file, const 
         return train_fail(TN_ERR_REFUSED,
                           "%s: format '%s', expected a file of tn_params_save (%s)", path,
                           format ? format : "(absent)", FORMAT);
-    tn_status status = number_of(file, path, "step", &params->step);
+    tn_status status = checkpoint_number_of(file, path, "step", &params->step);
     if (status == TN_OK)
-        status = number_of(file, path, "seed", &params->seed);
+        status = checkpoint_number_of(file, path, "seed", &params->seed);
     snprintf(params->optimiser, sizeof(params->optimiser), "%s", o ? o : "");
     if (status == TN_OK)
         status = read_notes(params, file, path);
@@ -175,7 +177,7 @@ static tn_status take_file(struct tn_params *params, const tn_file *file, const 
     for (int states = 0; states < 2; states++)
         for (uint64_t i = 0; status == TN_OK && tn_file_name(file, i); i++)
             if ((strncmp(tn_file_name(file, i), STATE, strlen(STATE)) == 0) == states)
-                status = take_array(params, scope, file, path, i);
+                status = checkpoint_take_array(params, scope, file, path, i);
     tn_scope_close(scope);
     return status;
 }

@@ -3,7 +3,7 @@
 // what is left behind the last.
 #include <stdlib.h>
 #include <string.h>
-#include "internal.h"
+#include "common.h"
 
 struct evaluation {
     struct tn_params *params;
@@ -44,8 +44,8 @@ static tn_array *rows_of_table(tn_scope *s, const tn_table *table, int64_t first
 }
 
 // Adds what the body gives for some rows, times their number.
-static tn_status add_rows(struct evaluation *e, tn_function *function, int64_t first,
-                          int64_t count)
+static tn_status train_evaluate_add_rows(struct evaluation *e, tn_function *function,
+                                         int64_t first, int64_t count)
 {
     tn_array *out = NULL;
     tn_scope *s = tn_scope_open(e->params->runtime);
@@ -80,7 +80,8 @@ static tn_status evaluate_tables(struct evaluation *e, int64_t batch)
     tn_status status = train_fail_core(
         tn_function_create(e->params->runtime, evaluation_body, e, NULL, &function));
     for (int64_t first = 0; first < rows && status == TN_OK; first += batch)
-        status = add_rows(e, function, first, rows - first < batch ? rows - first : batch);
+        status = train_evaluate_add_rows(e, function, first,
+                                         rows - first < batch ? rows - first : batch);
     tn_function_destroy(function);
     return status;
 }

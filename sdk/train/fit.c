@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "internal.h"
+#include "common.h"
 #include "progress.h"
 
 enum { GROUP = 32 };
@@ -41,7 +41,7 @@ static double losses_mean(const struct fit_losses *l)
     return l->count > first ? sum / (double)(l->count - first) : NAN;
 }
 
-// What the loop carries.
+// State of the training loop.
 struct fit {
     tn_trainer *trainer;
     tn_params *params;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tenon/dist.h>
-#include "internal.h"
+#include "common.h"
 
 tn_status group_find(tn_runtime *runtime, const char *name, struct train_group *out)
 {

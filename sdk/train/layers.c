@@ -2,7 +2,7 @@
 // Layers: operators of pack "nn" and "base" with parameters that are made at first use.
 #include <math.h>
 #include <stdio.h>
-#include "internal.h"
+#include "common.h"
 
 bool layer_fits(tn_net *net, const char *layer, const char *name, const tn_array *x,
                 int32_t least, int32_t most)
@@ -131,7 +131,7 @@ tn_array *tn_net_dropout(tn_net *net, tn_array *x, double p)
 }
 
 // As rows of scores and one label a row.
-static bool rows_of(tn_net *net, tn_array **scores, tn_array **labels)
+static bool train_layers_rows_of(tn_net *net, tn_array **scores, tn_array **labels)
 {
     if (!*scores || !*labels || tn_scope_status(net->scope))
         return false;
@@ -151,7 +151,7 @@ static bool rows_of(tn_net *net, tn_array **scores, tn_array **labels)
 
 tn_array *tn_net_loss(tn_net *net, tn_array *scores, tn_array *labels)
 {
-    if (!rows_of(net, &scores, &labels))
+    if (!train_layers_rows_of(net, &scores, &labels))
         return NULL;
     tn_array *each =
         tn_op(net->scope, "nn.cross_entropy/1", TN_IN(scores, labels), TN_NO_ATTRS);
@@ -160,7 +160,7 @@ tn_array *tn_net_loss(tn_net *net, tn_array *scores, tn_array *labels)
 
 tn_array *tn_net_accuracy(tn_net *net, tn_array *scores, tn_array *labels)
 {
-    if (!rows_of(net, &scores, &labels))
+    if (!train_layers_rows_of(net, &scores, &labels))
         return NULL;
     tn_array *best =
         tn_op(net->scope, "base.argmax/1", TN_IN(scores), tn_attrs("axis", -1));
@@ -172,7 +172,7 @@ tn_array *tn_net_accuracy(tn_net *net, tn_array *scores, tn_array *labels)
 tn_array *tn_net_confusion(tn_net *net, tn_array *scores, tn_array *labels)
 {
     tn_scope *s = net->scope;
-    if (!rows_of(net, &scores, &labels))
+    if (!train_layers_rows_of(net, &scores, &labels))
         return NULL;
     tn_array *best = tn_op(s, "base.argmax/1", TN_IN(scores), tn_attrs("axis", -1));
     tn_array *classes = tn_op(s, "base.arange/1", NULL, 0,

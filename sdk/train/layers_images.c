@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "internal.h"
+#include "common.h"
 
 // --- convolutions -----------------------------------------------------------------------
 
@@ -17,7 +17,7 @@ static bool for_each_axis(const tn_ints *given, int32_t dims, int64_t other, tn_
     return !given || given->count == 1 || given->count == (uint32_t)dims;
 }
 
-// What a convolution takes, for each axis of x between its first and last.
+// Arguments of a convolution, for each axis of x between its first and last.
 struct conv_layer {
     const char *kind;
     int32_t dims;
@@ -160,8 +160,8 @@ static bool pool_name(tn_net *net, const char *kind, const tn_array *x, char id[
     return true;
 }
 
-static tn_array *pool(tn_net *net, const char *kind, tn_array *x, int64_t size,
-                      int64_t stride, int64_t padding)
+static tn_array *image_layers_pool(tn_net *net, const char *kind, tn_array *x, int64_t size,
+                                   int64_t stride, int64_t padding)
 {
     char id[40];
     if (!pool_name(net, kind, x, id))
@@ -174,16 +174,17 @@ static tn_array *pool(tn_net *net, const char *kind, tn_array *x, int64_t size,
 tn_array *tn_net_max_pool(tn_net *net, tn_array *x, int64_t size, int64_t stride,
                           int64_t padding)
 {
-    return pool(net, "max_pool", x, size, stride, padding);
+    return image_layers_pool(net, "max_pool", x, size, stride, padding);
 }
 
 tn_array *tn_net_avg_pool(tn_net *net, tn_array *x, int64_t size, int64_t stride,
                           int64_t padding)
 {
-    return pool(net, "avg_pool", x, size, stride, padding);
+    return image_layers_pool(net, "avg_pool", x, size, stride, padding);
 }
 
-static tn_array *adaptive(tn_net *net, const char *kind, tn_array *x, int64_t size)
+static tn_array *image_layers_adaptive(tn_net *net, const char *kind, tn_array *x,
+                                       int64_t size)
 {
     char id[40];
     if (!pool_name(net, kind, x, id))
@@ -193,15 +194,15 @@ static tn_array *adaptive(tn_net *net, const char *kind, tn_array *x, int64_t si
 
 tn_array *tn_net_adaptive_avg_pool(tn_net *net, tn_array *x, int64_t size)
 {
-    return adaptive(net, "adaptive_avg_pool", x, size);
+    return image_layers_adaptive(net, "adaptive_avg_pool", x, size);
 }
 
 tn_array *tn_net_adaptive_max_pool(tn_net *net, tn_array *x, int64_t size)
 {
-    return adaptive(net, "adaptive_max_pool", x, size);
+    return image_layers_adaptive(net, "adaptive_max_pool", x, size);
 }
 
-static tn_array *global_pool(tn_net *net, const char *kind, tn_array *x)
+static tn_array *image_layers_global_pool(tn_net *net, const char *kind, tn_array *x)
 {
     char id[40];
     if (!layer_fits(net, kind, "", x, 3, 5))
@@ -212,12 +213,12 @@ static tn_array *global_pool(tn_net *net, const char *kind, tn_array *x)
 
 tn_array *tn_net_global_avg_pool(tn_net *net, tn_array *x)
 {
-    return global_pool(net, "global_avg_pool", x);
+    return image_layers_global_pool(net, "global_avg_pool", x);
 }
 
 tn_array *tn_net_global_max_pool(tn_net *net, tn_array *x)
 {
-    return global_pool(net, "global_max_pool", x);
+    return image_layers_global_pool(net, "global_max_pool", x);
 }
 
 // --- norms over channels ----------------------------------------------------------------

@@ -2,12 +2,12 @@
 // Recurrent layers: over x [batch, time, inputs], from zeros.
 #include <math.h>
 #include <stdio.h>
-#include "internal.h"
+#include "common.h"
 
-// What the three have in common: weights of x and of the position before, and two biases,
+// LSTM, GRU and RNN share this: weights of x and of the position before, and two biases,
 // for `gates` rows of each of `width` outputs.
-static tn_array *recurrent(tn_net *net, const char *kind, int64_t gates, const char *name,
-                           tn_array *x, int64_t width)
+static tn_array *recurrent_layers_recurrent(tn_net *net, const char *kind, int64_t gates,
+                                            const char *name, tn_array *x, int64_t width)
 {
     if (!layer_fits(net, kind + 3, name, x, 3, 3))
         return NULL;
@@ -32,15 +32,15 @@ static tn_array *recurrent(tn_net *net, const char *kind, int64_t gates, const c
 
 tn_array *tn_net_lstm(tn_net *net, const char *name, tn_array *x, int64_t width)
 {
-    return recurrent(net, "nn.lstm", 4, name, x, width);
+    return recurrent_layers_recurrent(net, "nn.lstm", 4, name, x, width);
 }
 
 tn_array *tn_net_gru(tn_net *net, const char *name, tn_array *x, int64_t width)
 {
-    return recurrent(net, "nn.gru", 3, name, x, width);
+    return recurrent_layers_recurrent(net, "nn.gru", 3, name, x, width);
 }
 
 tn_array *tn_net_rnn(tn_net *net, const char *name, tn_array *x, int64_t width)
 {
-    return recurrent(net, "nn.rnn", 1, name, x, width);
+    return recurrent_layers_recurrent(net, "nn.rnn", 1, name, x, width);
 }

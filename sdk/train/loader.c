@@ -13,7 +13,7 @@
 #include <string.h>
 #include <tenon/backend.h>
 #include <tenon/selected.h>
-#include "internal.h"
+#include "common.h"
 
 enum { SLOTS = 3, MOST_ARRAYS = MOST_TABLES };
 #define KEPT_PART 4 // of a device's free memory, that tables take at most
@@ -61,8 +61,8 @@ static void shuffle_rows(struct tn_loader *l, uint64_t epoch)
 }
 
 // Row `from` of the tables as row `to` of the batch.
-static void gather_row(const struct tn_loader *l, struct loader_slot *slot, int64_t from,
-                       int64_t to)
+static void loader_gather_row(const struct tn_loader *l, struct loader_slot *slot,
+                              int64_t from, int64_t to)
 {
     int64_t window = l->options.window;
     if (window == 0) {
@@ -85,7 +85,7 @@ static void gather_row(const struct tn_loader *l, struct loader_slot *slot, int6
 static void gather_rows(const struct tn_loader *l, struct loader_slot *slot)
 {
     for (int64_t i = 0; i < l->share; i++)
-        gather_row(l, slot, slot->rows[i], i);
+        loader_gather_row(l, slot, slot->rows[i], i);
 }
 
 static void fill_slot(struct tn_loader *l, struct loader_slot *slot, uint64_t number,
@@ -149,8 +149,8 @@ static tn_status check_tables(const tn_table *tables, uint64_t count,
     return TN_OK;
 }
 
-// Of `parts` processes.
-static tn_status check_part(const tn_loader_options *o)
+// Checks `part` against `parts`, the number of processes.
+static tn_status loader_check_part(const tn_loader_options *o)
 {
     if (o->parts == 0 && o->part == 0)
         return TN_OK;
@@ -199,7 +199,7 @@ tn_status tn_loader_create(const tn_table *tables, uint64_t num_tables,
                            offsetof(tn_loader_options, part));
     tn_status status = check_tables(tables, num_tables, options ? &o : NULL);
     if (status == TN_OK)
-        status = check_part(&o);
+        status = loader_check_part(&o);
     if (status != TN_OK)
         return status;
     struct tn_loader *l = calloc(1, sizeof(*l));

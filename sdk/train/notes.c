@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "internal.h"
+#include "common.h"
 
-static struct train_note *find_note(const struct tn_params *params, const char *key)
+static struct train_note *train_find_note(const struct tn_params *params, const char *key)
 {
     for (uint64_t i = 0; i < params->num_notes; i++)
         if (strcmp(params->notes[i].key, key) == 0)
@@ -16,14 +16,14 @@ static struct train_note *find_note(const struct tn_params *params, const char *
 
 const char *tn_params_note(const tn_params *params, const char *key)
 {
-    const struct train_note *note = find_note(params, key);
+    const struct train_note *note = train_find_note(params, key);
     return note ? note->text : NULL;
 }
 
 tn_status tn_params_set_note(tn_params *params, const char *key, const char *text)
 {
     size_t length = strlen(key);
-    struct train_note *note = find_note(params, key);
+    struct train_note *note = train_find_note(params, key);
     if (length < 1 || length >= sizeof(note->key) || strchr(key, ' ') ||
         strlen(text) >= sizeof(note->text) || (!note && params->num_notes == MOST_NOTES))
         return train_fail(

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "internal.h"
+#include "common.h"
 
 tn_status tn_params_create(tn_runtime *runtime, uint64_t seed, tn_params **out_params)
 {
@@ -99,7 +99,7 @@ tn_status params_add(struct tn_params *params, const char *name, tn_array *value
 
 // --- initial values ---------------------------------------------------------------------
 
-static uint64_t name_hash(const char *name)
+static uint64_t params_name_hash(const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (; *name; name++)
@@ -110,7 +110,7 @@ static uint64_t name_hash(const char *name)
 // In (0, 1).
 static double draw_uniform(const struct tn_params *params, const char *name, uint64_t i)
 {
-    uint64_t bits = train_random(params->seed, name_hash(name), i);
+    uint64_t bits = train_random(params->seed, params_name_hash(name), i);
     return ((double)(bits >> 11) + 0.5) * 0x1p-53;
 }
 
@@ -175,7 +175,7 @@ static tn_array *initial_value(tn_scope *scope, const struct tn_params *params,
     return value;
 }
 
-static bool has_shape(const tn_array *array, const tn_shape *shape)
+static bool params_has_shape(const tn_array *array, const tn_shape *shape)
 {
     const tn_type *type = tn_array_type(array);
     return type->dtype == TN_F32 && type->rank == shape->rank &&
@@ -199,14 +199,14 @@ static tn_array *tell_misfit(const tn_net *net, const char *name, const tn_array
 
 enum { FULL_NAME = sizeof(((tn_net *)0)->path) + 128 };
 
-static void full_name(const tn_net *net, const char *name, char full[FULL_NAME])
+static void params_full_name(const tn_net *net, const char *name, char full[FULL_NAME])
 {
     snprintf(full, FULL_NAME, "%s%s", net->path, name);
 }
 
-// What stands for a parameter that is there; NULL with the failure in the scope.
-static tn_array *value_of(tn_net *net, int64_t index, const char *full,
-                          const tn_shape *shape, bool is_state)
+// The array of a parameter that exists; NULL with the failure in the scope.
+static tn_array *params_value_of(tn_net *net, int64_t index, const char *full,
+                                 const tn_shape *shape, bool is_state)
 {
     struct train_param *item = &net->params->items[index];
     if (item->used && item->is_state != is_state) {
@@ -216,7 +216,7 @@ static tn_array *value_of(tn_net *net, int64_t index, const char *full,
     }
     item->used = true;
     item->is_state = is_state;
-    if (!has_shape(item->value, shape))
+    if (!params_has_shape(item->value, shape))
         return tell_misfit(net, full, item->value, shape, is_state);
     return net->params->place ? net->params->place[index] : item->value;
 }
@@ -228,10 +228,10 @@ static tn_array *find_or_make(tn_net *net, const char *name, const tn_shape *sha
     char full[FULL_NAME];
     if (tn_scope_status(net->scope))
         return NULL;
-    full_name(net, name, full);
+    params_full_name(net, name, full);
     int64_t index = params_find(params, full);
     if (index >= 0)
-        return value_of(net, index, full, shape, is_state);
+        return params_value_of(net, index, full, shape, is_state);
     if (params->source || params->is_whole) {
         tn_scope_fail(net->scope, TN_ERR_ARGUMENT, "%s '%s' is not in %s%s",
                       is_state ? "state" : "parameter", full,
@@ -278,7 +278,7 @@ void tn_net_set_state(tn_net *net, const char *name, tn_array *value)
     char full[FULL_NAME];
     if (!value || tn_scope_status(net->scope))
         return;
-    full_name(net, name, full);
+    params_full_name(net, name, full);
     int64_t index = params_find(net->params, full);
     if (index < 0 || !net->params->items[index].is_state) {
         tn_scope_fail(net->scope, TN_ERR_ARGUMENT, "'%s' is no state of a layer", full);
@@ -287,7 +287,7 @@ void tn_net_set_state(tn_net *net, const char *name, tn_array *value)
     const tn_type *type = tn_array_type(net->params->items[index].value);
     tn_shape shape = {.rank = type->rank};
     memcpy(shape.extent, type->extent, sizeof(shape.extent));
-    if (!has_shape(value, &shape))
+    if (!params_has_shape(value, &shape))
         tell_misfit(net, full, value, &shape, true);
     else if (net->params->place) // the step is traced: of a plain graph nothing is kept
         net->params->place[index] = value;

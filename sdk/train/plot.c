@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tenon/file.h>
-#include "internal.h"
+#include "common.h"
 
 enum { WIDTH = 640, HEIGHT = 360, BORDER = 48, MOST_POINTS = 1000 };
 
@@ -21,7 +21,8 @@ static void plot_text(FILE *out, double x, double y, const char *anchor, const c
     fprintf(out, "</text>\n");
 }
 
-static void draw_line(FILE *out, const char *title, const double *values, uint64_t count)
+static void plot_draw_line(FILE *out, const char *title, const double *values,
+                           uint64_t count)
 {
     double low = INFINITY, high = -INFINITY;
     char text[64];
@@ -68,7 +69,7 @@ tn_status tn_plot_svg(const char *path, const char *title, const double *values,
     FILE *out = fopen(path, "w");
     if (!out)
         return train_fail(TN_ERR_IO, "%s: %s", path, strerror(errno));
-    draw_line(out, title, values, count);
+    plot_draw_line(out, title, values, count);
     bool failed = ferror(out) != 0;
     failed |= fclose(out) != 0;
     return failed ? train_fail(TN_ERR_IO, "%s: writing fails", path) : TN_OK;

@@ -8,7 +8,7 @@
 
 #define DRAW_EVERY 0.1 // seconds between two drawings on a terminal
 
-static double now_seconds(void)
+static double train_progress_now_seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -25,13 +25,13 @@ void progress_begin(struct progress *p, FILE *stream, uint64_t first, uint64_t t
     p->total = total;
     p->line_every = total - first <= 100 ? 1 : 100;
     p->next_line = first + p->line_every;
-    p->started = now_seconds();
+    p->started = train_progress_now_seconds();
 }
 
 // Samples a second since the beginning.
 static double progress_rate(const struct progress *p, uint64_t done)
 {
-    double seconds = now_seconds() - p->started;
+    double seconds = train_progress_now_seconds() - p->started;
     return seconds > 0 ? (double)((done - p->first) * p->rows) / seconds : 0;
 }
 
@@ -67,7 +67,7 @@ void progress_show(struct progress *p, uint64_t done, double loss)
     if (!p->stream)
         return;
     bool last = done >= p->total;
-    double now = now_seconds(), rate = progress_rate(p, done);
+    double now = train_progress_now_seconds(), rate = progress_rate(p, done);
     if (p->terminal ? !last && now - p->last_draw < DRAW_EVERY
                     : !last && done < p->next_line)
         return;

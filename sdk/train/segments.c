@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/control.h>
-#include "internal.h"
+#include "common.h"
 
 // The first of `count` links in segment `number`, of sizes that differ by one at most.
 static uint64_t segment_start(uint64_t count, uint64_t segments, uint64_t number)
@@ -92,7 +92,7 @@ struct net_segment {
     uint64_t first, end;
 };
 
-static tn_array *run_layers(const struct net_segment *s, tn_array *x)
+static tn_array *train_segments_run_layers(const struct net_segment *s, tn_array *x)
 {
     for (uint64_t i = s->first; i < s->end && x; i++)
         x = s->layer(s->net, x, i, s->user);
@@ -113,7 +113,7 @@ static tn_status layers_body(tn_scope *scope, tn_array *const *inputs, uint64_t 
         return TN_ERR_MEMORY;
     memcpy(before, params->place, params->count * sizeof(*before));
     s->net->scope = scope;
-    outputs[0] = run_layers(s, inputs[0]);
+    outputs[0] = train_segments_run_layers(s, inputs[0]);
     s->net->scope = around;
     for (uint64_t i = 0, k = 1; i < params->count; i++)
         if (params->items[i].is_state)
@@ -152,7 +152,8 @@ tn_array *tn_net_segments(tn_net *net, tn_net_layer layer, void *user, uint64_t 
     for (uint64_t i = 0; i < segments && x; i++) {
         struct net_segment s = {net, layer, user, segment_start(count, segments, i),
                                 segment_start(count, segments, i + 1)};
-        x = is_plain || segments == 1 ? run_layers(&s, x) : checkpoint_layers(&s, x);
+        x = is_plain || segments == 1 ? train_segments_run_layers(&s, x)
+                                      : checkpoint_layers(&s, x);
     }
     return x;
 }

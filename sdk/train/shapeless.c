@@ -12,7 +12,7 @@
 // a multiple, which leaves divisors as they are, and a large one.
 static const int64_t factors[3] = {2, 0, 257};
 
-// What was learned of a body from calls whose inputs are alike: the same dtypes and ranks,
+// Formulas learned from calls of a body whose inputs are alike: the same dtypes and ranks,
 // extents of 0 and 1 in the same places, and of others the same ones equal.
 struct shapeless_record {
     struct shapeless_record *next;
@@ -43,8 +43,8 @@ struct tn_shapeless {
 
 // --- reasons ----------------------------------------------------------------------------
 
-static void tell(struct tn_shapeless *s, const struct shapeless_record *r, uint32_t symbol,
-                 const char *reason)
+static void shapeless_tell(struct tn_shapeless *s, const struct shapeless_record *r,
+                           uint32_t symbol, const char *reason)
 {
     char place[64] = "an input";
     for (uint64_t i = 0, found = 0; i < r->num_inputs && !found; i++)
@@ -115,8 +115,8 @@ static const tn_graph *trace_at(struct shapeless_probing *p,
 }
 
 // Whether two tapes differ in numbers alone; else `reason` says where.
-static bool alike(struct shapeless_probing *p, const struct shapeless_tape *a,
-                  const struct shapeless_tape *b)
+static bool shapeless_alike(struct shapeless_probing *p, const struct shapeless_tape *a,
+                            const struct shapeless_tape *b)
 {
     snprintf(p->reason, sizeof(p->reason), "the body builds another graph");
     for (uint64_t i = 0; i < a->count && i < b->count; i++) {
@@ -131,13 +131,13 @@ static bool alike(struct shapeless_probing *p, const struct shapeless_tape *a,
     return a->count == b->count;
 }
 
-static bool probe(struct shapeless_probing *p, uint32_t number)
+static bool shapeless_probe(struct shapeless_probing *p, uint32_t number)
 {
     const tn_graph *graph = trace_at(p, &p->at[number]);
     if (!graph)
         return false;
     tape_graph(p->s->api, graph, &p->tapes[number]);
-    return !p->tapes[number].failed && alike(p, &p->tapes[0], &p->tapes[number]);
+    return !p->tapes[number].failed && shapeless_alike(p, &p->tapes[0], &p->tapes[number]);
 }
 
 // Probes symbol k alone. False: it cannot be another.
@@ -148,7 +148,7 @@ static bool probe_symbol(struct shapeless_probing *p, uint32_t k)
         p->at[number] = p->r->first;
         p->at[number].of[k] =
             factors[i] ? p->r->first.of[k] * factors[i] : p->r->first.of[k] + 1;
-        bool is_fine = probe(p, number);
+        bool is_fine = shapeless_probe(p, number);
         // The next number may be none that the body takes, but where it does, it counts.
         if (!is_fine && (factors[i] || p->tapes[number].words || p->is_other))
             return false;
@@ -156,7 +156,7 @@ static bool probe_symbol(struct shapeless_probing *p, uint32_t k)
     return true;
 }
 
-static void forget(struct shapeless_probing *p, uint32_t symbol)
+static void shapeless_forget(struct shapeless_probing *p, uint32_t symbol)
 {
     p->r->is_free[symbol] = false;
     for (uint32_t i = 0; i < 3; i++)
@@ -199,7 +199,7 @@ static bool probe_together(struct shapeless_probing *p)
     for (uint32_t k = 0; k < p->r->num_symbols; k++)
         if (p->r->is_free[k])
             p->at[last].of[k] *= primes[k];
-    return probe(p, last) && find_formulas(p);
+    return shapeless_probe(p, last) && find_formulas(p);
 }
 
 static void probe_symbols(struct shapeless_probing *p)
@@ -208,8 +208,8 @@ static void probe_symbols(struct shapeless_probing *p)
     for (uint32_t k = 0; k < r->num_symbols; k++) {
         r->is_free[k] = probe_symbol(p, k);
         if (!r->is_free[k]) {
-            tell(p->s, r, k, p->reason);
-            forget(p, k);
+            shapeless_tell(p->s, r, k, p->reason);
+            shapeless_forget(p, k);
         }
     }
     while (!probe_together(p)) {
@@ -218,8 +218,8 @@ static void probe_symbols(struct shapeless_probing *p)
             k--;
         if (k == 0)
             break; // nothing moves, so nothing can differ
-        tell(p->s, r, k - 1, p->reason);
-        forget(p, k - 1);
+        shapeless_tell(p->s, r, k - 1, p->reason);
+        shapeless_forget(p, k - 1);
     }
 }
 
@@ -239,7 +239,7 @@ static void record_destroy(struct shapeless_record *r)
 }
 
 // Numbers extents from 2 on by their values.
-static void find_symbols(struct shapeless_record *r)
+static void shapeless_find_symbols(struct shapeless_record *r)
 {
     for (uint64_t i = 0; i < r->num_inputs; i++)
         for (int32_t axis = 0; axis < r->types[i].rank; axis++) {
@@ -270,7 +270,7 @@ static struct shapeless_record *record_create(tn_array *const *inputs, uint64_t 
     r->num_outputs = num_outputs;
     for (uint64_t i = 0; i < num_inputs; i++)
         r->types[i] = *tn_array_type(inputs[i]);
-    find_symbols(r);
+    shapeless_find_symbols(r);
     return r;
 }
 
@@ -310,8 +310,9 @@ static tn_status record_fill(struct shapeless_probing *p)
 }
 
 // The extents of a call, by symbol, where the record serves it.
-static bool serves(const struct shapeless_record *r, tn_array *const *inputs,
-                   uint64_t num_inputs, uint64_t num_outputs, struct shapeless_extents *at)
+static bool shapeless_serves(const struct shapeless_record *r, tn_array *const *inputs,
+                             uint64_t num_inputs, uint64_t num_outputs,
+                             struct shapeless_extents *at)
 {
     if (r->num_inputs != num_inputs || r->num_outputs != num_outputs)
         return false;
@@ -389,9 +390,9 @@ static tn_status make_record(struct tn_shapeless *s, tn_scope *scope,
     return status;
 }
 
-static tn_status build(struct tn_shapeless *s, const struct shapeless_record *r,
-                       const struct shapeless_word *values, tn_scope *scope,
-                       tn_array *const *inputs, tn_array **outputs)
+static tn_status shapeless_build(struct tn_shapeless *s, const struct shapeless_record *r,
+                                 const struct shapeless_word *values, tn_scope *scope,
+                                 tn_array *const *inputs, tn_array **outputs)
 {
     uint64_t at = 0;
     struct shapeless_replaying replaying = {s->api, r->graph, values, &at};
@@ -419,17 +420,19 @@ tn_status tn_shapeless_body(tn_scope *scope, tn_array *const *inputs, uint64_t n
         return status;
     pthread_mutex_lock(&s->lock);
     for (r = s->records; r; r = r->next)
-        if (serves(r, inputs, num_inputs, num_outputs, &at) && (values = values_at(r, &at)))
+        if (shapeless_serves(r, inputs, num_inputs, num_outputs, &at) &&
+            (values = values_at(r, &at)))
             break;
     if (!values)
         status = make_record(s, scope, inputs, num_inputs, num_outputs, &r);
     pthread_mutex_unlock(&s->lock); // records stay as they are until all are destroyed
-    if (status == TN_OK && !values && serves(r, inputs, num_inputs, num_outputs, &at))
+    if (status == TN_OK && !values &&
+        shapeless_serves(r, inputs, num_inputs, num_outputs, &at))
         values = values_at(r, &at);
     if (status == TN_OK && !values)
         status = tn_scope_fail(scope, TN_ERR_MEMORY, "shapeless: out of memory");
     if (status == TN_OK)
-        status = build(s, r, values, scope, inputs, outputs);
+        status = shapeless_build(s, r, values, scope, inputs, outputs);
     free(values);
     return status;
 }
@@ -447,7 +450,7 @@ tn_status tn_shapeless_create(tn_runtime *runtime, tn_function_body body, void *
                           : !body          ? "the body is NULL"
                           : !out_shapeless ? "the place for the result is NULL"
                                            : "unknown flags");
-    // What looks into graphs is a service for the plugin of graph files.
+    // Graphs are read by a service of the plugin of graph files.
     tn_status status = tn_interface_find(runtime, TN_IFACE_GRAPH_FORMAT, &format, &host);
     if (status)
         return train_fail_core(status);

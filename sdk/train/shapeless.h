@@ -9,7 +9,7 @@
 #define TRAIN_SHAPELESS_H
 
 #include <tenon/graph_format.h>
-#include "internal.h"
+#include "common.h"
 
 enum { MOST_SYMBOLS = 12, MOST_PROBES = 3 * MOST_SYMBOLS + 2, WHY_TEXT = 240 };
 

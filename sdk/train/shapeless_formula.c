@@ -7,11 +7,11 @@
 
 // --- functions of whole numbers ---------------------------------------------------------
 
-static double same(double n)
+static double shapeless_formula_same(double n)
 {
     return n;
 }
-static double inverse(double n)
+static double shapeless_formula_inverse(double n)
 {
     return 1 / n;
 }
@@ -27,7 +27,7 @@ static double inverse_root_single(double n)
 {
     return (float)(1 / sqrt(n));
 }
-static double square_of(double x)
+static double shapeless_formula_square_of(double x)
 {
     return 1 / (x * x);
 }
@@ -36,15 +36,16 @@ static double square_of(double x)
 // extents: a count, what divides by it, the scale of attention.
 static const struct {
     double (*of)(double n), (*whole)(double x);
-} functions[] = {{same, same},
-                 {inverse, inverse},
-                 {inverse_single, inverse},
-                 {inverse_root, square_of},
-                 {inverse_root_single, square_of}};
+} functions[] = {{shapeless_formula_same, shapeless_formula_same},
+                 {shapeless_formula_inverse, shapeless_formula_inverse},
+                 {inverse_single, shapeless_formula_inverse},
+                 {inverse_root, shapeless_formula_square_of},
+                 {inverse_root_single, shapeless_formula_square_of}};
 enum { NUM_FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 
 // The whole number that `function` makes the word of. False: none.
-static bool whole_of(const struct shapeless_word *word, uint32_t function, int64_t *out)
+static bool shapeless_formula_whole_of(const struct shapeless_word *word, uint32_t function,
+                                       int64_t *out)
 {
     if (word->kind == WHOLE) {
         *out = word->i;
@@ -146,11 +147,11 @@ bool formula_find(const struct shapeless_word *const *words,
     *out = (struct shapeless_formula){.is_constant = is_constant};
     for (uint32_t n = 0; n < 2 * NUM_FUNCTIONS && !is_constant; n++) {
         *out = (struct shapeless_formula){.is_product = n % 2, .function = n / 2};
-        bool is_whole = whole_of(words[0], n / 2, &out->base);
+        bool is_whole = shapeless_formula_whole_of(words[0], n / 2, &out->base);
         for (uint32_t k = 0; k < num_symbols && is_whole; k++) {
             const uint32_t p = 1 + 3 * k;
             int64_t moved = out->base;
-            is_whole = !words[p] || whole_of(words[p], n / 2, &moved);
+            is_whole = !words[p] || shapeless_formula_whole_of(words[p], n / 2, &moved);
             out->rise[k] = moved - out->base;
             out->run[k] = words[p] ? at[p].of[k] - at[0].of[k] : 1;
         }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "shapeless.h"
 
-// What a graph is built with.
+// Arguments of a graph that is being rebuilt.
 struct shapeless_part {
     struct shapeless_replaying *r;
     tn_scope *scope;
@@ -13,22 +13,23 @@ struct shapeless_part {
     uint32_t num_arrays;
 };
 
-static const struct shapeless_word *next(struct shapeless_replaying *r)
+static const struct shapeless_word *shapeless_replay_next(struct shapeless_replaying *r)
 {
     return &r->values[(*r->at)++];
 }
 
 // The array in the scope for one of the graph's. NULL: not given, or a failure.
-static tn_array *take_array(struct shapeless_part *p, const tn_array *array)
+static tn_array *shapeless_replay_take_array(struct shapeless_part *p,
+                                             const tn_array *array)
 {
     const tn_host_graph_format *api = p->r->api;
     tn_graph_array shown = {0};
-    next(p->r); // its number
+    shapeless_replay_next(p->r); // its number
     if (!array)
         return NULL;
     const tn_type *type = api->array_type(array);
     api->array(array, &shown);
-    next(p->r); // its dtype
+    shapeless_replay_next(p->r); // its dtype
     if (!shown.is_number && !p->arrays[shown.number])
         tn_scope_fail(
             p->scope, TN_ERR_ARGUMENT,
@@ -36,7 +37,7 @@ static tn_array *take_array(struct shapeless_part *p, const tn_array *array)
             "keep them");
     if (!shown.is_number)
         return p->arrays[shown.number];
-    const struct shapeless_word *value = next(p->r);
+    const struct shapeless_word *value = shapeless_replay_next(p->r);
     uint64_t bits = (uint64_t)value->i;
     if (value->kind == REAL)
         memcpy(&bits, &value->f, sizeof(bits));
@@ -73,11 +74,11 @@ static const tn_graph *take_graph(struct shapeless_part *p, const tn_graph *grap
     const tn_graph *made = NULL;
     tn_type *types = calloc((size_t)graph->num_inputs + 1, sizeof(*types));
     for (uint32_t k = 0; k < graph->num_inputs; k++) {
-        next(p->r);
+        shapeless_replay_next(p->r);
         if (types)
             types[k] = graph->inputs[k];
         for (int32_t axis = 0; axis < graph->inputs[k].rank; axis++) {
-            const struct shapeless_word *extent = next(p->r);
+            const struct shapeless_word *extent = shapeless_replay_next(p->r);
             if (types)
                 types[k].extent[axis] = extent->i;
         }
@@ -99,7 +100,7 @@ static void take_list(struct shapeless_values *v, struct shapeless_replaying *r,
     bool is_int = attr->kind == TN_ATTR_INT_LIST;
     void *list = v->lists[!is_int] = calloc(count + 1, 8);
     for (uint64_t k = 0; k < count; k++) {
-        const struct shapeless_word *word = next(r);
+        const struct shapeless_word *word = shapeless_replay_next(r);
         if (list && is_int)
             ((int64_t *)list)[k] = word->i;
         else if (list)
@@ -122,21 +123,21 @@ static void take_field(struct shapeless_part *p, struct shapeless_values *v,
     if (field->kind == TN_ATTR_INTS) {
         const tn_ints *ints = at;
         tn_ints *own = &v->ints[v->num_ints++ % 16];
-        next(p->r);
+        shapeless_replay_next(p->r);
         *own = *ints;
         for (uint32_t k = 0; k < ints->count; k++)
-            own->value[k] = next(p->r)->i;
+            own->value[k] = shapeless_replay_next(p->r)->i;
         attr.ints = own;
         is_default = !ints->given;
     } else if (field->kind < TN_ATTR_STRING) {
-        const struct shapeless_word *word = next(p->r);
+        const struct shapeless_word *word = shapeless_replay_next(p->r);
         attr.i = word->i;
         attr.f = word->f;
         is_default = field->kind == TN_ATTR_F64
                          ? memcmp(&attr.f, &field->default_f, sizeof(attr.f)) == 0
                          : attr.i == field->default_i;
     } else {
-        const struct shapeless_word *word = next(p->r);
+        const struct shapeless_word *word = shapeless_replay_next(p->r);
         is_default = !pointer;
         attr.text = pointer;
         if (pointer &&
@@ -165,9 +166,9 @@ static void take_runtime(const tn_graph_node *node, const tn_array **inputs,
                                              .array = inputs[at++]};
 }
 
-static tn_status apply(struct shapeless_part *p, const tn_graph_node *node,
-                       const tn_array **inputs, struct shapeless_values *v,
-                       tn_array **outputs)
+static tn_status shapeless_replay_apply(struct shapeless_part *p, const tn_graph_node *node,
+                                        const tn_array **inputs, struct shapeless_values *v,
+                                        tn_array **outputs)
 {
     const tn_host_graph_format *api = p->r->api;
     uint64_t num_inputs = node->num_inputs;
@@ -218,18 +219,18 @@ static tn_status replay_node(struct shapeless_part *p, const tn_graph_node *node
         calloc((size_t)(node->table ? node->table->num_fields : 0) + 1, sizeof(*v.attrs));
     if (!inputs || !v.attrs || node->num_outputs > TN_MAX_OUTPUTS)
         tn_scope_fail(p->scope, TN_ERR_MEMORY, "shapeless: out of memory");
-    next(p->r), next(p->r);
+    shapeless_replay_next(p->r), shapeless_replay_next(p->r);
     for (uint64_t i = 0; inputs && i < node->num_inputs; i++)
-        inputs[i] = take_array(p, node->inputs[i]);
-    next(p->r);
+        inputs[i] = shapeless_replay_take_array(p, node->inputs[i]);
+    shapeless_replay_next(p->r);
     for (uint64_t i = 0; i < node->num_outputs; i++)
-        next(p->r), next(p->r);
+        shapeless_replay_next(p->r), shapeless_replay_next(p->r);
     for (uint32_t i = 0; v.attrs && node->table && i < node->table->num_fields; i++)
         if (node_has_field(node, &node->table->fields[i]))
             take_field(p, &v, &node->table->fields[i], node->attrs);
     tn_status status = tn_scope_status(p->scope);
     if (status == TN_OK)
-        status = apply(p, node, inputs, &v, outputs);
+        status = shapeless_replay_apply(p, node, inputs, &v, outputs);
     for (uint64_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
         tn_graph_array shown = {0};
         api->array((const tn_array *)((const char *)node->outputs + i * node->array_size),
@@ -287,7 +288,7 @@ tn_status replay_graph(struct shapeless_replaying *r, tn_scope *scope,
     if (!p.arrays)
         return tn_scope_fail(scope, TN_ERR_MEMORY, "shapeless: out of memory");
     tn_status status = tn_scope_status(scope);
-    next(r);
+    shapeless_replay_next(r);
     r->api->node(r->graph, (uint64_t)r->graph->num_nodes + 1, &node);
     for (uint64_t i = 0; i < node.num_inputs; i++) {
         tn_graph_array shown = {0};
@@ -299,15 +300,16 @@ tn_status replay_graph(struct shapeless_replaying *r, tn_scope *scope,
         r->api->node(r->graph, n, &node);
         status = replay_node(&p, &node);
     }
-    next(r);
+    shapeless_replay_next(r);
     r->api->node(r->graph, r->graph->num_nodes, &node);
     for (uint64_t i = 0; i < node.num_inputs && status == TN_OK; i++) {
-        outputs[i] = take_array(&p, node.inputs[i]);
+        outputs[i] = shapeless_replay_take_array(&p, node.inputs[i]);
         status = tn_scope_status(scope);
     }
     r->api->node(r->graph, (uint64_t)r->graph->num_nodes + 1, &node);
     for (uint64_t i = 0; i < node.num_inputs && status == TN_OK; i++)
-        next(r), next(r); // the inputs, which are not numbers
+        shapeless_replay_next(r),
+            shapeless_replay_next(r); // the inputs, which are not numbers
     free(p.arrays);
     return status;
 }

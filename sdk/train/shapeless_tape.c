@@ -10,7 +10,8 @@ void tape_finish(struct shapeless_tape *tape)
     *tape = (struct shapeless_tape){.words = NULL};
 }
 
-static void put(struct shapeless_tape *tape, const struct shapeless_word *word)
+static void shapeless_tape_put(struct shapeless_tape *tape,
+                               const struct shapeless_word *word)
 {
     if (tape->count == tape->room && !tape->failed) {
         uint64_t room = tape->room ? 2 * tape->room : 256;
@@ -25,21 +26,22 @@ static void put(struct shapeless_tape *tape, const struct shapeless_word *word)
 
 static void put_exact(struct shapeless_tape *tape, const char *owner, uint64_t value)
 {
-    put(tape, &(struct shapeless_word){.kind = EXACT, .i = (int64_t)value, .owner = owner});
+    shapeless_tape_put(
+        tape, &(struct shapeless_word){.kind = EXACT, .i = (int64_t)value, .owner = owner});
 }
 
 static void put_whole(struct shapeless_tape *tape, const char *owner, const char *name,
                       int64_t value)
 {
-    put(tape,
-        &(struct shapeless_word){.kind = WHOLE, .i = value, .owner = owner, .name = name});
+    shapeless_tape_put(tape, &(struct shapeless_word){
+                                 .kind = WHOLE, .i = value, .owner = owner, .name = name});
 }
 
 static void put_real(struct shapeless_tape *tape, const char *owner, const char *name,
                      double value)
 {
-    put(tape,
-        &(struct shapeless_word){.kind = REAL, .f = value, .owner = owner, .name = name});
+    shapeless_tape_put(tape, &(struct shapeless_word){
+                                 .kind = REAL, .f = value, .owner = owner, .name = name});
 }
 
 static uint64_t shapeless_hash(const char *text)
@@ -51,8 +53,9 @@ static uint64_t shapeless_hash(const char *text)
 }
 
 // An operand: its number, or a known scalar.
-static void put_array(const tn_host_graph_format *api, struct shapeless_tape *tape,
-                      const char *owner, const tn_array *array)
+static void shapeless_tape_put_array(const tn_host_graph_format *api,
+                                     struct shapeless_tape *tape, const char *owner,
+                                     const tn_array *array)
 {
     tn_graph_array shown = {0};
     if (!array) {
@@ -141,11 +144,12 @@ static void put_node(const tn_host_graph_format *api, const tn_graph_node *node,
     put_exact(tape, owner, shapeless_hash(owner));
     put_exact(tape, owner, node->num_inputs << 8 | node->flags);
     for (uint64_t i = 0; i < node->num_inputs; i++)
-        put_array(api, tape, owner, node->inputs[i]);
+        shapeless_tape_put_array(api, tape, owner, node->inputs[i]);
     put_exact(tape, owner, node->num_outputs);
     for (uint64_t i = 0; i < node->num_outputs; i++)
-        put_array(api, tape, owner,
-                  (const tn_array *)((const char *)node->outputs + i * node->array_size));
+        shapeless_tape_put_array(
+            api, tape, owner,
+            (const tn_array *)((const char *)node->outputs + i * node->array_size));
     for (uint32_t i = 0; node->table && i < node->table->num_fields; i++)
         if (node_has_field(node, &node->table->fields[i]))
             put_field(api, tape, owner, &node->table->fields[i], node->attrs);
@@ -164,6 +168,6 @@ void tape_graph(const tn_host_graph_format *api, const tn_graph *graph,
     for (uint64_t end = graph->num_nodes; end < (uint64_t)graph->num_nodes + 2; end++) {
         api->node(graph, end, &node); // outputs, then inputs
         for (uint64_t i = 0; i < node.num_inputs; i++)
-            put_array(api, tape, NULL, node.inputs[i]);
+            shapeless_tape_put_array(api, tape, NULL, node.inputs[i]);
     }
 }

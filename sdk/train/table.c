@@ -8,7 +8,7 @@
 #include <string.h>
 #include <tenon/file.h>
 #include <zlib.h>
-#include "internal.h"
+#include "common.h"
 
 void tn_table_finish(tn_table *table)
 {
@@ -36,7 +36,7 @@ tn_status train_check_tables(const tn_table *tables, uint64_t count)
 }
 
 // The number at `index` of an array of a dtype; false: dtypes without such numbers.
-static bool number_at(const tn_table *table, uint64_t index, double *out)
+static bool train_table_number_at(const tn_table *table, uint64_t index, double *out)
 {
     const void *data = table->data;
 #define CASE(name, type)                                                                   \
@@ -68,7 +68,7 @@ tn_status tn_table_check(const tn_table *table, const char *name, double low, do
     uint64_t width = type.rank && type.extent[0] > 0 ? count / (uint64_t)type.extent[0] : 1;
     for (uint64_t i = 0; i < count; i++) {
         double value;
-        if (!number_at(table, i, &value))
+        if (!train_table_number_at(table, i, &value))
             return train_fail(TN_ERR_ARGUMENT, "%s: %s, expected real numbers", name,
                               tn_dtype_name(table->dtype));
         if (!(value >= low && value <= high))
@@ -79,7 +79,8 @@ tn_status tn_table_check(const tn_table *table, const char *name, double low, do
 }
 
 // The bytes of a file, and those that a gzipped one stands for.
-static tn_status read_whole(const char *path, unsigned char **out_bytes, uint64_t *out_size)
+static tn_status train_table_read_whole(const char *path, unsigned char **out_bytes,
+                                        uint64_t *out_size)
 {
     enum { CHUNK = 1 << 20 };
     errno = 0;
@@ -193,7 +194,7 @@ static tn_status csv_fail(const struct csv_text *c, int64_t column, const char *
 }
 
 // One line of numbers. A first line that does not begin with one is names.
-static tn_status read_line(struct csv_text *c)
+static tn_status train_table_read_line(struct csv_text *c)
 {
     int64_t columns = 0;
     const char *first = c->at + strspn(c->at, " \t\"");
@@ -239,7 +240,7 @@ static tn_status read_csv(const char *path, const char *text, tn_table *out)
     c.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     tn_status status = c.locale ? TN_OK : train_fail_memory();
     while (*c.at && status == TN_OK) {
-        status = read_line(&c);
+        status = train_table_read_line(&c);
         c.at += strspn(c.at, "\r");
         c.at += *c.at == '\n';
     }
@@ -301,7 +302,7 @@ tn_status tn_table_read(tn_runtime *runtime, const char *path, tn_table *out_tab
             *out_table = table;
         return status;
     }
-    tn_status status = read_whole(path, &bytes, &size);
+    tn_status status = train_table_read_whole(path, &bytes, &size);
     if (status != TN_OK)
         return status;
     if (ends_in(path, ".csv"))

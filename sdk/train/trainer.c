@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "internal.h"
+#include "common.h"
 
 // --- optimisers -------------------------------------------------------------------------
 
-// What pack "optim" has, with arrays of state beside the parameters.
+// Steps of pack "optim", with arrays of state beside the parameters.
 struct optim_step {
     const char *name;
     int states;
@@ -211,7 +211,7 @@ static tn_status apply_optimiser(const struct tn_trainer *t, tn_scope *s,
                    1 + (uint64_t)o->states);
 }
 
-// Of the optimiser; a layer's state has none.
+// Arrays of state that the optimiser has; a layer's state has none.
 static uint64_t states_of(const struct tn_trainer *t, uint64_t i)
 {
     if (t->params->items[i].is_state)
@@ -242,9 +242,10 @@ static tn_status loss_and_gradients(struct tn_trainer *t, tn_scope *s,
 
 // The carried arrays behind the step: those of `gradients`, which are of trained parameters
 // alone, by the optimiser, and states of layers as `places` have them.
-static tn_status build_update(const struct tn_trainer *t, tn_scope *s, tn_array *step,
-                              tn_array *const *carried, tn_array *const *places,
-                              tn_array *const *gradients, tn_array **out)
+static tn_status trainer_build_update(const struct tn_trainer *t, tn_scope *s,
+                                      tn_array *step, tn_array *const *carried,
+                                      tn_array *const *places, tn_array *const *gradients,
+                                      tn_array **out)
 {
     const struct tn_params *params = t->params;
     struct step_update u = {.step = step};
@@ -282,8 +283,8 @@ static tn_status trainer_body(tn_scope *s, tn_array *const *inputs, uint64_t num
     tn_status status =
         loss_and_gradients(t, s, inputs, places, room + 2 * count, gradients, &outputs[0]);
     if (status == TN_OK)
-        status = build_update(t, s, inputs[t->num_batch], carried, places, gradients,
-                              outputs + 1);
+        status = trainer_build_update(t, s, inputs[t->num_batch], carried, places,
+                                      gradients, outputs + 1);
     free(room);
     return status;
 }
@@ -328,8 +329,8 @@ static tn_status update_body(tn_scope *s, tn_array *const *inputs, uint64_t num_
     for (uint64_t i = 0; i < count; i++)
         if (!t->params->items[i].is_state)
             gradients[trained++] = inputs[1 + i];
-    tn_status status =
-        build_update(t, s, inputs[0], inputs + 1 + count, inputs + 1, gradients, outputs);
+    tn_status status = trainer_build_update(t, s, inputs[0], inputs + 1 + count, inputs + 1,
+                                            gradients, outputs);
     free(gradients);
     return status;
 }
@@ -372,7 +373,8 @@ static tn_status make_parameters(struct tn_trainer *t, tn_scope *s, tn_array *co
 }
 
 // Zeros where there is no state yet; what was read has to fit.
-static tn_status make_states(struct tn_trainer *t, tn_scope *s, struct train_param *item)
+static tn_status trainer_make_states(struct tn_trainer *t, tn_scope *s,
+                                     struct train_param *item)
 {
     const tn_type *type = tn_array_type(item->value);
     const struct optim_step *o = optimiser_for(t->optimiser, type);
@@ -403,9 +405,9 @@ static tn_status make_states(struct tn_trainer *t, tn_scope *s, struct train_par
 
 // A function of which inputs from `first` on are carried to the outputs from `to` on, and
 // those from `given` on to `first` are given away.
-static tn_status create_function(struct tn_trainer *t, tn_scope *s, tn_function_body body,
-                                 uint64_t given, uint64_t first, uint64_t to,
-                                 tn_function **out)
+static tn_status trainer_create_function(struct tn_trainer *t, tn_scope *s,
+                                         tn_function_body body, uint64_t given,
+                                         uint64_t first, uint64_t to, tn_function **out)
 {
     uint64_t count = first + t->num_carried - given;
     uint32_t *donated = calloc((size_t)(2 * count + 1), sizeof(*donated));
@@ -437,10 +439,10 @@ static tn_status trace_step(struct tn_trainer *t, tn_scope *s)
     if (!t->arrays)
         return tn_scope_fail(s, TN_ERR_MEMORY, "out of memory");
     if (t->group.size == 1)
-        return create_function(t, s, trainer_body, first, first, 1, &t->function);
+        return trainer_create_function(t, s, trainer_body, first, first, 1, &t->function);
     if (tn_function_create(t->params->runtime, gradients_body, t, NULL, &t->function))
         return tn_scope_fail(s, TN_ERR_ARGUMENT, "%s", tn_last_error());
-    return create_function(t, s, update_body, 1, 1 + count, 0, &t->update);
+    return trainer_create_function(t, s, update_body, 1, 1 + count, 0, &t->update);
 }
 
 static tn_status prepare_trainer(struct tn_trainer *t, tn_scope *s, tn_array *const *batch,
@@ -455,7 +457,7 @@ static tn_status prepare_trainer(struct tn_trainer *t, tn_scope *s, tn_array *co
     t->num_batch = num_batch;
     tn_status status = make_parameters(t, s, batch);
     for (uint64_t i = 0; i < t->params->count && status == TN_OK; i++)
-        status = make_states(t, s, &t->params->items[i]);
+        status = trainer_make_states(t, s, &t->params->items[i]);
     if (status == TN_OK)
         status = trace_step(t, s);
     if (status == TN_OK) {

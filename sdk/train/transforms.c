@@ -2,7 +2,7 @@
 // Derivatives of functions: gradients, Jacobian, Hessian.
 #include <string.h>
 #include <stdlib.h>
-#include "internal.h"
+#include "common.h"
 
 // A derivative of a function by one of its inputs.
 struct derivative {
@@ -15,7 +15,7 @@ struct derivative {
 };
 
 // The value of the body: NULL with the scope's failure set.
-static tn_array *value_of(tn_scope *scope, const struct derivative *d)
+static tn_array *train_transforms_value_of(tn_scope *scope, const struct derivative *d)
 {
     tn_array *value = NULL;
     tn_status status = d->body(scope, d->inputs, d->num_inputs, &value, 1, d->user);
@@ -29,8 +29,8 @@ static tn_array *value_of(tn_scope *scope, const struct derivative *d)
 // Copies the list of inputs, with nodes of their own for inputs first .. end - 1: an array
 // that is given twice, or that the body reads beside its inputs, counts for that input
 // alone. False with the scope's failure set; free `inputs` in either case.
-static bool begin(tn_scope *scope, struct derivative *d, tn_array *const *inputs,
-                  uint64_t first, uint64_t end)
+static bool train_transforms_begin(tn_scope *scope, struct derivative *d,
+                                   tn_array *const *inputs, uint64_t first, uint64_t end)
 {
     d->inputs = NULL;
     if (tn_scope_status(scope))
@@ -72,8 +72,8 @@ tn_status tn_value_and_grad(tn_scope *scope, tn_function_body body, void *user,
 {
     struct derivative d = {
         .name = "value_and_grad", .body = body, .user = user, .num_inputs = num_inputs};
-    if (begin(scope, &d, inputs, 0, num_wrt)) {
-        tn_array *value = value_of(scope, &d);
+    if (train_transforms_begin(scope, &d, inputs, 0, num_wrt)) {
+        tn_array *value = train_transforms_value_of(scope, &d);
         if (value &&
             tn_vjp(scope, &value, NULL, 1, d.inputs, num_wrt, gradients) == TN_OK &&
             out_value)
@@ -89,7 +89,8 @@ tn_array *tn_grad(tn_scope *scope, tn_function_body body, void *user,
     struct derivative d = {
         .name = "grad", .body = body, .user = user, .num_inputs = num_inputs};
     tn_array *gradient = NULL, *value = NULL;
-    if (begin(scope, &d, inputs, wrt, wrt + 1) && (value = value_of(scope, &d)))
+    if (train_transforms_begin(scope, &d, inputs, wrt, wrt + 1) &&
+        (value = train_transforms_value_of(scope, &d)))
         tn_vjp(scope, &value, NULL, 1, &d.inputs[wrt], 1, &gradient);
     free(d.inputs);
     return tn_scope_status(scope) ? NULL : gradient;
@@ -115,7 +116,7 @@ static tn_status row_forward(tn_scope *scope, tn_array *const *in, uint64_t num_
     return status ? status : tn_jvp(scope, &gradient, 1, &x, in, 1, out);
 }
 
-// What is complex has no one derivative, and a rank no room for more axes.
+// Complex arrays have no one derivative, and a full rank has no room for more axes.
 static bool takes_rows(tn_scope *scope, const struct derivative *d, const char *what,
                        const tn_array *x, int32_t others)
 {
@@ -173,7 +174,8 @@ tn_array *tn_jacobian(tn_scope *scope, tn_function_body body, void *user,
 {
     struct derivative d = {"jacobian", body, user, NULL, num_inputs, wrt, NULL};
     tn_array *out = NULL;
-    if (begin(scope, &d, inputs, wrt, wrt + 1) && (d.value = value_of(scope, &d)))
+    if (train_transforms_begin(scope, &d, inputs, wrt, wrt + 1) &&
+        (d.value = train_transforms_value_of(scope, &d)))
         out = all_rows(scope, row_back, &d, d.value);
     free(d.inputs);
     return out;
@@ -184,7 +186,8 @@ tn_array *tn_hessian(tn_scope *scope, tn_function_body body, void *user,
 {
     struct derivative d = {"hessian", body, user, NULL, num_inputs, wrt, NULL};
     tn_array *out = NULL;
-    if (begin(scope, &d, inputs, wrt, wrt + 1) && (d.value = value_of(scope, &d))) {
+    if (train_transforms_begin(scope, &d, inputs, wrt, wrt + 1) &&
+        (d.value = train_transforms_value_of(scope, &d))) {
         char text[SHAPE_TEXT];
         if (train_elements(tn_array_type(d.value)) != 1)
             tn_scope_fail(scope, TN_ERR_ARGUMENT,

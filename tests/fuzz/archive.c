@@ -56,7 +56,7 @@ static void put(const char *path, const uint8_t *data, size_t size)
 // What was unpacked is listed without fault: no links, no devices, no hidden files.
 static void check_unpacked(const struct folder *target)
 {
-    struct tree tree = {0};
+    struct file_tree tree = {0};
     FUZZ_CHECK(tree_list(target, &tree) == 0, "%s", tenon_archive.failure());
     FUZZ_CHECK(tree.count > 0, "an archive that is not empty");
     tree_finish(&tree);

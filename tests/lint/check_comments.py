@@ -25,9 +25,6 @@ MOST = {
     "plugins/collectives": 10,
     "plugins/ops": 57,
     "sdk/include": 55,
-    "sdk/lm": 35,
-    "sdk/python": 20,
-    "sdk/train": 11,
 }
 
 

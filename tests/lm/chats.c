@@ -26,7 +26,7 @@ Test(chats, users_do_not_write_control_tokens)
     lm_must(tn_lm_chat_tokens(lm, "llama-2", talk, 3, &ids, &count));
     cr_assert(eq(u64, count_of(ids, count, (int32_t)end_id), 0));
     lm_must(tn_lm_chat_text(lm, "llama-2", talk, 3, &text, &size));
-    lm_must(tn_lm_tokenise(lm, text, size, TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL, &whole,
+    lm_must(tn_lm_tokenize(lm, text, size, TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL, &whole,
                            &num_whole));
     cr_assert(eq(u64, count_of(whole, num_whole, (int32_t)end_id), 1)); // so it is a test
     tn_lm_free(ids);
@@ -35,7 +35,7 @@ Test(chats, users_do_not_write_control_tokens)
     // Without such words both ways give the same.
     lm_must(tn_lm_chat_tokens(lm, "llama-2", talk + 1, 2, &ids, &count));
     lm_must(tn_lm_chat_text(lm, "llama-2", talk + 1, 2, &text, &size));
-    lm_must(tn_lm_tokenise(lm, text, size, TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL, &whole,
+    lm_must(tn_lm_tokenize(lm, text, size, TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL, &whole,
                            &num_whole));
     cr_assert(eq(u64, count, num_whole));
     cr_assert(eq(int, memcmp(ids, whole, count * sizeof(*ids)), 0));

@@ -22,10 +22,10 @@ static void setup_images(void)
 
 TestSuite(images, .init = setup_images, .fini = teardown);
 
-static void tokenise(tn_lm *lm, const char *prompt, int32_t **ids, int64_t *count)
+static void tokenize(tn_lm *lm, const char *prompt, int32_t **ids, int64_t *count)
 {
     uint64_t size = 0;
-    lm_must(tn_lm_tokenise(lm, prompt, strlen(prompt), TN_LM_PARSE_SPECIAL, ids, &size));
+    lm_must(tn_lm_tokenize(lm, prompt, strlen(prompt), TN_LM_PARSE_SPECIAL, ids, &size));
     *count = (int64_t)size;
 }
 
@@ -70,7 +70,7 @@ Test(images, prompts_with_images_give_what_transformers_give)
         for (int n = 0; n < k->num_images; n++)
             images[n] = image_of(r.lm, k->height[n], k->width[n]);
         const tn_lm_image *const *given = (const tn_lm_image *const *)images;
-        tokenise(r.lm, k->prompt, &ids, &count);
+        tokenize(r.lm, k->prompt, &ids, &count);
         lm_must(tn_lm_image_expand(r.lm, ids, count, given, (uint64_t)k->num_images,
                                    &expanded, &num_expanded));
         check_ids(k, expanded, num_expanded);
@@ -184,7 +184,7 @@ Test(images, sequences_with_images_are_saved)
     reader_open(&r, true);
     tn_lm_image *image = image_of(r.lm, k->height[0], k->width[0]);
     const tn_lm_image *const images[] = {image};
-    tokenise(r.lm, k->prompt, &ids, &count);
+    tokenize(r.lm, k->prompt, &ids, &count);
     tn_lm_sequence *sequence = sequence_open(r.lm), *other = sequence_open(r.lm);
     lm_must(tn_lm_infer_images(sequence, ids, count, images, 1, 0, NULL));
     lm_must(tn_lm_sequence_save(sequence, "image.safetensors"));
@@ -212,7 +212,7 @@ Test(images, messages_of_conversations_have_images)
     uint64_t size = 0;
     reader_open(&r, true);
     lm_must(tn_lm_chat_images(r.lm, "smolvlm", messages, 1, counts, &ids, &count));
-    lm_must(tn_lm_detokenise(r.lm, ids, count, &text, &size));
+    lm_must(tn_lm_detokenize(r.lm, ids, count, &text, &size));
     cr_assert(eq(int, ids[0], 9)); // <|im_start|>
     for (uint64_t i = 0; i < count; i++)
         marks += ids[i] == MARK;
@@ -253,7 +253,7 @@ Test(images, numbers_of_marks_and_images_are_compared)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int32_t *ids = NULL;
         int64_t count = 0;
-        tokenise(r.lm, rows[i].prompt, &ids, &count);
+        tokenize(r.lm, rows[i].prompt, &ids, &count);
         cr_assert(eq(
             int,
             (int)tn_lm_infer_images(sequence, ids, count, images, rows[i].images, 0, NULL),
@@ -274,8 +274,8 @@ Test(images, numbers_of_marks_and_images_are_compared)
     reader_close(&r);
 }
 
-// What a wrong tower says when the first image comes; texts are read all the same.
-Test(images, wrong_towers_are_refused_with_what_is_wrong)
+// What a wrong vision encoder says when the first image comes; texts are read all the same.
+Test(images, wrong_encoders_are_refused_with_what_is_wrong)
 {
     static const struct {
         const char *key, *value, *missing, *misshapen;

@@ -23,8 +23,9 @@ static void setup_lost(void)
 
 TestSuite(images_lost, .init = setup_lost, .fini = teardown);
 
-// The tower is where the model's first layers are, also behind the loss of their device.
-Test(images_lost, the_tower_follows_the_model)
+// The vision encoder is where the model's first layers are, also behind the loss of their
+// device.
+Test(images_lost, the_encoder_follows_the_model)
 {
     struct reader r;
     const struct known *k = &known[0];

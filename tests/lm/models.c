@@ -550,7 +550,7 @@ Test(models, wrong_calls_are_refused_and_change_nothing)
     check_message("layers 1 to 2 of a model whose last one is 1");
     int32_t *tokens;
     uint64_t count;
-    cr_assert(eq(int, tn_lm_tokenise(lm, "a", 1, 0, &tokens, &count), TN_ERR_NOT_FOUND));
+    cr_assert(eq(int, tn_lm_tokenize(lm, "a", 1, 0, &tokens, &count), TN_ERR_NOT_FOUND));
     check_message("llama has no vocabulary: tokenizer.ggml.model is missing");
     tn_lm_sequence_close(sequence);
     tn_lm_close(lm);

@@ -100,7 +100,7 @@ class Own:
 
     def tokens(self, text):
         ids, count = ctypes.POINTER(ctypes.c_int32)(), ctypes.c_uint64()
-        self.must(self.lib.tn_lm_tokenise(self.model, text, ctypes.c_uint64(len(text)), 1, ctypes.byref(ids), ctypes.byref(count)))
+        self.must(self.lib.tn_lm_tokenize(self.model, text, ctypes.c_uint64(len(text)), 1, ctypes.byref(ids), ctypes.byref(count)))
         return numpy.array(ids[:count.value], dtype=numpy.int32)
 
     def logits(self, ids):

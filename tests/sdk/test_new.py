@@ -175,13 +175,13 @@ class New(bench.Bench):
     def begins_model(self):
         """a new architecture builds, passes its tests, and its models are run"""
         build = self.run_tests(self.new("model", "some_3", "--id", "com.acme.models"))
-        random = "architecture=some_3,layers=2,width=64,heads=4,groups=2,inner=128,format=f32"
+        random = "architecture=some_3,layers=2,width=64,heads=4,kv_heads=2,inner=128,format=f32"
         run = ("bench", "llm", "--tokens", "4", "--rounds", "1", "--random")
         told = self.tenon(*run, random, status=1)
         assert "some_3" in told, told
         self.tenon("plugin", "install", build / "com.acme.models")
         self.tenon(*run, random)
-        told = self.tenon(*run, random.replace("groups=2", "groups=3"), status=1)
+        told = self.tenon(*run, random.replace("kv_heads=2", "kv_heads=3"), status=1)
         assert "random: 4 heads of 16 share 3 of keys" in told, told
         self.tenon("plugin", "remove", "com.acme.models")
 

@@ -245,7 +245,7 @@ def number(value):
 
 
 def two_files():
-    """A text model in GGUF, and its tower beside it."""
+    """A text model in GGUF, and its vision encoder beside it."""
     keys, shapes, tokens, lines = fixture()
     weights = {name: weight(name, shape) for name, shape in shapes.items()}
     texts = {k: number(v) for k, v in keys.items() if not k.startswith("clip.")}
@@ -256,11 +256,11 @@ def two_files():
     gguf("text.gguf", texts, {k: v for k, v in weights.items() if not k.startswith(("v.", "mm."))})
     clip = {k: number(v) for k, v in keys.items() if k.startswith("clip.")}
     clip |= {"general.architecture": "clip", "clip.vision.image_mean": [0.5] * 3, "clip.vision.image_std": [0.5] * 3}
-    tower = {k: v for k, v in weights.items() if k.startswith(("v.", "mm."))}
-    gguf("mmproj.gguf", clip, tower)
+    encoder = {k: v for k, v in weights.items() if k.startswith(("v.", "mm."))}
+    gguf("mmproj.gguf", clip, encoder)
     # As llama.cpp once wrote them.
     swap = {"ffn_up": "ffn_down", "ffn_down": "ffn_up"}
-    gguf("swapped.gguf", clip, {".".join(swap.get(p, p) for p in k.split(".")): v for k, v in tower.items()})
+    gguf("swapped.gguf", clip, {".".join(swap.get(p, p) for p in k.split(".")): v for k, v in encoder.items()})
     return lines
 
 
@@ -286,8 +286,8 @@ def models_of_two_files_read_images():
     lines = two_files()
     make_image("one.png", 30, 70)
     make_image("two.png", 64, 20)
-    for tower in ("mmproj.gguf", "swapped.gguf"):
-        model = ["text.gguf", "--mmproj", tower]
+    for encoder in ("mmproj.gguf", "swapped.gguf"):
+        model = ["text.gguf", "--mmproj", encoder]
         assert generated(*model, "--image", "one.png", "What is this?") == first_token(lines, "one")
         assert generated(*model, "--image", "one.png,two.png", "User:<image><image>same?") == first_token(lines, "two")
     refused("generate", "text.gguf", "--image", "one.png", "What?", saying="text.gguf reads no images: clip.projector_type is missing")
@@ -419,7 +419,7 @@ def folders_read_images():
     assert generated("whole", "--image", "whole.png", "What?") == first_token(lines, "whole")
     folder("newer", processor={"image_processor_type": "Idefics3ImageProcessorFast"})
     assert generated("newer", "--image", "one.png", "What is this?") == first_token(lines, "one")
-    tenon("model", "convert", "vlm", "vlm.gguf")  # the tower comes with it
+    tenon("model", "convert", "vlm", "vlm.gguf")  # the vision encoder comes with it
     assert generated("vlm.gguf", "--image", "one.png", "What is this?") == first_token(lines, "one")
     folder("other", processor={"image_processor_type": "CLIPImageProcessor"})
     refused("generate", "other", "--image", "one.png", "What?", saying="images for the projector 'CLIPImageProcessor'")

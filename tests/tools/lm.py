@@ -337,7 +337,7 @@ def a_full_output_is_an_error():
                 "train lora letters.gguf text --steps 3 --json", "model tokens letters.gguf abc", "model tokens letters.gguf abc --json",
                 "model show letters.gguf", "model show letters.gguf --where", "model show letters.gguf --where --json",
                 "model convert letters.gguf out.gguf", "model quantize letters.gguf out.gguf --format q8_0", "model imatrix --help",
-                "bench llm --random layers=1,width=64,heads=1,groups=1,inner=64,vocabulary=96 --rounds 1 --tokens 1 --json")
+                "bench llm --random layers=1,width=64,heads=1,kv_heads=1,inner=64,vocabulary=96 --rounds 1 --tokens 1 --json")
     with open("/dev/full", "w") as full:
         for words in commands:
             done = subprocess.run([tap.TENON, *words.split()], env=tap.ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, input="hello\n", text=True,
@@ -409,7 +409,7 @@ def an_adapter_learns_a_text():
 
 
 def models_of_random_weights_are_measured():
-    sizes = "layers=2,width=64,heads=4,groups=2,inner=64,vocabulary=96,format=q4_0"
+    sizes = "layers=2,width=64,heads=4,kv_heads=2,inner=64,vocabulary=96,format=q4_0"
     got = json.loads(out("bench", "llm", "--random", sizes, "--rounds", "1", "--tokens", "4", "--json"))
     assert got["prompt"] > 0 and got["decode"] > 0, got
     refused("bench", "llm", "--random", "layers=none", saying="layers=none, expected format, layers")
@@ -418,7 +418,7 @@ def models_of_random_weights_are_measured():
 
 
 def loading_draws_a_bar_on_a_terminal():
-    large = ("bench", "llm", "--random", "layers=24,width=1024,heads=8,groups=8,inner=4096,vocabulary=1000", "--rounds", "1")
+    large = ("bench", "llm", "--random", "layers=24,width=1024,heads=8,kv_heads=8,inner=4096,vocabulary=1000", "--rounds", "1")
     try:
         ours, theirs = os.openpty()
     except OSError as error:

@@ -17,7 +17,7 @@ struct axpby {
     const char *work; // request to a peer; NULL: Tenon
 };
 
-static tn_array *build(const struct axpby *a, tn_scope *s)
+static tn_array *bench_axpby_build(const struct axpby *a, tn_scope *s)
 {
     if (a->primitive)
         return tn_op(s, a->primitive, TN_IN(a->x, a->y),
@@ -27,13 +27,13 @@ static tn_array *build(const struct axpby *a, tn_scope *s)
     return tn_op(s, "base.add/1", TN_IN(ax, by), TN_NO_ATTRS);
 }
 
-static double run_tenon(struct contestant *self, uint64_t times)
+static double bench_axpby_run_tenon(struct contestant *self, uint64_t times)
 {
     struct axpby *a = self->state;
     double begin = now_seconds();
     for (uint64_t i = 0; i < times; i++) {
         tn_scope *s = tn_scope_open(a->bench->runtime);
-        if (tn_eval(s, build(a, s))) {
+        if (tn_eval(s, bench_axpby_build(a, s))) {
             failed_run(s);
             tn_scope_close(s);
             return -1;
@@ -97,7 +97,7 @@ void bench_axpby(struct bench *bench)
             continue;
         states[count] = (struct axpby){bench, x, y, ways[i].primitive, &peers, work};
         list[count] = (struct contestant){
-            ways[i].name, work ? run_peer : run_tenon, &states[count], {0}, 0};
+            ways[i].name, work ? run_peer : bench_axpby_run_tenon, &states[count], {0}, 0};
         count++;
     }
     contest(list, count, bench->rounds, EVALUATIONS / (uint64_t)bench->rounds);

@@ -22,7 +22,7 @@ struct side {
 };
 
 // Elements of a result at equal distances.
-struct sample {
+struct bench_cases_sample {
     tn_dtype dtype;
     uint64_t count, stride, size; // elements of the result; bytes of the sample
     void *data;                   // owned
@@ -39,7 +39,7 @@ struct measured {
     uint64_t num_inputs, num_outputs;
     tn_function *function;
     double bytes; // of inputs and outputs
-    struct sample samples[CASE_MAX_OUTPUTS];
+    struct bench_cases_sample samples[CASE_MAX_OUTPUTS];
     bool has_samples;
     struct side ours, theirs;
     double error;     // of results, over the greatest element; < 0: not compared
@@ -50,8 +50,8 @@ struct measured {
 
 // --- Tenon -----------------------------------------------------------------------------
 
-static int apply(struct measured *m, tn_scope *s, tn_array *const *inputs,
-                 struct lang_results *results)
+static int bench_cases_apply(struct measured *m, tn_scope *s, tn_array *const *inputs,
+                             struct lang_results *results)
 {
     struct lang_names names = {0};
     int failed = 0;
@@ -63,13 +63,13 @@ static int apply(struct measured *m, tn_scope *s, tn_array *const *inputs,
     return failed;
 }
 
-static tn_status body(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
-                      tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status bench_cases_body(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
+                                  tn_array **outputs, uint64_t num_outputs, void *user)
 {
     struct measured *m = user;
     struct lang_results results = {0};
     (void)num_inputs;
-    if (apply(m, s, inputs, &results))
+    if (bench_cases_apply(m, s, inputs, &results))
         return tn_scope_status(s) ? tn_scope_status(s) : TN_ERR_ARGUMENT;
     memcpy(outputs, results.items, num_outputs * sizeof(*outputs));
     free(results.items);
@@ -116,12 +116,13 @@ static bool begin_ours(struct measured *m, const char *inputs, const char *expre
         m->inputs[m->num_inputs] = case_array(s, told, (int)m->num_inputs);
         m->bytes += case_bytes(&told->type);
     }
-    good = good && !tn_scope_status(s) && !apply(m, s, m->inputs, &results) &&
+    good = good && !tn_scope_status(s) && !bench_cases_apply(m, s, m->inputs, &results) &&
            results.count <= CASE_MAX_OUTPUTS;
     for (size_t i = 0; good && i < results.count; i++)
         m->bytes += case_bytes(tn_array_type(results.items[i]));
     m->num_outputs = results.count;
-    good = good && !tn_function_create(m->bench->runtime, body, m, NULL, &m->function);
+    good = good &&
+           !tn_function_create(m->bench->runtime, bench_cases_body, m, NULL, &m->function);
     if (!good)
         snprintf(m->reason, sizeof(m->reason), "Tenon: %s",
                  count < 0            ? "its inputs cannot be read"
@@ -134,15 +135,15 @@ static bool begin_ours(struct measured *m, const char *inputs, const char *expre
     return good;
 }
 
-static bool take_sample(tn_scope *s, tn_array *array, struct sample *out)
+static bool take_sample(tn_scope *s, tn_array *array, struct bench_cases_sample *out)
 {
     struct host_array host = {0};
     if (host_array_read(s, array, &host))
         return false;
     uint64_t size = (uint64_t)tn_dtype_bytes(host.dtype), count = host.bytes / size;
     uint64_t stride = count / SAMPLES | 1, samples = (count + stride - 1) / stride;
-    *out = (struct sample){host.dtype, count, stride, samples * size,
-                           malloc(samples * size + 1)};
+    *out = (struct bench_cases_sample){host.dtype, count, stride, samples * size,
+                                       malloc(samples * size + 1)};
     for (uint64_t i = 0; out->data && i < samples; i++)
         memcpy((char *)out->data + i * size, (char *)host.data + i * stride * size, size);
     host_array_finish(&host);
@@ -193,7 +194,8 @@ static bool begin_theirs(struct measured *m, const char *expression)
 }
 
 // Compares one result; the peer has its own at the same places.
-static double compare_one(struct measured *m, const struct sample *sample, int index)
+static double compare_one(struct measured *m, const struct bench_cases_sample *sample,
+                          int index)
 {
     json_t *answer = peers_ask(
         m->peers,
@@ -208,7 +210,7 @@ static double compare_one(struct measured *m, const struct sample *sample, int i
     return found;
 }
 
-static void compare(struct measured *m)
+static void bench_cases_compare(struct measured *m)
 {
     m->error = 0;
     for (uint64_t i = 0; i < m->num_outputs; i++)
@@ -217,14 +219,15 @@ static void compare(struct measured *m)
 
 // --- a case ----------------------------------------------------------------------------
 
-static enum case_size size_of(const struct bench *bench, const struct bench_case *row)
+static enum case_size bench_cases_size_of(const struct bench *bench,
+                                          const struct bench_case *row)
 {
     enum case_size full = bench->pinned ? SIZE_CPU : SIZE_GPU;
     return !bench->quick ? full : row->whole ? SIZE_CPU : SIZE_QUICK;
 }
 
 // In turns. Calls that take long have few rounds.
-static void measure(struct measured *m, struct side *const *sides, size_t count)
+static void bench_cases_measure(struct measured *m, struct side *const *sides, size_t count)
 {
     struct contestant list[2];
     int rounds = m->bench->quick ? 1 : m->bench->rounds;
@@ -245,7 +248,7 @@ static void measure(struct measured *m, struct side *const *sides, size_t count)
         *sides[i] = (struct side){list[i], bench_least(&list[i], rounds)};
 }
 
-static void prepare(struct measured *m)
+static void bench_cases_prepare(struct measured *m)
 {
     m->error = m->ours.contest.median = m->theirs.contest.median = -1;
     m->ours.least = m->theirs.least = -1;
@@ -262,7 +265,7 @@ static void end_ours(struct measured *m)
 
 static char *text_for(const struct measured *m, const char *text)
 {
-    return case_text(text, size_of(m->bench, m->row));
+    return case_text(text, bench_cases_size_of(m->bench, m->row));
 }
 
 static bool start_ours(struct measured *m)
@@ -294,17 +297,17 @@ static bool is_late(struct measured *m, double share)
 }
 
 // In turns.
-static void run_together(struct measured *m)
+static void bench_cases_run_together(struct measured *m)
 {
     if (is_late(m, 1))
         return;
     if (start_ours(m)) {
         bool has_theirs = start_theirs(m);
-        measure(m, (struct side *[]){&m->ours, &m->theirs}, has_theirs ? 2 : 1);
+        bench_cases_measure(m, (struct side *[]){&m->ours, &m->theirs}, has_theirs ? 2 : 1);
         if (has_theirs && m->row->allowed >= 0)
             take_samples(m);
         if (m->has_samples)
-            compare(m);
+            bench_cases_compare(m);
     }
     end_ours(m);
 }
@@ -315,7 +318,7 @@ static void run_ours_apart(struct measured *m)
     if (is_late(m, 0.6))
         return;
     if (start_ours(m)) {
-        measure(m, (struct side *[]){&m->ours}, 1);
+        bench_cases_measure(m, (struct side *[]){&m->ours}, 1);
         if (m->row->allowed >= 0)
             take_samples(m);
     }
@@ -327,8 +330,8 @@ static void run_theirs_apart(struct measured *m)
     if (m->ours.contest.median < 0 || is_late(m, 1) || !start_theirs(m))
         return;
     if (m->has_samples)
-        compare(m);
-    measure(m, (struct side *[]){&m->theirs}, 1);
+        bench_cases_compare(m);
+    bench_cases_measure(m, (struct side *[]){&m->theirs}, 1);
 }
 
 // --- the table -------------------------------------------------------------------------
@@ -364,7 +367,7 @@ static const char *rate_of(const struct measured *m, char out[32])
 }
 
 // A number, or "-" where there is none.
-static const char *figure(double value, int digits, char out[32])
+static const char *bench_cases_figure(double value, int digits, char out[32])
 {
     if (value < 0)
         return "-";
@@ -377,11 +380,12 @@ static void print_case(const struct measured *m)
     FILE *out = m->bench->out;
     const double factor = 1e6;
     char text[6][32];
-    const char *ours = figure(m->ours.contest.median * factor, 1, text[0]);
-    const char *ours_least = figure(m->ours.least * factor, 1, text[1]);
-    const char *theirs = figure(m->theirs.contest.median * factor, 1, text[2]);
-    const char *theirs_least = figure(m->theirs.least * factor, 1, text[3]);
-    const char *ratio = figure(ratio_of(m), 2, text[4]), *rate = rate_of(m, text[5]);
+    const char *ours = bench_cases_figure(m->ours.contest.median * factor, 1, text[0]);
+    const char *ours_least = bench_cases_figure(m->ours.least * factor, 1, text[1]);
+    const char *theirs = bench_cases_figure(m->theirs.contest.median * factor, 1, text[2]);
+    const char *theirs_least = bench_cases_figure(m->theirs.least * factor, 1, text[3]);
+    const char *ratio = bench_cases_figure(ratio_of(m), 2, text[4]),
+               *rate = rate_of(m, text[5]);
     if (m->bench->style == STYLE_MARKDOWN)
         fprintf(out, "| %s | %s | %s | %s | %s | %s%s |\n", m->name, ours, theirs, ratio,
                 rate, m->wrong ? "WRONG " : "", m->reason);
@@ -406,8 +410,8 @@ static json_t *json_of(const struct measured *m)
 }
 
 // Whether a case is measured; its name as it is told.
-static bool is_wanted(const struct bench *bench, const struct bench_case *row, char *name,
-                      size_t size)
+static bool bench_cases_is_wanted(const struct bench *bench, const struct bench_case *row,
+                                  char *name, size_t size)
 {
     char full[256];
     char *text = case_text(row->name, bench->pinned ? SIZE_CPU : SIZE_GPU);
@@ -427,10 +431,10 @@ static void print_mean(const struct bench *bench, const char *name, const struct
     char text[32];
     if (bench->style == STYLE_MARKDOWN && mean->count)
         fprintf(bench->out, "| %s, geometric mean of %d | | | **%s** | | |\n", name,
-                mean->count, figure(value, 2, text));
+                mean->count, bench_cases_figure(value, 2, text));
     if (bench->style == STYLE_TEXT)
         fprintf(bench->out, "%-62s %51s  geometric mean of %d\n", name,
-                figure(value, 2, text), mean->count);
+                bench_cases_figure(value, 2, text), mean->count);
 }
 
 struct means {
@@ -455,11 +459,11 @@ static struct measured *list_cases(struct bench *bench)
         const struct bench_case *row =
             i < num_bench_cases ? &bench_cases[i] : &bench_nn_cases[i - num_bench_cases];
         struct measured *m = &list[n];
-        if (!is_wanted(bench, row, m->name, sizeof(m->name)))
+        if (!bench_cases_is_wanted(bench, row, m->name, sizeof(m->name)))
             continue;
         m->bench = bench;
         m->row = row;
-        prepare(m);
+        bench_cases_prepare(m);
         n++;
     }
     return list;
@@ -492,7 +496,7 @@ static struct measured *run_group(struct measured *m, struct peers *peers,
     for (; m->bench && strcmp(m->row->group, group) == 0; m++) {
         m->peers = peers->has_torch ? peers : NULL;
         if (bench->pinned)
-            run_together(m);
+            bench_cases_run_together(m);
         else
             run_theirs_apart(m);
         tell_case(m, means, told);

@@ -13,7 +13,7 @@
 extern char **environ;
 
 // Reads all that comes from `fd`; NULL when out of memory.
-static char *read_all(int fd)
+static char *bench_command_read_all(int fd)
 {
     char *text = NULL, block[4096];
     size_t size = 0;
@@ -42,7 +42,7 @@ bool run_program(char *const *argv, char **out_text)
     posix_spawn_file_actions_destroy(&actions);
     if (out_text) {
         close(output[1]);
-        *out_text = error ? NULL : read_all(output[0]);
+        *out_text = error ? NULL : bench_command_read_all(output[0]);
         close(output[0]);
     }
     while (!error && waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -51,7 +51,7 @@ bool run_program(char *const *argv, char **out_text)
            (!out_text || *out_text);
 }
 
-static double run_command(struct contestant *self, uint64_t times)
+static double bench_run_command(struct contestant *self, uint64_t times)
 {
     double begin = now_seconds();
     for (uint64_t i = 0; i < times; i++)
@@ -65,8 +65,8 @@ void bench_command(struct bench *bench)
     char *plugins[] = {(char *)bench->tenon, (char *)"plugins", NULL};
     char *eval[] = {(char *)bench->tenon, (char *)"eval", (char *)"1+1", NULL};
     struct contestant list[] = {
-        {"tenon plugins", run_command, plugins, {0}, 0},
-        {"tenon eval '1+1'", run_command, eval, {0}, 0},
+        {"tenon plugins", bench_run_command, plugins, {0}, 0},
+        {"tenon eval '1+1'", bench_run_command, eval, {0}, 0},
     };
     title(bench, "the command from start to end");
     contest(list, COUNT(list), bench->rounds, 3);

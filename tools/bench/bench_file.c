@@ -15,7 +15,7 @@ struct graph_calls {
     uint64_t num_inputs, num_outputs;
 };
 
-static double run_graph(struct contestant *self, uint64_t times)
+static double bench_file_run_graph(struct contestant *self, uint64_t times)
 {
     struct graph_calls *g = self->state;
     tn_array *outputs[MAX_VALUES];
@@ -38,7 +38,7 @@ static void bench_signature(struct bench *bench, const char *path,
                             const tn_graph_signature *signature)
 {
     struct graph_calls g = {.bench = bench, .num_outputs = signature->graph->num_outputs};
-    struct contestant c = {path, run_graph, &g, {0}, -1};
+    struct contestant c = {path, bench_file_run_graph, &g, {0}, -1};
     if (signature->num_inputs > MAX_VALUES || g.num_outputs > MAX_VALUES) {
         fprintf(stderr,
                 "tenon: bench: %s has %llu inputs and %llu outputs, expected at most %d\n",

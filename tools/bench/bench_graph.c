@@ -17,8 +17,9 @@ struct replay {
 };
 
 // Each node is a sum over one element, a kernel that cannot be fused with the next.
-static tn_status chain(tn_scope *trace, tn_array *const *inputs, uint64_t num_inputs,
-                       tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status bench_graph_chain(tn_scope *trace, tn_array *const *inputs,
+                                   uint64_t num_inputs, tn_array **outputs,
+                                   uint64_t num_outputs, void *user)
 {
     tn_array *x = inputs[0];
     (void)num_inputs;
@@ -56,7 +57,8 @@ void bench_replay(struct bench *bench)
     r.input = tn_keep(s, tn_from_data(s, TN_F32, TN_SHAPE(4, 1), data));
     title(bench, "replay of a function of %d tiny nodes (at most 100 ns a node)",
           REPLAY_NODES);
-    if (r.input && !tn_function_create(bench->runtime, chain, NULL, NULL, &r.function)) {
+    if (r.input &&
+        !tn_function_create(bench->runtime, bench_graph_chain, NULL, NULL, &r.function)) {
         struct contestant c = {"one call", run_replay, &r, {0}, 0};
         contest(&c, 1, bench->rounds, 200);
         report(bench, &c, "%.1f ns a node", c.median * 1e9 / REPLAY_NODES);
@@ -94,7 +96,7 @@ static tn_array *new_graph(struct first *f, tn_scope *s)
     return x;
 }
 
-static double run_first(struct contestant *self, uint64_t times)
+static double bench_graph_run_first(struct contestant *self, uint64_t times)
 {
     struct first *f = self->state;
     double total = 0;
@@ -119,7 +121,7 @@ void bench_first(struct bench *bench)
     struct first f = {.bench = bench, .random = 1};
     tn_scope *s = tn_scope_open(bench->runtime);
     f.input = tn_keep(s, tn_from_data(s, TN_F32, TN_SHAPE(8), data));
-    struct contestant c = {"hash, plan and run", run_first, &f, {0}, 0};
+    struct contestant c = {"hash, plan and run", bench_graph_run_first, &f, {0}, 0};
     title(bench, "first evaluation of a new graph of %d nodes (at most 2 us a node)",
           FIRST_NODES);
     contest(&c, 1, bench->rounds, 5);

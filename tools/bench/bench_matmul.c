@@ -7,16 +7,16 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-struct product {
+struct bench_matmul_product {
     struct bench *bench;
     int64_t m, k, n;
     float *a, *b, *c;
     tn_array *x, *y; // kept
 };
 
-static double run_tenon(struct contestant *self, uint64_t times)
+static double bench_matmul_run_tenon(struct contestant *self, uint64_t times)
 {
-    struct product *p = self->state;
+    struct bench_matmul_product *p = self->state;
     double begin = now_seconds();
     for (uint64_t i = 0; i < times; i++) {
         tn_scope *s = tn_scope_open(p->bench->runtime);
@@ -39,7 +39,7 @@ static void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, f
 
 static double run_blas(struct contestant *self, uint64_t times)
 {
-    struct product *p = self->state;
+    struct bench_matmul_product *p = self->state;
     double begin = now_seconds();
     for (uint64_t i = 0; i < times; i++)
         sgemm(ROW_MAJOR, NO_TRANS, NO_TRANS, (int)p->m, (int)p->n, (int)p->k, 1, p->a,
@@ -47,7 +47,7 @@ static double run_blas(struct contestant *self, uint64_t times)
     return now_seconds() - begin;
 }
 
-static float *filled(int64_t count)
+static float *bench_matmul_filled(int64_t count)
 {
     float *data = malloc((size_t)count * sizeof(*data));
     for (int64_t i = 0; data && i < count; i++)
@@ -73,18 +73,18 @@ static bool open_blas(const struct bench *bench, struct contestant *ours)
 
 static void one_size(struct bench *bench, int64_t m, int64_t k, int64_t n, uint64_t times)
 {
-    struct product p = {.bench = bench,
-                        .m = m,
-                        .k = k,
-                        .n = n,
-                        .a = filled(m * k),
-                        .b = filled(k * n),
-                        .c = filled(m * n)};
+    struct bench_matmul_product p = {.bench = bench,
+                                     .m = m,
+                                     .k = k,
+                                     .n = n,
+                                     .a = bench_matmul_filled(m * k),
+                                     .b = bench_matmul_filled(k * n),
+                                     .c = bench_matmul_filled(m * n)};
     tn_scope *s = tn_scope_open(bench->runtime);
     if (p.a && p.b && p.c && s) {
         p.x = tn_keep(s, tn_from_data(s, TN_F32, TN_SHAPE(m, k), p.a));
         p.y = tn_keep(s, tn_from_data(s, TN_F32, TN_SHAPE(k, n), p.b));
-        struct contestant list[] = {{"tenon", run_tenon, &p},
+        struct contestant list[] = {{"tenon", bench_matmul_run_tenon, &p},
                                     {"cblas_sgemm", run_blas, &p}};
         title(bench, "matmul f32 %lldx%lldx%lld (at least 0.97 of cblas_sgemm)",
               (long long)m, (long long)k, (long long)n);

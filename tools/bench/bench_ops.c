@@ -17,7 +17,7 @@
 #define ROUND_SECONDS 2e-3 // a round makes calls for about so long
 
 // An input: as bench_values() makes it.
-struct input {
+struct bench_ops_input {
     tn_dtype dtype;
     int below;
     tn_shape shape;
@@ -61,38 +61,39 @@ static tn_status mlp_step(tn_scope *s, tn_array *const *in, tn_array **out)
 
 // --- expressions of several operators ----------------------------------------------------
 
-static tn_array *rows_of(tn_scope *s, const tn_array *x, const tn_array *indices)
+static tn_array *bench_ops_rows_of(tn_scope *s, const tn_array *x, const tn_array *indices)
 {
     return tn_op(s, "base.take/1", TN_IN(x, indices), tn_attrs("axis", 0));
 }
 
-static tn_array *two(tn_scope *s, const char *op, const tn_array *x, const tn_array *y)
+static tn_array *bench_ops_two(tn_scope *s, const char *op, const tn_array *x,
+                               const tn_array *y)
 {
     return tn_op(s, op, TN_IN(x, y), TN_NO_ATTRS);
 }
 
 // Nodes, weights and offsets by kind of edge; where edges begin and end, and their kinds.
-static tn_status messages(tn_scope *s, tn_array *const *in, tn_array **out)
+static tn_status bench_ops_messages(tn_scope *s, tn_array *const *in, tn_array **out)
 {
-    tn_array *sent =
-        two(s, "base.multiply/1", rows_of(s, in[0], in[3]), rows_of(s, in[1], in[5]));
-    sent = two(s, "base.add/1", sent, rows_of(s, in[2], in[5]));
+    tn_array *sent = bench_ops_two(s, "base.multiply/1", bench_ops_rows_of(s, in[0], in[3]),
+                                   bench_ops_rows_of(s, in[1], in[5]));
+    sent = bench_ops_two(s, "base.add/1", sent, bench_ops_rows_of(s, in[2], in[5]));
     sent = tn_op(s, "nn.gelu/1", TN_IN(sent), TN_NO_ATTRS);
     out[0] = tn_op(s, "base.scatter_add/1", TN_IN(in[0], in[4], sent), tn_attrs("axis", 0));
     return tn_scope_status(s);
 }
 
 // Tables of words, places and kinds, and the indices of each.
-static tn_status embeddings(tn_scope *s, tn_array *const *in, tn_array **out)
+static tn_status bench_ops_embeddings(tn_scope *s, tn_array *const *in, tn_array **out)
 {
-    tn_array *sum =
-        two(s, "base.add/1", rows_of(s, in[0], in[3]), rows_of(s, in[1], in[4]));
-    out[0] = two(s, "base.add/1", sum, rows_of(s, in[2], in[5]));
+    tn_array *sum = bench_ops_two(s, "base.add/1", bench_ops_rows_of(s, in[0], in[3]),
+                                  bench_ops_rows_of(s, in[1], in[4]));
+    out[0] = bench_ops_two(s, "base.add/1", sum, bench_ops_rows_of(s, in[2], in[5]));
     return tn_scope_status(s);
 }
 
 // An image, the weights of the further rows and columns, and the nearer ones.
-static tn_status bilinear(tn_scope *s, tn_array *const *in, tn_array **out)
+static tn_status bench_ops_bilinear(tn_scope *s, tn_array *const *in, tn_array **out)
 {
     tn_array *further[2], *sum = NULL;
     for (int i = 0; i < 2; i++)
@@ -106,16 +107,16 @@ static tn_status bilinear(tn_scope *s, tn_array *const *in, tn_array **out)
                                  : i == 2 ? "p, a, b -> p * (1 - a) * b"
                                           : "p, a, b -> p * a * b",
                                  TN_IN(pixel, in[1], in[2]), TN_NO_ATTRS);
-        sum = sum ? two(s, "base.add/1", sum, part) : part;
+        sum = sum ? bench_ops_two(s, "base.add/1", sum, part) : part;
     }
     out[0] = sum;
     return tn_scope_status(s);
 }
 
 // clang-format off
-static const struct row {
+static const struct bench_ops_row {
     const char *name, *op; // with `build`: one that it applies
-    struct input inputs[MAX_INPUTS];
+    struct bench_ops_input inputs[MAX_INPUTS];
     tn_attr attrs[MAX_ATTRS]; // texts; ends at the first without a name
     uint32_t results;         // 0: one
     bool derivative;          // of the first input, the result being its own cotangent
@@ -193,34 +194,34 @@ static const struct row {
      .results = 5, .build = mlp_step},
     {"messages along 2K edges of 16", "base.scatter_add/1",
      {F32(500, 16), F32(16, 16), F32(16, 16), I32(500, 2000), I32(500, 2000), I32(16, 2000)},
-     .build = messages},
+     .build = bench_ops_messages},
     {"messages along 200K edges of 64", "base.scatter_add/1",
      {F32(20000, 64), F32(16, 64), F32(16, 64), I32(20000, 200000), I32(20000, 200000),
-      I32(16, 200000)}, .build = messages},
+      I32(16, 200000)}, .build = bench_ops_messages},
     {"embeddings 2x64x128", "base.take/1",
      {F32(1000, 128), F32(64, 128), F32(2, 128), I32(1000, 2, 64), I32(64, 2, 64), I32(2, 2, 64)},
-     .build = embeddings},
+     .build = bench_ops_embeddings},
     {"embeddings 64x512x768", "base.take/1",
      {F32(30000, 768), F32(512, 768), F32(2, 768), I32(30000, 64, 512), I32(512, 64, 512),
-      I32(2, 64, 512)}, .build = embeddings},
+      I32(2, 64, 512)}, .build = bench_ops_embeddings},
     {"bilinear 64x64", "base.gather/1",
      {F32(64, 64), F32(64, 64), F32(64, 64), I32(64, 64, 64), I32(64, 64, 64)},
-     .build = bilinear},
+     .build = bench_ops_bilinear},
     {"bilinear 2Kx2K", "base.gather/1",
      {F32(2048, 2048), F32(2048, 2048), F32(2048, 2048), I32(2048, 2048, 2048),
-      I32(2048, 2048, 2048)}, .build = bilinear},
+      I32(2048, 2048, 2048)}, .build = bench_ops_bilinear},
 };
 // clang-format on
 
 // --- inputs ------------------------------------------------------------------------------
 
-static bool has_input(const struct row *row, size_t i)
+static bool has_input(const struct bench_ops_row *row, size_t i)
 {
     return i < MAX_INPUTS && row->inputs[i].dtype != 0;
 }
 
 // The kept values of an input.
-static tn_array *make_input(tn_scope *s, const struct input *in)
+static tn_array *make_input(tn_scope *s, const struct bench_ops_input *in)
 {
     tn_type type = {.dtype = in->dtype, .rank = in->shape.rank};
     memcpy(type.extent, in->shape.extent, sizeof(type.extent));
@@ -229,20 +230,20 @@ static tn_array *make_input(tn_scope *s, const struct input *in)
 
 // --- a row -------------------------------------------------------------------------------
 
-struct timed {
+struct bench_ops_timed {
     struct bench *bench;
-    const struct row *row;
+    const struct bench_ops_row *row;
     const char *device; // NULL: the default one
     tn_function *function;
     tn_array *inputs[MAX_INPUTS]; // kept
     uint64_t num_inputs, num_outputs;
 };
 
-static tn_status apply(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
-                       tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status bench_ops_apply(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
+                                 tn_array **outputs, uint64_t num_outputs, void *user)
 {
-    const struct timed *t = user;
-    const struct row *row = t->row;
+    const struct bench_ops_timed *t = user;
+    const struct bench_ops_row *row = t->row;
     if (t->device && tn_scope_device(s, t->device))
         return tn_scope_status(s);
     if (row->build)
@@ -257,9 +258,9 @@ static tn_status apply(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs
     return status;
 }
 
-static double run_row(struct contestant *self, uint64_t times)
+static double bench_ops_run_row(struct contestant *self, uint64_t times)
 {
-    struct timed *t = self->state;
+    struct bench_ops_timed *t = self->state;
     tn_array *outputs[MAX_RESULTS];
     double begin = now_seconds();
     for (uint64_t i = 0; i < times; i++) {
@@ -276,35 +277,37 @@ static double run_row(struct contestant *self, uint64_t times)
     return now_seconds() - begin;
 }
 
-static bool begin_row(struct timed *t, struct contestant *c, tn_scope *s)
+static bool bench_ops_begin_row(struct bench_ops_timed *t, struct contestant *c,
+                                tn_scope *s)
 {
-    const struct row *row = t->row;
+    const struct bench_ops_row *row = t->row;
     t->num_outputs = row->results ? row->results : 1;
-    *c = (struct contestant){t->device ? t->device : row->name, run_row, t, {0}, -1};
+    *c = (struct contestant){
+        t->device ? t->device : row->name, bench_ops_run_row, t, {0}, -1};
     if (t->device)
         tn_scope_device(s, t->device);
     for (; has_input(row, t->num_inputs); t->num_inputs++)
         t->inputs[t->num_inputs] = make_input(s, &row->inputs[t->num_inputs]);
     if (!tn_scope_status(s) &&
-        !tn_function_create(t->bench->runtime, apply, t, NULL, &t->function))
+        !tn_function_create(t->bench->runtime, bench_ops_apply, t, NULL, &t->function))
         return true;
     failed_run(s);
     return false;
 }
 
-static void end_row(struct timed *t)
+static void end_row(struct bench_ops_timed *t)
 {
     tn_function_destroy(t->function);
     for (uint64_t i = 0; i < t->num_inputs; i++)
         tn_release(t->inputs[i]);
 }
 
-static void bench_row(struct bench *bench, const struct row *row)
+static void bench_row(struct bench *bench, const struct bench_ops_row *row)
 {
-    struct timed t = {.bench = bench, .row = row};
+    struct bench_ops_timed t = {.bench = bench, .row = row};
     struct contestant c;
     tn_scope *s = tn_scope_open(bench->runtime);
-    if (begin_row(&t, &c, s))
+    if (bench_ops_begin_row(&t, &c, s))
         contest(&c, 1, bench->rounds, bench_times(&c, ROUND_SECONDS));
     report_least(bench, &c);
     end_row(&t);
@@ -313,15 +316,16 @@ static void bench_row(struct bench *bench, const struct row *row)
 
 // Prints the ratio of times, the second device's over the first's: below 1 the first is
 // slower. Returns it; negative: the row failed.
-static double compare_row(struct bench *bench, const struct row *row)
+static double compare_row(struct bench *bench, const struct bench_ops_row *row)
 {
-    struct timed t[2] = {{.bench = bench, .row = row, .device = bench->beside[0]},
-                         {.bench = bench, .row = row, .device = bench->beside[1]}};
+    struct bench_ops_timed t[2] = {
+        {.bench = bench, .row = row, .device = bench->beside[0]},
+        {.bench = bench, .row = row, .device = bench->beside[1]}};
     struct contestant c[2];
     double ratio = -1, ratios[3];
     int times = 0;
     tn_scope *s = tn_scope_open(bench->runtime);
-    if (begin_row(&t[0], &c[0], s) && begin_row(&t[1], &c[1], s)) {
+    if (bench_ops_begin_row(&t[0], &c[0], s) && bench_ops_begin_row(&t[1], &c[1], s)) {
         uint64_t calls = bench_times(&c[0], ROUND_SECONDS);
         bench_times(&c[1], ROUND_SECONDS); // warms up
         do {
@@ -348,7 +352,7 @@ void bench_ops(struct bench *bench)
     int count = 0, slower = 0, failed = 0;
     title(bench, "operators, called through a function and waited for");
     for (size_t i = 0; i < COUNT(rows); i += bench->quick ? QUICK_ROWS : 1) {
-        const struct row *row = &rows[i];
+        const struct bench_ops_row *row = &rows[i];
         // An older build may lack the operator.
         if (!tn_primitive_find(bench->runtime, row->op)) {
             fprintf(bench->out, "  %-36s %s is not installed\n", row->name, row->op);

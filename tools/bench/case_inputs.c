@@ -13,7 +13,7 @@
 
 // --- texts -----------------------------------------------------------------------------
 
-static bool is_word(char c)
+static bool case_inputs_is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
@@ -38,7 +38,7 @@ char *case_text(const char *text, enum case_size size)
         return NULL;
     for (const char *at = text; *at;) {
         size_t length = 1;
-        while (is_word(at[0]) && is_word(at[length]))
+        while (case_inputs_is_word(at[0]) && case_inputs_is_word(at[length]))
             length++;
         char *end;
         long number = strtol(at, &end, 10);
@@ -66,7 +66,7 @@ static tn_dtype dtype_named(const char *name, size_t length)
 }
 
 // Reads "[4,8]"; where it ends, or NULL.
-static const char *read_extents(const char *at, tn_type *type)
+static const char *case_inputs_read_extents(const char *at, tn_type *type)
 {
     char *end;
     if (*at++ != '[')
@@ -83,7 +83,7 @@ static const char *read_extents(const char *at, tn_type *type)
 }
 
 // Reads "x:f32~[4,8]"; where it ends, or NULL.
-static const char *read_input(const char *at, struct case_input *out)
+static const char *case_read_input(const char *at, struct case_input *out)
 {
     *out = (struct case_input){.scale = 2, .offset = -1};
     size_t length = strcspn(at, ":");
@@ -102,7 +102,7 @@ static const char *read_input(const char *at, struct case_input *out)
         out->below = atoi(at + 1);
         at += strcspn(at, "[");
     }
-    return out->type.dtype ? read_extents(at, &out->type) : NULL;
+    return out->type.dtype ? case_inputs_read_extents(at, &out->type) : NULL;
 }
 
 int case_inputs(const char *text, struct case_input *out)
@@ -111,7 +111,7 @@ int case_inputs(const char *text, struct case_input *out)
     for (const char *at = text; at && *at; at += strspn(at, " ")) {
         if (count == CASE_MAX_INPUTS)
             return -1;
-        at = read_input(at, &out[count++]);
+        at = case_read_input(at, &out[count++]);
         if (!at)
             return -1;
     }
@@ -130,7 +130,7 @@ static float unit_at(uint64_t i, uint32_t seed)
     return (float)(h >> 8) / (float)(1 << 24);
 }
 
-static uint64_t elements_of(const tn_type *type)
+static uint64_t case_inputs_elements_of(const tn_type *type)
 {
     uint64_t count = 1;
     for (int32_t i = 0; i < type->rank; i++)
@@ -140,7 +140,7 @@ static uint64_t elements_of(const tn_type *type)
 
 double case_bytes(const tn_type *type)
 {
-    return (double)elements_of(type) * (double)tn_dtype_bytes(type->dtype);
+    return (double)case_inputs_elements_of(type) * (double)tn_dtype_bytes(type->dtype);
 }
 
 // A part of the elements of an input.
@@ -166,7 +166,8 @@ static void *run_fill(void *self)
 }
 
 // Many elements by as many threads as there are processors.
-static void fill(const struct case_input *input, float *numbers, uint64_t count, int index)
+static void case_inputs_fill(const struct case_input *input, float *numbers, uint64_t count,
+                             int index)
 {
     struct fill parts[FILLERS];
     cpu_set_t set;
@@ -208,7 +209,7 @@ tn_array *case_array(tn_scope *s, const struct case_input *input, int index)
 {
     tn_shape shape = {.rank = input->type.rank};
     bool is_complex = tn_is_complex(input->type.dtype);
-    uint64_t count = elements_of(&input->type) * (is_complex ? 2 : 1);
+    uint64_t count = case_inputs_elements_of(&input->type) * (is_complex ? 2 : 1);
     memcpy(shape.extent, input->type.extent, sizeof(shape.extent));
     float *numbers = room_for(count);
     if (!numbers) {
@@ -216,7 +217,7 @@ tn_array *case_array(tn_scope *s, const struct case_input *input, int index)
                 (unsigned long long)count);
         return NULL;
     }
-    fill(input, numbers, count, index);
+    case_inputs_fill(input, numbers, count, index);
     tn_dtype made = is_complex ? tn_dtype_complex(TN_F32) : TN_F32;
     tn_array *x = tn_from_data(s, made, &shape, numbers);
     if (input->type.dtype != made)

@@ -14,7 +14,7 @@ double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static int by_value(const void *a, const void *b)
+static int contest_by_value(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
@@ -24,7 +24,7 @@ static double median_of(const double *values, int count)
 {
     double sorted[MAX_ROUNDS];
     memcpy(sorted, values, (size_t)count * sizeof(*values));
-    qsort(sorted, (size_t)count, sizeof(*sorted), by_value);
+    qsort(sorted, (size_t)count, sizeof(*sorted), contest_by_value);
     // A failed run is negative and sorts first: one failed run fails the whole.
     return sorted[0] < 0 ? -1 : sorted[count / 2];
 }
@@ -94,16 +94,16 @@ void title(const struct bench *bench, const char *format, ...)
 }
 
 // The unit of a line: that of its median.
-struct unit {
+struct contest_unit {
     double above, factor;
     const char *name;
 };
 
-static const struct unit *unit_of(const struct contestant *c)
+static const struct contest_unit *contest_unit_of(const struct contestant *c)
 {
-    static const struct unit units[] = {
+    static const struct contest_unit units[] = {
         {1, 1, "s"}, {1e-3, 1e3, "ms"}, {1e-6, 1e6, "us"}, {0, 1e9, "ns"}};
-    const struct unit *unit = units;
+    const struct contest_unit *unit = units;
     while (c->median < unit->above)
         unit++;
     return unit;
@@ -116,7 +116,7 @@ void report(const struct bench *bench, const struct contestant *c, const char *f
         fprintf(bench->out, "  %-36s failed\n", c->name);
         return;
     }
-    const struct unit *unit = unit_of(c);
+    const struct contest_unit *unit = contest_unit_of(c);
     fprintf(bench->out, "  %-36s %9.3f %-2s  ", c->name, c->median * unit->factor,
             unit->name);
     va_start(args, format);
@@ -132,7 +132,7 @@ void report_least(const struct bench *bench, const struct contestant *c)
         report(bench, c, "%s", "");
         return;
     }
-    const struct unit *unit = unit_of(c);
+    const struct contest_unit *unit = contest_unit_of(c);
     report(bench, c, "least %.3f %s", bench_least(c, bench->rounds) * unit->factor,
            unit->name);
 }

@@ -25,7 +25,7 @@ static const struct {
     {"gpu", "the same on the device of TENON_BACKEND (vulkan)", bench_gpu, "vulkan"},
 };
 
-static void print_help(void)
+static void bench_print_help(void)
 {
     printf("Usage: tenon bench [NAME|@FILE ...] [--rounds N] [--threads N] [--python "
            "PYTHON]\n"
@@ -46,7 +46,7 @@ static void print_help(void)
         printf("  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
 }
 
-static int misuse(const char *what, const char *got)
+static int bench_misuse(const char *what, const char *got)
 {
     fprintf(stderr, "tenon: bench: %s '%s'; 'tenon bench --help' explains\n", what, got);
     return 2;
@@ -59,7 +59,7 @@ static int allowed_processors(void)
 }
 
 // Pins to the last `count` processors that may be used: the first one has the interrupts.
-static void pin(int count)
+static void bench_pin(int count)
 {
     cpu_set_t allowed, chosen;
     CPU_ZERO(&chosen);
@@ -86,7 +86,8 @@ static void prepare_cases(struct bench *bench, const char *backend)
 
 // Reads "--name value" or a benchmark's name; moves *at onto the value. Returns 0, or 2 for
 // wrong usage.
-static int read_argument(struct bench *bench, bool *chosen, int argc, char **argv, int *at)
+static int bench_read_argument(struct bench *bench, bool *chosen, int argc, char **argv,
+                               int *at)
 {
     const char *argument = argv[*at];
     bool rounds = strcmp(argument, "--rounds") == 0;
@@ -96,7 +97,7 @@ static int read_argument(struct bench *bench, bool *chosen, int argc, char **arg
         if (!rounds && value == 0 && strcmp(argv[*at], "all") == 0)
             value = allowed_processors();
         if (value < 1 || value > most)
-            return misuse("wrong number behind", argument);
+            return bench_misuse("wrong number behind", argument);
         *(rounds ? &bench->rounds : &bench->threads) = value;
         return 0;
     }
@@ -128,7 +129,7 @@ static int read_argument(struct bench *bench, bool *chosen, int argc, char **arg
         char *devices = *at + 1 < argc ? argv[++*at] : NULL;
         char *comma = devices ? strchr(devices, ',') : NULL;
         if (!comma || comma == devices || !comma[1])
-            return misuse("expected DEVICE,DEVICE behind", argument);
+            return bench_misuse("expected DEVICE,DEVICE behind", argument);
         setenv("TENON_BACKEND", devices, 1);
         *comma = '\0';
         bench->beside[0] = devices;
@@ -142,7 +143,7 @@ static int read_argument(struct bench *bench, bool *chosen, int argc, char **arg
             return 0;
         }
     }
-    return misuse(argument[0] == '-' ? "unknown option" : "no benchmark", argument);
+    return bench_misuse(argument[0] == '-' ? "unknown option" : "no benchmark", argument);
 }
 
 // Whether an argument is a file of graphs, and not the value of the option before.
@@ -159,7 +160,7 @@ static bool chosen_table(const bool *chosen)
     return found;
 }
 
-static int run_all(struct bench *bench, const bool *chosen, int argc, char **argv)
+static int bench_run_all(struct bench *bench, const bool *chosen, int argc, char **argv)
 {
     char threads[16];
     if (!bench->rounds)
@@ -167,7 +168,7 @@ static int run_all(struct bench *bench, const bool *chosen, int argc, char **arg
     if (!bench->threads)
         bench->threads = bench->pinned ? allowed_processors() : 2;
     if (bench->pinned)
-        pin(bench->threads);
+        bench_pin(bench->threads);
     snprintf(threads, sizeof(threads), "%d", bench->threads);
     setenv("TENON_THREADS", threads, 1);
     if (!bench->pinned) // tables of cases: as users have it
@@ -193,7 +194,7 @@ static int run_all(struct bench *bench, const bool *chosen, int argc, char **arg
 }
 
 // Fails where the printed text has not arrived.
-static int end_output(int failed)
+static int bench_end_output(int failed)
 {
     if ((!fflush(stdout) && !ferror(stdout)) || failed)
         return failed;
@@ -221,12 +222,12 @@ int main(int argc, char **argv)
     unsetenv("TENON_BENCH_PYTHON");
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help();
-            return end_output(0);
+            bench_print_help();
+            return bench_end_output(0);
         }
-        int failed = read_argument(&bench, chosen, argc, argv, &i);
+        int failed = bench_read_argument(&bench, chosen, argc, argv, &i);
         if (failed)
             return failed;
     }
-    return end_output(run_all(&bench, chosen, argc, argv));
+    return bench_end_output(bench_run_all(&bench, chosen, argc, argv));
 }

@@ -8,7 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void run_child(const struct bench *bench, const char *device, int input, int output)
+static void peers_run_child(const struct bench *bench, const char *device, int input,
+                            int output)
 {
     char script[4200], threads[16];
     snprintf(script, sizeof(script), "%s/peers.py", bench->folder);
@@ -30,7 +31,7 @@ void peers_start(struct peers *peers, const struct bench *bench, const char *dev
     if (peers->process == 0) {
         close(ask[1]);
         close(answer[0]);
-        run_child(bench, device, ask[0], answer[1]);
+        peers_run_child(bench, device, ask[0], answer[1]);
     }
     close(ask[0]);
     close(answer[1]);

@@ -13,14 +13,14 @@
 // kernels of their own.
 #define WARM_UP 3.0
 
-static int compare(const void *a, const void *b)
+static int lm_bench_compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
 
 // Measurement and its model.
-struct bench {
+struct lm_bench_run {
     struct opened opened;
     tn_lm_sequence *sequences[MOST_SEQUENCES];
     tn_lm_item items[MOST_SEQUENCES];
@@ -33,7 +33,7 @@ struct bench {
 // Sequences are brought to the position by what the first round measures, and more. The
 // logits of the last one are waited for: work that is queued would count as that of the
 // steps.
-static int fill(struct bench *b, double *out_seconds)
+static int lm_bench_fill(struct lm_bench_run *b, double *out_seconds)
 {
     tn_status status = TN_OK;
     double begin = now();
@@ -58,7 +58,7 @@ static int fill(struct bench *b, double *out_seconds)
 }
 
 // Steps of one token for each sequence.
-static int step(struct bench *b, double *out_seconds)
+static int lm_bench_step(struct lm_bench_run *b, double *out_seconds)
 {
     tn_status status = TN_OK;
     double begin = now();
@@ -72,15 +72,15 @@ static int step(struct bench *b, double *out_seconds)
 }
 
 // Rounds of both, behind some that only warm up. Medians, in tokens a second.
-static int measure_rounds(struct bench *b, double out_rates[2])
+static int measure_rounds(struct lm_bench_run *b, double out_rates[2])
 {
     int failed = 0;
     double begin = now(), first, then;
     do
-        failed = fill(b, &first) || step(b, &then);
+        failed = lm_bench_fill(b, &first) || lm_bench_step(b, &then);
     while (!failed && now() - begin < WARM_UP);
     for (int64_t round = 0; round < b->rounds && !failed; round++) {
-        failed = fill(b, &first) || step(b, &then);
+        failed = lm_bench_fill(b, &first) || lm_bench_step(b, &then);
         if (failed)
             break;
         b->seconds[0][round] = first;
@@ -88,13 +88,13 @@ static int measure_rounds(struct bench *b, double out_rates[2])
     }
     const int64_t tokens[] = {b->prompt, b->steps * b->num_sequences};
     for (int i = 0; i < 2 && !failed; i++) {
-        qsort(b->seconds[i], (size_t)b->rounds, sizeof(double), compare);
+        qsort(b->seconds[i], (size_t)b->rounds, sizeof(double), lm_bench_compare);
         out_rates[i] = (double)tokens[i] / b->seconds[i][b->rounds / 2];
     }
     return failed;
 }
 
-static int bench_open(struct bench *b, const tn_lm_info *info)
+static int bench_open(struct lm_bench_run *b, const tn_lm_info *info)
 {
     size_t vocabulary = (size_t)info->vocabulary;
     b->ids = malloc(sizeof(*b->ids) * (size_t)b->prompt);
@@ -116,7 +116,7 @@ static int bench_open(struct bench *b, const tn_lm_info *info)
     return 0;
 }
 
-static void bench_close(struct bench *b)
+static void bench_close(struct lm_bench_run *b)
 {
     for (int64_t i = 1; i < b->num_sequences; i++)
         tn_lm_sequence_close(b->sequences[i]);
@@ -127,7 +127,7 @@ static void bench_close(struct bench *b)
     free(b->seconds[1]);
 }
 
-static void print_rates(const struct bench *b, const tn_lm_info *info, bool json,
+static void print_rates(const struct lm_bench_run *b, const tn_lm_info *info, bool json,
                         const double rates[2])
 {
     struct rusage used;
@@ -154,13 +154,13 @@ static void print_rates(const struct bench *b, const tn_lm_info *info, bool json
                b->prompt, rates[0], b->position, info->cache, rates[1], weights, resident);
 }
 
-int run_bench(const struct given *given)
+int run_bench(const struct lm_options *given)
 {
-    struct given mine = *given;
-    struct bench b = {.num_sequences = given->sequences ? given->sequences : 1,
-                      .rounds = given->rounds ? given->rounds : 5,
-                      .steps = given->tokens ? given->tokens : 64,
-                      .prompt = given->prompt ? given->prompt : PROMPT};
+    struct lm_options mine = *given;
+    struct lm_bench_run b = {.num_sequences = given->sequences ? given->sequences : 1,
+                             .rounds = given->rounds ? given->rounds : 5,
+                             .steps = given->tokens ? given->tokens : 64,
+                             .prompt = given->prompt ? given->prompt : PROMPT};
     double rates[2];
     b.position = given->position >= 0  ? given->position
                  : b.num_sequences > 1 ? SHORT

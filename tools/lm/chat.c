@@ -28,7 +28,7 @@ struct conversation {
 // The sequence whose reply Ctrl-C ends; NULL: none is being written.
 static _Atomic(tn_lm_sequence *) replying;
 
-static void interrupted(int number)
+static void lm_chat_interrupted(int number)
 {
     (void)number;
     tn_lm_sequence *sequence = atomic_load(&replying);
@@ -76,7 +76,7 @@ static void drop_message(struct conversation *c, uint64_t at)
     memmove(c->messages + at, c->messages + at + 1, (c->count - at) * sizeof(*c->messages));
 }
 
-static void finish(struct conversation *c)
+static void lm_chat_finish(struct conversation *c)
 {
     while (c->count > 0)
         drop_message(c, c->count - 1);
@@ -86,7 +86,7 @@ static void finish(struct conversation *c)
     free(c->reply);
 }
 
-static int32_t print(void *context, const tn_lm_piece *piece)
+static int32_t lm_chat_print(void *context, const tn_lm_piece *piece)
 {
     struct conversation *c = context;
     write_piece(piece->text, piece->size);
@@ -105,7 +105,7 @@ static int32_t print(void *context, const tn_lm_piece *piece)
 }
 
 // The positions that the images have beside their marks, and the tokens.
-static int count_tokens(const struct opened *opened, const struct given *given,
+static int count_tokens(const struct opened *opened, const struct lm_options *given,
                         const struct conversation *c, int32_t **out_ids,
                         uint64_t *out_count, int64_t *out_positions)
 {
@@ -132,7 +132,7 @@ static uint64_t num_kept(const struct conversation *c)
     return c->count > 0 && strcmp(c->messages[0].role, "system") == 0;
 }
 
-static int64_t room_of_reply(const struct given *given, int64_t context)
+static int64_t room_of_reply(const struct lm_options *given, int64_t context)
 {
     int64_t room =
         given->tokens > 0 && given->tokens < REPLY_ROOM ? given->tokens : REPLY_ROOM;
@@ -141,8 +141,9 @@ static int64_t room_of_reply(const struct given *given, int64_t context)
 
 // Gives the conversation's tokens, of which the oldest messages are dropped until there is
 // room for a reply.
-static int write_prompt(const struct opened *opened, const struct given *given,
-                        struct conversation *c, int32_t **out_ids, uint64_t *out_count)
+static int lm_chat_write_prompt(const struct opened *opened, const struct lm_options *given,
+                                struct conversation *c, int32_t **out_ids,
+                                uint64_t *out_count)
 {
     tn_lm_info info = {.struct_size = sizeof(info)};
     tn_lm_describe(opened->lm, &info);
@@ -165,7 +166,7 @@ static int write_prompt(const struct opened *opened, const struct given *given,
 }
 
 // After the loss of a device: the model on those that are left, with an empty sequence.
-static tn_status move_model(struct opened *opened, const struct given *given)
+static tn_status move_model(struct opened *opened, const struct lm_options *given)
 {
     tn_lm_info info = {.struct_size = sizeof(info)};
     tn_lm_describe(opened->lm, &info);
@@ -179,7 +180,7 @@ static tn_status move_model(struct opened *opened, const struct given *given)
 
 // Generates and prints a reply, anew where a device is lost meanwhile. Each time there is
 // one device less, so this ends.
-static int write_reply(struct opened *opened, const struct given *given,
+static int write_reply(struct opened *opened, const struct lm_options *given,
                        const tn_lm_generation *how, struct conversation *c,
                        tn_lm_result *out_result)
 {
@@ -203,12 +204,12 @@ static int write_reply(struct opened *opened, const struct given *given,
 }
 
 // Generates and prints the reply to what was said last, and keeps it.
-static int reply(struct opened *opened, const struct given *given,
-                 const tn_lm_grammar *grammar, struct conversation *c)
+static int lm_chat_reply(struct opened *opened, const struct lm_options *given,
+                         const tn_lm_grammar *grammar, struct conversation *c)
 {
     int32_t *ids = NULL;
     uint64_t count = 0;
-    int failed = write_prompt(opened, given, c, &ids, &count);
+    int failed = lm_chat_write_prompt(opened, given, c, &ids, &count);
     if (failed)
         return failed;
     const tn_lm_generation how = {
@@ -218,7 +219,7 @@ static int reply(struct opened *opened, const struct given *given,
         .num_ids = count,
         .max_tokens = given->tokens,
         .sampling = &given->sampling,
-        .piece = print,
+        .piece = lm_chat_print,
         .context = c,
         .grammar = grammar,
         .images = (const tn_lm_image *const *)c->pictures.items,
@@ -237,7 +238,7 @@ static int reply(struct opened *opened, const struct given *given,
 }
 
 // Reads a line without its end, for free(); NULL at the end of the input.
-static char *read_line(bool is_terminal)
+static char *lm_chat_read_line(bool is_terminal)
 {
     char *line = NULL;
     size_t room = 0;
@@ -298,7 +299,7 @@ static enum after run_exit(const struct talk *talk, const char *rest)
 
 static enum after run_help(const struct talk *talk, const char *rest);
 
-static const struct command {
+static const struct lm_chat_command {
     const char *name, *argument, *does; // does: NULL for another name of the one before
     enum after (*run)(const struct talk *, const char *rest);
 } commands[] = {
@@ -332,7 +333,8 @@ static size_t command_size(const char *line)
     return line[1 + size] == 0 || line[1 + size] == ' ' ? size : 0;
 }
 
-static enum after run_command(const struct talk *talk, const char *line, size_t size)
+static enum after lm_chat_run_command(const struct talk *talk, const char *line,
+                                      size_t size)
 {
     const char *rest = line + 1 + size;
     for (size_t i = 0; i < COUNT(commands); i++)
@@ -343,32 +345,34 @@ static enum after run_command(const struct talk *talk, const char *line, size_t 
     return GO_ON;
 }
 
-static int talk(struct opened *opened, const struct given *given,
-                const tn_lm_grammar *grammar, struct conversation *c)
+static int lm_chat_talk(struct opened *opened, const struct lm_options *given,
+                        const tn_lm_grammar *grammar, struct conversation *c)
 {
     bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     const struct talk talk = {opened, c};
     enum after after = GO_ON;
     int failed = 0;
-    for (char *line; !failed && after == GO_ON && (line = read_line(is_terminal));) {
+    for (char *line;
+         !failed && after == GO_ON && (line = lm_chat_read_line(is_terminal));) {
         size_t command = command_size(line);
         if (command > 0)
-            after = run_command(&talk, line, command);
+            after = lm_chat_run_command(&talk, line, command);
         if (command > 0 || !line[0]) {
             free(line);
             continue;
         }
         failed = add_message(c, "user", line);
         if (!failed)
-            failed = reply(opened, given, grammar, c);
+            failed = lm_chat_reply(opened, given, grammar, c);
     }
     return failed;
 }
 
 // Gives the text of a short conversation in a form, for tn_lm_free: by it forms are
 // compared.
-static tn_status sample_text(const struct opened *opened, const struct given *given,
-                             const char *form, char **out_text)
+static tn_status lm_chat_sample_text(const struct opened *opened,
+                                     const struct lm_options *given, const char *form,
+                                     char **out_text)
 {
     const tn_lm_message talk[] = {
         {"system", given->system}, {"user", "1"}, {"assistant", "2"}, {"user", "3"}};
@@ -378,13 +382,13 @@ static tn_status sample_text(const struct opened *opened, const struct given *gi
 }
 
 // Tells where the form that was asked for is not the model's own, or may not be.
-static void compare_forms(const struct opened *opened, const struct given *given,
+static void compare_forms(const struct opened *opened, const struct lm_options *given,
                           const char *text)
 {
     char *own = NULL;
     if (!tn_metadata_find(tn_lm_metadata(opened->lm), "tokenizer.chat_template"))
         return;
-    if (sample_text(opened, given, NULL, &own) != TN_OK)
+    if (lm_chat_sample_text(opened, given, NULL, &own) != TN_OK)
         fprintf(
             stderr,
             "tenon: warning: the model's own template of chats is not known: the text that "
@@ -399,10 +403,10 @@ static void compare_forms(const struct opened *opened, const struct given *given
 }
 
 // Fails before anything is said where the form of a conversation is not known.
-static int check_form(const struct opened *opened, const struct given *given)
+static int check_form(const struct opened *opened, const struct lm_options *given)
 {
     char *text;
-    tn_status status = sample_text(opened, given, given->template, &text);
+    tn_status status = lm_chat_sample_text(opened, given, given->template, &text);
     if (status == TN_ERR_NOT_FOUND && !given->template)
         return stop("%s, by --template NAME", tn_lm_error());
     if (status != TN_OK)
@@ -413,11 +417,12 @@ static int check_form(const struct opened *opened, const struct given *given)
     return 0;
 }
 
-int run_chat(const struct given *given)
+int run_chat(const struct lm_options *given)
 {
     struct opened opened;
     struct conversation c = {.count = 0};
-    const struct sigaction action = {.sa_handler = interrupted}; // reading is interrupted
+    const struct sigaction action = {.sa_handler =
+                                         lm_chat_interrupted}; // reading is interrupted
     tn_lm_grammar *grammar = NULL;
     if (open_grammar(given, &grammar))
         return 1;
@@ -437,8 +442,8 @@ int run_chat(const struct given *given)
     c.num_next = (uint32_t)c.pictures.count;
     sigaction(SIGINT, &action, NULL);
     if (!failed)
-        failed = talk(&opened, given, grammar, &c);
-    finish(&c);
+        failed = lm_chat_talk(&opened, given, grammar, &c);
+    lm_chat_finish(&c);
     tn_lm_grammar_close(grammar);
     close_model(&opened);
     return failed;

@@ -22,12 +22,13 @@ static int read_pooling(const char *name, uint32_t *out)
 }
 
 // Gives one row of the result; takes nothing.
-static int embed(const struct opened *opened, const struct given *given, const char *text,
-                 uint32_t pooling, float *row, int64_t width, json_t *rows)
+static int lm_embed(const struct opened *opened, const struct lm_options *given,
+                    const char *text, uint32_t pooling, float *row, int64_t width,
+                    json_t *rows)
 {
     int32_t *ids = NULL;
     uint64_t count = 0;
-    if (tn_lm_tokenise(opened->lm, text, strlen(text), given->raw ? 0 : TN_LM_ADD_SPECIAL,
+    if (tn_lm_tokenize(opened->lm, text, strlen(text), given->raw ? 0 : TN_LM_ADD_SPECIAL,
                        &ids, &count))
         return stop_lm();
     tn_status status = tn_lm_embed(opened->sequence, ids, (int64_t)count, pooling,
@@ -45,7 +46,7 @@ static int embed(const struct opened *opened, const struct given *given, const c
                : stop("'%.40s' is not valid UTF-8", text);
 }
 
-int run_embed(const struct given *given)
+int run_embed(const struct lm_options *given)
 {
     struct opened opened;
     uint32_t pooling;
@@ -62,7 +63,7 @@ int run_embed(const struct given *given)
         char *text = NULL;
         failed = read_argument(given->items[i], &text);
         if (!failed)
-            failed = embed(&opened, given, text, pooling, row, info.width, rows);
+            failed = lm_embed(&opened, given, text, pooling, row, info.width, rows);
         free(text);
     }
     if (!failed) {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "lm.h"
 
-struct output {
+struct lm_generate_output {
     tn_lm *lm;
     const char *prompt; // written before the first piece; NULL: it was, or is not to be
     json_t *tokens;     // NULL: text is written as it comes
@@ -16,23 +16,23 @@ struct output {
 };
 
 // Not before the model has read it, so that what is wrong stands alone.
-static void write_prompt(struct output *out)
+static void lm_generate_write_prompt(struct lm_generate_output *out)
 {
     if (out->prompt)
         write_piece(out->prompt, strlen(out->prompt));
     out->prompt = NULL;
 }
 
-static int32_t print(void *context, const tn_lm_piece *piece)
+static int32_t lm_generate_print(void *context, const tn_lm_piece *piece)
 {
-    write_prompt(context);
+    lm_generate_write_prompt(context);
     write_piece(piece->text, piece->size);
     return ferror(stdout);
 }
 
 // The bytes of the character that begins at `p`, or of the beginning of one that is broken
 // off there.
-static size_t character_at(const char *p, size_t left, bool *is_whole)
+static size_t lm_generate_character_at(const char *p, size_t left, bool *is_whole)
 {
     const unsigned char *byte = (const unsigned char *)p, first = byte[0];
     unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
@@ -59,7 +59,7 @@ static json_t *text_json(const char *text, size_t size)
     char *valid = malloc(3 * size + 1), *end = valid;
     bool is_whole;
     for (size_t at = 0, length; valid && at < size; at += length) {
-        length = character_at(text + at, size - at, &is_whole);
+        length = lm_generate_character_at(text + at, size - at, &is_whole);
         end = is_whole ? mempcpy(end, text + at, length) : stpcpy(end, replacement);
     }
     json_t *value = valid ? json_stringn(valid, (size_t)(end - valid)) : NULL;
@@ -68,11 +68,11 @@ static json_t *text_json(const char *text, size_t size)
 }
 
 // The text of one token; null where it is a part of a character.
-static json_t *token_text(tn_lm *lm, int32_t id)
+static json_t *lm_generate_token_text(tn_lm *lm, int32_t id)
 {
     char *text = NULL;
     uint64_t size = 0;
-    if (tn_lm_detokenise(lm, &id, 1, &text, &size))
+    if (tn_lm_detokenize(lm, &id, 1, &text, &size))
         return json_null();
     json_t *value = json_stringn(text, size);
     tn_lm_free(text);
@@ -82,14 +82,14 @@ static json_t *token_text(tn_lm *lm, int32_t id)
 // JSON has no infinite numbers: what is impossible has null.
 static json_t *token_json(tn_lm *lm, int32_t id, double log_probability)
 {
-    return json_pack("{s:i, s:o, s:o}", "id", (int)id, "text", token_text(lm, id),
-                     "log_probability",
+    return json_pack("{s:i, s:o, s:o}", "id", (int)id, "text",
+                     lm_generate_token_text(lm, id), "log_probability",
                      isfinite(log_probability) ? json_real(log_probability) : json_null());
 }
 
-static int32_t collect(void *context, const tn_lm_piece *piece)
+static int32_t lm_generate_collect(void *context, const tn_lm_piece *piece)
 {
-    struct output *out = context;
+    struct lm_generate_output *out = context;
     char *more = realloc(out->text, out->size + piece->size + 1);
     if (!more)
         return 1;
@@ -110,7 +110,7 @@ static int32_t collect(void *context, const tn_lm_piece *piece)
 }
 
 // The arguments behind the model, joined by spaces, for free().
-static char *join(char *const *items, int count)
+static char *lm_generate_join(char *const *items, int count)
 {
     size_t size = 1;
     for (int i = 0; i < count; i++)
@@ -124,11 +124,11 @@ static char *join(char *const *items, int count)
 }
 
 // The words of the command line; "-" alone is standard input.
-static int read_prompt(const struct given *given, char **out_prompt)
+static int read_prompt(const struct lm_options *given, char **out_prompt)
 {
     if (given->num_items == 2)
         return read_argument(given->items[1], out_prompt);
-    *out_prompt = join(given->items + 1, given->num_items - 1);
+    *out_prompt = lm_generate_join(given->items + 1, given->num_items - 1);
     return *out_prompt ? 0 : stop_memory();
 }
 
@@ -151,7 +151,8 @@ static void tell_result(const tn_lm_result *r, const struct opened *opened)
     tell_model(opened);
 }
 
-static void print_json(const struct output *out, const tn_lm_result *r)
+static void lm_generate_print_json(const struct lm_generate_output *out,
+                                   const tn_lm_result *r)
 {
     json_t *whole = json_pack("{s:o, s:s, s:I, s:O}", "text",
                               text_json(out->text ? out->text : "", out->size), "reason",
@@ -178,11 +179,12 @@ static char *mark_images(const struct opened *opened, char *prompt, uint64_t cou
     return marked;
 }
 
-static int generate(const struct opened *opened, const struct given *given,
-                    const char *prompt, const struct pictures *pictures,
-                    const tn_lm_sampling *sampling, const tn_lm_grammar *grammar)
+static int lm_generate(const struct opened *opened, const struct lm_options *given,
+                       const char *prompt, const struct pictures *pictures,
+                       const tn_lm_sampling *sampling, const tn_lm_grammar *grammar)
 {
-    struct output out = {.lm = opened->lm, .tokens = given->json ? json_array() : NULL};
+    struct lm_generate_output out = {.lm = opened->lm,
+                                     .tokens = given->json ? json_array() : NULL};
     tn_lm_result result = {.struct_size = sizeof(result)};
     const tn_lm_generation how = {
         .struct_size = sizeof(how),
@@ -194,7 +196,7 @@ static int generate(const struct opened *opened, const struct given *given,
         .sampling = sampling,
         .stops = &given->stop,
         .num_stops = given->stop ? 1 : 0,
-        .piece = given->json ? collect : print,
+        .piece = given->json ? lm_generate_collect : lm_generate_print,
         .context = &out,
         .grammar = grammar,
         .top = given->top,
@@ -209,9 +211,9 @@ static int generate(const struct opened *opened, const struct given *given,
     if (!failed && tn_lm_generate(opened->sequence, &how, &result))
         failed = stop_lm();
     if (!failed)
-        write_prompt(&out);
+        lm_generate_write_prompt(&out);
     if (!failed && given->json)
-        print_json(&out, &result);
+        lm_generate_print_json(&out, &result);
     if (!failed && given->save_to && tn_lm_sequence_save(opened->sequence, given->save_to))
         failed = stop_lm();
     if (!failed)
@@ -221,7 +223,7 @@ static int generate(const struct opened *opened, const struct given *given,
     return failed;
 }
 
-int run_generate(const struct given *given)
+int run_generate(const struct lm_options *given)
 {
     struct opened opened;
     tn_lm_grammar *grammar = NULL;
@@ -247,7 +249,7 @@ int run_generate(const struct given *given)
     if (!failed)
         prompt = mark_images(&opened, prompt, pictures.count);
     if (!failed)
-        failed = prompt ? generate(&opened, given, prompt, &pictures, &sampling, grammar)
+        failed = prompt ? lm_generate(&opened, given, prompt, &pictures, &sampling, grammar)
                         : stop_memory();
     free(prompt);
     close_pictures(&pictures);

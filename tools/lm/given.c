@@ -3,7 +3,7 @@
 // what it takes, and where that is stored. A row is what some commands say of it.
 #include "given.h"
 
-#define AT(member) offsetof(struct given, member)
+#define AT(member) offsetof(struct lm_options, member)
 
 #define ADAPTER "adapter", 0, "FILE", GIVEN_TEXT, AT(adapter)
 #define ADAPTER_SCALE "adapter-scale", 0, "F", GIVEN_NUMBER, AT(adapter_scale)

@@ -16,7 +16,7 @@ struct given_list {
 };
 
 // Texts are argv's.
-struct given {
+struct lm_options {
     tn_lm_sampling sampling;
     const char *stop;
     const char *grammar, *schema; // files that hold what is generated; NULL: none
@@ -40,7 +40,7 @@ struct given {
     const char *load_from;
     const char *adapter; // a file
     double adapter_scale;
-    const char *mmproj; // a file: the tower that reads images
+    const char *mmproj; // a file: the vision encoder that reads images
     struct given_list images;
     const char *weights; // "attn_q,attn_v": those that training adapts
     const char *output, *plot;

@@ -34,9 +34,9 @@ double now(void);
 
 // Opens the model of a file, or of the dimensions that --random gave. Under `tenon run` it
 // is on all processes: rank 0 returns, the others serve it and end with it.
-int open_model(const struct given *given, struct opened *out);
+int open_model(const struct lm_options *given, struct opened *out);
 // The same, without a sequence, in this process alone.
-int open_alone(const struct given *given, struct opened *out);
+int open_alone(const struct lm_options *given, struct opened *out);
 void close_model(struct opened *opened);
 
 // Gives the bytes of a file, "-" being standard input, for free().
@@ -47,7 +47,7 @@ int read_text(const char *path, char **out_text, uint64_t *out_size);
 int read_argument(const char *argument, char **out_text);
 
 // Opens the grammar that --grammar or --json-schema names; NULL where there is none.
-int open_grammar(const struct given *given, tn_lm_grammar **out_grammar);
+int open_grammar(const struct lm_options *given, tn_lm_grammar **out_grammar);
 
 // Images of the prompt that is being made.
 struct pictures {
@@ -58,12 +58,12 @@ struct pictures {
 // Opens an image, behind the others.
 int add_picture(const struct opened *opened, const char *path, struct pictures *pictures);
 // Opens those of --image.
-int open_pictures(const struct opened *opened, const struct given *given,
+int open_pictures(const struct opened *opened, const struct lm_options *given,
                   struct pictures *pictures);
 void close_pictures(struct pictures *pictures);
 
 // Reads --bias into `out`, which has room for all of given->biases.items.
-int read_biases(const struct given *given, tn_lm_bias *out);
+int read_biases(const struct lm_options *given, tn_lm_bias *out);
 
 // Gives the parts of the model, for free(), also on failure.
 int list_parts(const struct opened *opened, tn_lm_part **out_parts, uint64_t *out_count);
@@ -74,16 +74,16 @@ void tell_model(const struct opened *opened);
 // Writes text as it comes; a terminal gets control characters escaped.
 void write_piece(const char *text, uint64_t size);
 
-// A source of random weights: "layers=22,width=2048,heads=32,groups=4,inner=5632,..." .
+// A source of random weights: "layers=22,width=2048,heads=32,kv_heads=4,inner=5632,..." .
 int random_source(tn_runtime *runtime, const char *dimensions, tn_lm_source *out_source);
 
-int run_generate(const struct given *given);
-int run_chat(const struct given *given);
-int run_embed(const struct given *given);
-int run_perplexity(const struct given *given);
-int run_bench(const struct given *given);
-int run_lora(const struct given *given);
-int run_imatrix(const struct given *given);
-int run_where(const struct given *given);
+int run_generate(const struct lm_options *given);
+int run_chat(const struct lm_options *given);
+int run_embed(const struct lm_options *given);
+int run_perplexity(const struct lm_options *given);
+int run_bench(const struct lm_options *given);
+int run_lora(const struct lm_options *given);
+int run_imatrix(const struct lm_options *given);
+int run_where(const struct lm_options *given);
 
 #endif // TOOLS_LM_LM_H

@@ -23,14 +23,14 @@ struct losses {
 
 static volatile sig_atomic_t was_interrupted;
 
-static void interrupt(int number)
+static void lora_interrupt(int number)
 {
     (void)number;
     was_interrupted = 1;
 }
 
 // Losses vary from window to window: what is told and drawn is their mean over a few.
-static double smooth(const struct losses *l, int64_t at)
+static double lora_smooth(const struct losses *l, int64_t at)
 {
     int64_t first = at < 15 ? 0 : at - 15;
     double sum = 0;
@@ -39,7 +39,7 @@ static double smooth(const struct losses *l, int64_t at)
     return sum / (double)(at - first + 1);
 }
 
-static int32_t note(void *context, const tn_lm_trained *now)
+static int32_t lora_note(void *context, const tn_lm_trained *now)
 {
     struct losses *l = context;
     if (l->count == l->room) {
@@ -59,7 +59,7 @@ static int32_t note(void *context, const tn_lm_trained *now)
     } else if (is_last || now->seconds - l->shown >= (isatty(STDERR_FILENO) ? 0.2 : 5)) {
         fprintf(stderr, "%sstep %lld/%lld  loss %.4f  %.1f steps/s%s",
                 isatty(STDERR_FILENO) ? "\r" : "", (long long)now->step,
-                (long long)now->steps, smooth(l, l->count - 1),
+                (long long)now->steps, lora_smooth(l, l->count - 1),
                 (double)now->step / now->seconds,
                 isatty(STDERR_FILENO) && !is_last ? "\x1b[K" : "\n");
         l->shown = now->seconds;
@@ -71,12 +71,12 @@ static int32_t note(void *context, const tn_lm_trained *now)
 
 enum { WIDTH = 720, HEIGHT = 360, LEFT = 64, RIGHT = 16, TOP = 24, BOTTOM = 40 };
 
-static void draw_line(FILE *file, const struct losses *l, bool smoothed, double least,
-                      double most, const char *style)
+static void lora_draw_line(FILE *file, const struct losses *l, bool smoothed, double least,
+                           double most, const char *style)
 {
     fprintf(file, "<polyline fill=\"none\" %s points=\"", style);
     for (int64_t i = 0; i < l->count; i++) {
-        double value = smoothed ? smooth(l, i) : l->items[i];
+        double value = smoothed ? lora_smooth(l, i) : l->items[i];
         double along = l->count > 1 ? (double)i / (double)(l->count - 1) : 0;
         fprintf(file, "%s%.1f,%.1f", i ? " " : "", LEFT + along * (WIDTH - LEFT - RIGHT),
                 TOP + (most - value) / (most - least) * (HEIGHT - TOP - BOTTOM));
@@ -84,7 +84,7 @@ static void draw_line(FILE *file, const struct losses *l, bool smoothed, double 
     fprintf(file, "\"/>\n");
 }
 
-static void draw(FILE *file, const struct losses *l)
+static void lora_draw(FILE *file, const struct losses *l)
 {
     double least = INFINITY, most = -INFINITY;
     for (int64_t i = 0; i < l->count; i++) {
@@ -115,8 +115,8 @@ static void draw(FILE *file, const struct losses *l)
             fprintf(file, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%lld</text>\n",
                     x, HEIGHT - BOTTOM + 18, step);
     }
-    draw_line(file, l, false, least, most, "stroke=\"#bcd\"");
-    draw_line(file, l, true, least, most, "stroke=\"#14a\" stroke-width=\"2\"");
+    lora_draw_line(file, l, false, least, most, "stroke=\"#bcd\"");
+    lora_draw_line(file, l, true, least, most, "stroke=\"#14a\" stroke-width=\"2\"");
     fprintf(file, "</svg>\n");
 }
 
@@ -129,7 +129,7 @@ static int write_drawing(const char *path, const struct losses *l)
     FILE *stream = copy < 0 ? NULL : fdopen(copy, "w");
     bool failed = !stream;
     if (stream) {
-        draw(stream, l);
+        lora_draw(stream, l);
         failed = ferror(stream);
         failed |= fclose(stream) != 0;
     } else if (copy >= 0) {
@@ -162,7 +162,7 @@ static int find_rank(tn_runtime *runtime, int *out_rank)
 }
 
 // Cuts "attn_q,attn_v" in place.
-static uint64_t split(char *list, const char *out[MOST_WEIGHTS])
+static uint64_t lora_split(char *list, const char *out[MOST_WEIGHTS])
 {
     uint64_t count = 0;
     char *rest = list;
@@ -172,7 +172,8 @@ static uint64_t split(char *list, const char *out[MOST_WEIGHTS])
     return count;
 }
 
-static int train(const struct given *given, const struct opened *opened, struct losses *l)
+static int lora_train(const struct lm_options *given, const struct opened *opened,
+                      struct losses *l)
 {
     int32_t *ids = NULL;
     uint64_t count = 0;
@@ -181,7 +182,7 @@ static int train(const struct given *given, const struct opened *opened, struct 
     char *text = NULL;
     uint64_t size = 0;
     int failed = read_text(given->items[1], &text, &size);
-    if (!failed && tn_lm_tokenise(opened->lm, text, size, TN_LM_ADD_SPECIAL, &ids, &count))
+    if (!failed && tn_lm_tokenize(opened->lm, text, size, TN_LM_ADD_SPECIAL, &ids, &count))
         failed = stop_lm();
     free(text);
     tn_lm_training how = {.struct_size = sizeof(how),
@@ -191,17 +192,17 @@ static int train(const struct given *given, const struct opened *opened, struct 
                           .steps = given->steps,
                           .rate = given->rate,
                           .seed = given->sampling.seed,
-                          .progress = note,
+                          .progress = lora_note,
                           .context = l,
                           .batch = given->batch,
                           .group = is_one_of_several() ? "world" : NULL};
     if (given->weights && !list)
         failed = stop_memory();
     if (list) {
-        how.num_weights = split(list, names);
+        how.num_weights = lora_split(list, names);
         how.weights = names;
     }
-    signal(SIGINT, interrupt);
+    signal(SIGINT, lora_interrupt);
     if (!failed && tn_lm_train_adapter(opened->lm, ids, count, &how))
         failed = stop_lm();
     tn_lm_free(ids);
@@ -222,8 +223,8 @@ static int check_folder(const char *path)
     return failed;
 }
 
-static int check_outputs(const struct given *given, const struct opened *opened,
-                         const char *path)
+static int lora_check_outputs(const struct lm_options *given, const struct opened *opened,
+                              const char *path)
 {
     const char *plugin, *extension = strrchr(path, '.');
     size_t size = strlen(path);
@@ -247,8 +248,8 @@ static int check_outputs(const struct given *given, const struct opened *opened,
 
 // The first of several processes saves what was trained; when one has failed, each that is
 // left does, to one path or its own machine's.
-static int save(const struct given *given, const struct opened *opened,
-                const struct losses *l, int failed)
+static int lora_save(const struct lm_options *given, const struct opened *opened,
+                     const struct losses *l, int failed)
 {
     bool is_lost = failed && is_one_of_several() && l->count > 0;
     if (is_lost ? tn_lm_adapter_save(opened->lm, given->output) != TN_OK
@@ -261,20 +262,20 @@ static int save(const struct given *given, const struct opened *opened,
     return failed;
 }
 
-int run_lora(const struct given *given)
+int run_lora(const struct lm_options *given)
 {
     struct opened opened;
     struct losses losses = {.json = given->json};
     int rank = 0;
     if (open_alone(given, &opened))
         return 1;
-    int failed = check_outputs(given, &opened, given->output);
+    int failed = lora_check_outputs(given, &opened, given->output);
     if (!failed)
         failed = find_rank(opened.runtime, &rank);
     losses.is_quiet = rank > 0;
     if (!failed) {
-        failed = train(given, &opened, &losses);
-        failed = save(given, &opened, &losses, failed);
+        failed = lora_train(given, &opened, &losses);
+        failed = lora_save(given, &opened, &losses, failed);
     }
     if (!failed && !given->json && rank == 0) {
         fprintf(stderr, "%s after %lld steps: tenon generate %s --adapter %s ...\n",

@@ -8,7 +8,7 @@
 #include "../tenon/base/shortened.h"
 #include "lm.h"
 
-static int read_number(const char *name, const char *text, double *out)
+static int lm_read_number(const char *name, const char *text, double *out)
 {
     char *end;
     errno = 0;
@@ -19,7 +19,7 @@ static int read_number(const char *name, const char *text, double *out)
     return 2;
 }
 
-static int read_integer(const char *name, const char *text, int64_t *out)
+static int lm_read_integer(const char *name, const char *text, int64_t *out)
 {
     char *end;
     errno = 0;
@@ -31,8 +31,8 @@ static int read_integer(const char *name, const char *text, int64_t *out)
 }
 
 // "5=1,7=-inf": several are separated by commas, and cut in place.
-static int store_list(const char *name, char *text, const char *what,
-                      struct given_list *out)
+static int lm_store_list(const char *name, char *text, const char *what,
+                         struct given_list *out)
 {
     for (char *one; (one = strsep(&text, ","));) {
         if (out->count == COUNT(out->items)) {
@@ -45,7 +45,8 @@ static int store_list(const char *name, char *text, const char *what,
 }
 
 // `text`: of the value, NULL for a switch.
-static int store_option(const struct given_option *option, char *text, struct given *given)
+static int store_option(const struct given_option *option, char *text,
+                        struct lm_options *given)
 {
     void *to = (char *)given + option->at;
     switch (option->kind) {
@@ -58,13 +59,13 @@ static int store_option(const struct given_option *option, char *text, struct gi
         *(const char **)to = text;
         return 0;
     case GIVEN_NUMBER:
-        return read_number(option->name, text, to);
+        return lm_read_number(option->name, text, to);
     case GIVEN_INTEGER:
-        return read_integer(option->name, text, to);
+        return lm_read_integer(option->name, text, to);
     case GIVEN_TOKENS:
-        return store_list(option->name, text, "tokens", to);
+        return lm_store_list(option->name, text, "tokens", to);
     case GIVEN_FILES:
-        return store_list(option->name, text, "files", to);
+        return lm_store_list(option->name, text, "files", to);
     }
     return 0;
 }
@@ -79,7 +80,7 @@ static const struct given_option *given_find(const char *name)
 
 // Stores the options in front of the mode, as the command writes them: "--NAME VALUE" or
 // "--NAME". *out_end is the number of the word behind them; 0: they are not the command's.
-static int store_options(int argc, char **argv, struct given *given, int *out_end)
+static int store_options(int argc, char **argv, struct lm_options *given, int *out_end)
 {
     int i = 1;
     *out_end = 0;
@@ -96,7 +97,7 @@ static int store_options(int argc, char **argv, struct given *given, int *out_en
 }
 
 // Fails where the printed text has not arrived: nothing else tells a full disk.
-static int end_output(int failed)
+static int lm_end_output(int failed)
 {
     bool is_lost = fflush(stdout) != 0;
     is_lost |= ferror(stdout) != 0;
@@ -107,14 +108,14 @@ int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
-        int (*run)(const struct given *given);
+        int (*run)(const struct lm_options *given);
     } modes[] = {{"generate", run_generate}, {"chat", run_chat},
                  {"embed", run_embed},       {"perplexity", run_perplexity},
                  {"bench", run_bench},       {"lora", run_lora},
                  {"where", run_where},       {"imatrix", run_imatrix}};
-    struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
-                          .adapter_scale = 1,
-                          .position = -1};
+    struct lm_options given = {.sampling = {.struct_size = sizeof(given.sampling)},
+                               .adapter_scale = 1,
+                               .position = -1};
     tell_shortened_files();
 #ifdef M_MMAP_THRESHOLD
     mallopt(M_MMAP_THRESHOLD, 1 << 20); // or freed matrices stay in the heap
@@ -127,7 +128,7 @@ int main(int argc, char **argv)
     given.num_items = at < argc ? argc - at - 1 : 0;
     for (size_t i = 0; i < COUNT(modes); i++)
         if (strcmp(modes[i].name, mode) == 0)
-            return end_output(modes[i].run(&given));
+            return lm_end_output(modes[i].run(&given));
     stop("this program is run by 'tenon generate' and its like");
     return 2;
 }

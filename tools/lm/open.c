@@ -86,7 +86,7 @@ static int fail_open(struct opened *opened)
 }
 
 // How processes divide the model, as TN_LM_PIPELINE; 0: they do not.
-static int32_t parallel_kind(const struct given *given)
+static int32_t parallel_kind(const struct lm_options *given)
 {
     const char *run = getenv("TENON_RUN"), *size = run ? strstr(run, "size=") : NULL;
     bool has_others = size && strtol(size + strlen("size="), NULL, 10) > 1;
@@ -97,7 +97,7 @@ static int32_t parallel_kind(const struct given *given)
                                                     : 0;
 }
 
-static tn_status open_lm(const struct given *given, bool is_alone, struct opened *out)
+static tn_status open_lm(const struct lm_options *given, bool is_alone, struct opened *out)
 {
     const tn_lm_options options = {.struct_size = sizeof(options),
                                    .context = given->context,
@@ -115,7 +115,7 @@ static tn_status open_lm(const struct given *given, bool is_alone, struct opened
 }
 
 // Positions that the model was not trained for are the user's choice.
-static void tell_context(const struct given *given, const struct opened *opened)
+static void tell_context(const struct lm_options *given, const struct opened *opened)
 {
     tn_lm_info info = {.struct_size = sizeof(info)};
     tn_lm_describe(opened->lm, &info);
@@ -127,7 +127,7 @@ static void tell_context(const struct given *given, const struct opened *opened)
                 given->context, info.trained);
 }
 
-static tn_status open_adapter(const struct given *given, struct opened *out)
+static tn_status open_adapter(const struct lm_options *given, struct opened *out)
 {
     return given->adapter
                ? tn_lm_adapter_load(out->lm, given->adapter, given->adapter_scale)
@@ -135,7 +135,7 @@ static tn_status open_adapter(const struct given *given, struct opened *out)
 }
 
 // Ranks above 0 run what rank 0 asks for; the program ends with it.
-static void serve(struct opened *opened)
+static void lm_open_serve(struct opened *opened)
 {
     int failed = tn_lm_serve(opened->lm) ? stop_lm() : 0;
     close_model(opened);
@@ -143,7 +143,8 @@ static void serve(struct opened *opened)
 }
 
 // Divides the model among the processes of `tenon run`.
-static tn_status distribute(const struct given *given, int32_t kind, struct opened *out)
+static tn_status lm_open_distribute(const struct lm_options *given, int32_t kind,
+                                    struct opened *out)
 {
     const tn_lm_dist_options options = {
         .struct_size = sizeof(options), .kind = kind, .split = given->split};
@@ -152,12 +153,12 @@ static tn_status distribute(const struct given *given, int32_t kind, struct open
     if (status == TN_OK && rank.rank > 0) {
         status = open_adapter(given, out);
         if (status == TN_OK)
-            serve(out);
+            lm_open_serve(out);
     }
     return status;
 }
 
-static int check_parallel(const struct given *given)
+static int check_parallel(const struct lm_options *given)
 {
     static const char *const known[] = {"pipeline", "tensor", "none"};
     for (size_t i = 0; i < COUNT(known) && given->parallel; i++)
@@ -169,7 +170,7 @@ static int check_parallel(const struct given *given)
 }
 
 // `kind`: how processes divide it; 0: each has a model of its own.
-static int open_as(const struct given *given, int32_t kind, struct opened *out)
+static int open_as(const struct lm_options *given, int32_t kind, struct opened *out)
 {
     *out = (struct opened){.begin = now()};
     if (check_parallel(given))
@@ -178,7 +179,7 @@ static int open_as(const struct given *given, int32_t kind, struct opened *out)
         return stop("%s", tn_last_error());
     int failed = open_lm(given, kind == 0, out);
     if (!failed && kind)
-        failed = distribute(given, kind, out) != TN_OK;
+        failed = lm_open_distribute(given, kind, out) != TN_OK;
     if (!failed)
         failed = open_adapter(given, out) != TN_OK;
     if (!failed && given->mmproj)
@@ -190,12 +191,12 @@ static int open_as(const struct given *given, int32_t kind, struct opened *out)
     return 0;
 }
 
-int open_alone(const struct given *given, struct opened *out)
+int open_alone(const struct lm_options *given, struct opened *out)
 {
     return open_as(given, 0, out);
 }
 
-int open_model(const struct given *given, struct opened *out)
+int open_model(const struct lm_options *given, struct opened *out)
 {
     if (open_as(given, parallel_kind(given), out))
         return 1;
@@ -353,7 +354,7 @@ void write_piece(const char *text, uint64_t size)
     fflush(stdout);
 }
 
-int open_grammar(const struct given *given, tn_lm_grammar **out_grammar)
+int open_grammar(const struct lm_options *given, tn_lm_grammar **out_grammar)
 {
     const char *path = given->schema ? given->schema : given->grammar;
     char *text;
@@ -371,7 +372,7 @@ int open_grammar(const struct given *given, tn_lm_grammar **out_grammar)
     return status == TN_OK ? 0 : stop("%s: %s", path, tn_lm_error());
 }
 
-int read_biases(const struct given *given, tn_lm_bias *out)
+int read_biases(const struct lm_options *given, tn_lm_bias *out)
 {
     for (int i = 0; i < given->biases.count; i++) {
         const char *text = given->biases.items[i];
@@ -397,7 +398,7 @@ int add_picture(const struct opened *opened, const char *path, struct pictures *
     return 0;
 }
 
-int open_pictures(const struct opened *opened, const struct given *given,
+int open_pictures(const struct opened *opened, const struct lm_options *given,
                   struct pictures *pictures)
 {
     int failed = 0;

@@ -8,7 +8,7 @@
 #include "lm.h"
 
 // Minus the natural logarithm of the probability of token `id`.
-static double surprise(const float *logits, int64_t words, int32_t id)
+static double perplexity_surprise(const float *logits, int64_t words, int32_t id)
 {
     double most = -INFINITY, sum = 0;
     for (int64_t i = 0; i < words; i++)
@@ -19,8 +19,8 @@ static double surprise(const float *logits, int64_t words, int32_t id)
 }
 
 // Adds what the tokens of one window are a surprise of, but for the first.
-static int measure(const struct opened *opened, const int32_t *ids, int64_t count,
-                   int64_t words, float *logits, double *sum)
+static int perplexity_measure(const struct opened *opened, const int32_t *ids,
+                              int64_t count, int64_t words, float *logits, double *sum)
 {
     enum { AT_ONCE = 64 };
     if (tn_lm_sequence_cut(opened->sequence, 0))
@@ -30,7 +30,7 @@ static int measure(const struct opened *opened, const int32_t *ids, int64_t coun
         if (tn_lm_infer(opened->sequence, ids + done, now_, TN_LM_ALL_ROWS, logits))
             return stop_lm();
         for (int64_t i = 0; i < now_; i++) {
-            double one = surprise(logits + i * words, words, ids[done + i + 1]);
+            double one = perplexity_surprise(logits + i * words, words, ids[done + i + 1]);
             if (!isfinite(one))
                 return stop("the surprise of token %" PRId64 " of a window is %g: weights "
                             "of the model, or of its adapter, are NaN or infinite, or too "
@@ -42,7 +42,7 @@ static int measure(const struct opened *opened, const int32_t *ids, int64_t coun
     return 0;
 }
 
-static int measure_all(const struct opened *opened, const struct given *given,
+static int measure_all(const struct opened *opened, const struct lm_options *given,
                        const int32_t *ids, int64_t count)
 {
     tn_lm_info info = {.struct_size = sizeof(info)};
@@ -57,7 +57,8 @@ static int measure_all(const struct opened *opened, const struct given *given,
     double sum = 0, begin = now();
     for (int64_t at = 0; at + 1 < count && !failed; at += window) {
         int64_t length = count - at < window ? count - at : window;
-        failed = measure(opened, ids + at, length, info.vocabulary, logits, &sum);
+        failed =
+            perplexity_measure(opened, ids + at, length, info.vocabulary, logits, &sum);
         measured += length - 1;
     }
     free(logits);
@@ -75,7 +76,7 @@ static int measure_all(const struct opened *opened, const struct given *given,
     return 0;
 }
 
-int run_perplexity(const struct given *given)
+int run_perplexity(const struct lm_options *given)
 {
     struct opened opened;
     char *text = NULL;
@@ -86,7 +87,7 @@ int run_perplexity(const struct given *given)
         free(text);
         return 1;
     }
-    if (tn_lm_tokenise(opened.lm, text, size, given->raw ? 0 : TN_LM_ADD_SPECIAL, &ids,
+    if (tn_lm_tokenize(opened.lm, text, size, given->raw ? 0 : TN_LM_ADD_SPECIAL, &ids,
                        &count))
         failed = stop_lm();
     if (!failed)
@@ -97,7 +98,7 @@ int run_perplexity(const struct given *given)
     return failed;
 }
 
-int run_imatrix(const struct given *given)
+int run_imatrix(const struct lm_options *given)
 {
     struct opened opened;
     char *text = NULL;
@@ -109,7 +110,7 @@ int run_imatrix(const struct given *given)
         free(text);
         return 1;
     }
-    if (tn_lm_tokenise(opened.lm, text, size, given->raw ? 0 : TN_LM_ADD_SPECIAL, &ids,
+    if (tn_lm_tokenize(opened.lm, text, size, given->raw ? 0 : TN_LM_ADD_SPECIAL, &ids,
                        &count))
         failed = stop_lm();
     uint64_t most = (uint64_t)given->tokens;

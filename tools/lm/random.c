@@ -11,7 +11,7 @@
 
 enum { LAYERS, WIDTH, HEADS, GROUPS, INNER, WORDS, LENGTH, NUMBERS };
 
-static const char *const names[NUMBERS] = {"layers", "width",      "heads",  "groups",
+static const char *const names[NUMBERS] = {"layers", "width",      "heads",  "kv_heads",
                                            "inner",  "vocabulary", "context"};
 
 struct random_model {
@@ -27,7 +27,8 @@ struct random_model {
 };
 
 // The extents of a weight, by its name; rows 0: there is no such weight.
-static void extents(const struct random_model *m, const char *name, int64_t extent[2])
+static void lm_random_extents(const struct random_model *m, const char *name,
+                              int64_t extent[2])
 {
     int64_t width = m->numbers[WIDTH], inner = m->numbers[INNER];
     int64_t keys = width / m->numbers[HEADS] * m->numbers[GROUPS];
@@ -66,7 +67,7 @@ static int32_t random_find(const tn_lm_source *source, const char *name, tn_type
 {
     const struct random_model *m = source->context;
     int64_t extent[2];
-    extents(m, name, extent);
+    lm_random_extents(m, name, extent);
     if (!extent[0])
         return 0;
     *out_type = (tn_type){.dtype = extent[1] && !m->format[0] ? m->dtype : TN_F32,
@@ -77,7 +78,7 @@ static int32_t random_find(const tn_lm_source *source, const char *name, tn_type
 }
 
 // Uniform numbers of this shape, from -0.05 to 0.05.
-static tn_array *uniform(tn_scope *scope, const tn_ints *shape, uint32_t seed)
+static tn_array *lm_random_uniform(tn_scope *scope, const tn_ints *shape, uint32_t seed)
 {
     const uint32_t key[2] = {seed, 1};
     tn_array *values = tn_op(scope, "base.random_uniform/1",
@@ -94,7 +95,7 @@ static tn_status quantize_samples(tn_runtime *runtime, tn_scope *outer,
     const tn_ints shape = {.count = 1, .given = 1, .value = {SAMPLES * format->block}};
     tn_status status =
         tn_read(scope,
-                tn_op(scope, "quant.quantize/1", TN_IN(uniform(scope, &shape, 1)),
+                tn_op(scope, "quant.quantize/1", TN_IN(lm_random_uniform(scope, &shape, 1)),
                       tn_attrs("format", format->name)),
                 out, size);
     if (status != TN_OK)
@@ -104,8 +105,8 @@ static tn_status quantize_samples(tn_runtime *runtime, tn_scope *outer,
 }
 
 // Samples are made on the CPU, whatever the model runs on: not every device has encoders.
-static tn_status make_samples(struct random_model *m, tn_scope *scope,
-                              const tn_quant_format *format)
+static tn_status lm_random_make_samples(struct random_model *m, tn_scope *scope,
+                                        const tn_quant_format *format)
 {
     static const char *const variables[] = {"TENON_BACKEND=cpu-blas", NULL};
     const tn_runtime_options options = {.struct_size = sizeof(options),
@@ -144,7 +145,7 @@ static tn_array *random_blocks(struct random_model *m, tn_scope *scope, uint32_t
                       extent[1], format->block, format->name);
         return NULL;
     }
-    if (make_samples(m, scope, format))
+    if (lm_random_make_samples(m, scope, format))
         return NULL;
     uint8_t *bytes = malloc((size_t)(blocks * format->bytes) + 1);
     if (!bytes) {
@@ -167,7 +168,7 @@ static tn_array *random_load(const tn_lm_source *source, tn_scope *scope, const 
 {
     struct random_model *m = source->context;
     int64_t extent[2];
-    extents(m, name, extent);
+    lm_random_extents(m, name, extent);
     const tn_ints shape = {
         .count = extent[1] ? 2 : 1, .given = 1, .value = {extent[0], extent[1]}};
     uint32_t seed = 0;
@@ -179,7 +180,7 @@ static tn_array *random_load(const tn_lm_source *source, tn_scope *scope, const 
     const tn_quant_format *format = m->format[0] ? tn_quant_find(m->format) : NULL;
     if (format)
         return random_blocks(m, scope, seed, format, extent);
-    tn_array *values = uniform(scope, &shape, seed);
+    tn_array *values = lm_random_uniform(scope, &shape, seed);
     if (!m->format[0])
         return tn_op(scope, "base.astype/1", TN_IN(values),
                      tn_attrs("dtype", (int64_t)m->dtype));
@@ -220,7 +221,7 @@ static int read_dimensions(struct random_model *m, const char *text)
         char *end;
         int64_t number = strtoll(value, &end, 10);
         if (at == NUMBERS || *end || number < 1)
-            return stop("--random: %s=%s, expected format, layers, width, heads, groups, "
+            return stop("--random: %s=%s, expected format, layers, width, heads, kv_heads, "
                         "inner, vocabulary, context or architecture, and a positive number",
                         key, value);
         m->numbers[at] = number;

@@ -18,7 +18,8 @@ static void print_part(const tn_lm_part *part, const tn_lm_info *info)
     printf("%s\n", shown);
 }
 
-static void print_json(const tn_lm_part *parts, uint64_t count, const tn_lm_info *info)
+static void lm_where_print_json(const tn_lm_part *parts, uint64_t count,
+                                const tn_lm_info *info)
 {
     printf("[");
     for (uint64_t i = 0; i < count; i++)
@@ -29,7 +30,7 @@ static void print_json(const tn_lm_part *parts, uint64_t count, const tn_lm_info
     printf("]\n");
 }
 
-int run_where(const struct given *given)
+int run_where(const struct lm_options *given)
 {
     struct opened opened;
     tn_lm_part *parts;
@@ -42,7 +43,7 @@ int run_where(const struct given *given)
     for (uint64_t i = 0; i < count && !failed && !given->json; i++)
         print_part(&parts[i], &info);
     if (!failed && given->json)
-        print_json(parts, count, &info);
+        lm_where_print_json(parts, count, &info);
     else if (!failed)
         printf("caches of %s, for %" PRId64 " sequence%s of %" PRId64 " positions\n",
                info.cache, info.sequences, info.sequences == 1 ? "" : "s", info.context);

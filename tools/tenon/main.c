@@ -102,7 +102,7 @@ static const char about[] =
     "\n"
     "TENON_BACKEND chooses backends (\"vulkan,cpu-blas\"), TENON_PLUGIN_PATH adds plugins.";
 
-static int run(int argc, char **argv)
+static int tenon_run(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("tenon %s\n", TN_VERSION);
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
     // Exceeding a limit on file sizes becomes an error that is reported.
     signal(SIGXFSZ, SIG_IGN);
     tell_shortened_files();
-    int status = run(argc, argv);
+    int status = tenon_run(argc, argv);
     if (fflush(stdout) || ferror(stdout))
         status = status ? status : oops_output();
     if (status && oops_text()[0])

@@ -35,7 +35,8 @@
     }                                                                                      \
     break;
 
-static void multiply_complex(const void *in, void *out, uint64_t count, bool is_double)
+static void mpi_agree_multiply_complex(const void *in, void *out, uint64_t count,
+                                       bool is_double)
 {
     for (uint64_t i = 0; i < 2 * count; i += 2) {
         if (is_double) {
@@ -55,7 +56,7 @@ static void multiply_complex(const void *in, void *out, uint64_t count, bool is_
 // How the elements of a dtype, but complex ones, are computed with.
 enum { OF_UNSIGNED = 0, OF_SIGNED = 1, OF_FLOAT = 2 };
 
-static int class_of(tn_dtype dtype)
+static int mpi_agree_class_of(tn_dtype dtype)
 {
     switch (tn_dtype_kind(dtype)) {
     case TN_KIND_BOOL:
@@ -75,12 +76,12 @@ static void reduce_elements(tn_dtype dtype, int64_t reduction, uint64_t count,
 {
     if (tn_dtype_kind(dtype) == TN_KIND_COMPLEX) {
         if (reduction == TN_COLLECTIVE_PRODUCT) {
-            multiply_complex(in, out, count, dtype == TN_COMPLEX128);
+            mpi_agree_multiply_complex(in, out, count, dtype == TN_COMPLEX128);
             return;
         }
         count *= 2;
     }
-    switch (4 * tn_dtype_bytes(tn_dtype_real(dtype)) + class_of(dtype)) {
+    switch (4 * tn_dtype_bytes(tn_dtype_real(dtype)) + mpi_agree_class_of(dtype)) {
     case 4:
         REDUCE(uint8_t, uint32_t)
     case 8:
@@ -136,7 +137,7 @@ static uint64_t carried_bytes(const int64_t *record, int32_t size)
 }
 
 // out = what both say.
-static void combine(const struct message *in, struct message *out, int32_t size)
+static void mpi_agree_combine(const struct message *in, struct message *out, int32_t size)
 {
     out->differs |= in->differs || memcmp(in->record, out->record, sizeof(in->record)) != 0;
     uint64_t bytes = out->differs ? 0 : carried_bytes(out->record, size);
@@ -218,7 +219,8 @@ static void end_round(tn_collective_work *work)
         return;
     bool is_theirs = round.replaces || group->facts.rank < round.from;
     if (!round.replaces)
-        combine(is_theirs ? mine : theirs, is_theirs ? theirs : mine, group->facts.size);
+        mpi_agree_combine(is_theirs ? mine : theirs, is_theirs ? theirs : mine,
+                          group->facts.size);
     group->mine = is_theirs ? theirs : mine;
     group->theirs = is_theirs ? mine : theirs;
 }

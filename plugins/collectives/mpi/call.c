@@ -171,7 +171,7 @@ static tn_status advance_agreement(tn_collective_work *work)
 }
 
 // Does what can be done now for a work that has begun.
-static tn_status advance(tn_collective_work *work)
+static tn_status mpi_call_advance(tn_collective_work *work)
 {
     _Alignas(16) unsigned char status[64] = {0}; // an MPI_Status of any library
     int has_come = 0;
@@ -213,7 +213,7 @@ static void queue_remove(tn_collective_work *work)
         *at = work->next;
 }
 
-static tn_status work_begin(tn_collective_work *work)
+static tn_status mpi_call_work_begin(tn_collective_work *work)
 {
     if (is_of_two(&work->call))
         return start_moving(work);
@@ -225,9 +225,9 @@ static tn_status queue_advance(tn_group *group)
     tn_status status = TN_OK;
     while (group->queue && status == TN_OK) {
         tn_collective_work *first = group->queue;
-        status = first->stage == QUEUED ? work_begin(first) : TN_OK;
+        status = first->stage == QUEUED ? mpi_call_work_begin(first) : TN_OK;
         if (status == TN_OK && !moves_all(first))
-            status = advance(first);
+            status = mpi_call_advance(first);
         if (!moves_all(first))
             break;
         group->queue = first->next;
@@ -240,7 +240,7 @@ tn_status work_advance(tn_collective_work *work)
 {
     tn_group *group = work->group;
     tn_status status = group->broken[0] ? group->broken_status : queue_advance(group);
-    return status == TN_OK && work->stage == MOVING ? advance(work) : status;
+    return status == TN_OK && work->stage == MOVING ? mpi_call_advance(work) : status;
 }
 
 // --- waiting ----------------------------------------------------------------------------
@@ -272,8 +272,8 @@ static bool has_ended(const tn_collective_work *work)
 }
 
 // Works until `is_enough`.
-static tn_status drive(tn_collective_work *work,
-                       bool (*is_enough)(const tn_collective_work *work))
+static tn_status mpi_call_drive(tn_collective_work *work,
+                                bool (*is_enough)(const tn_collective_work *work))
 {
     tn_status status = TN_OK;
     bool is_done = false;
@@ -331,8 +331,8 @@ static tn_collective_work *work_create(tn_group *group, const tn_collective_call
 }
 
 // The work, begun unless a thread will do so. What MPI may have of it is not freed.
-static tn_status work_start(tn_group *group, const tn_collective_call *call,
-                            tn_collective_work **out_work)
+static tn_status mpi_call_work_start(tn_group *group, const tn_collective_call *call,
+                                     tn_collective_work **out_work)
 {
     progress_enter();
     tn_status status = group->broken[0] ? group->broken_status : TN_OK;
@@ -346,7 +346,7 @@ static tn_status work_start(tn_group *group, const tn_collective_call *call,
     bool waits = !is_background && work && !has_begun(work);
     progress_leave();
     if (status == TN_OK && waits)
-        status = drive(work, has_begun);
+        status = mpi_call_drive(work, has_begun);
     *out_work = work;
     return status;
 }
@@ -358,8 +358,9 @@ tn_status mpi_start(const tn_host *host, tn_group *group, const tn_collective_ca
     tn_status status = work_read_call(host, call, &mine);
     if (status == TN_OK)
         status = move_check(host, group, &mine);
-    return status == TN_OK ? group_tell(host, group, work_start(group, &mine, out_work))
-                           : status;
+    return status == TN_OK
+               ? group_tell(host, group, mpi_call_work_start(group, &mine, out_work))
+               : status;
 }
 
 tn_status mpi_test(const tn_host *host, tn_collective_work *work, int32_t *out_done)
@@ -387,14 +388,14 @@ static bool work_take_ended(tn_collective_work *work)
     return true;
 }
 
-static tn_status work_wait(tn_collective_work *work)
+static tn_status mpi_call_work_wait(tn_collective_work *work)
 {
     progress_enter();
     bool is_taken = work_take_ended(work);
     progress_leave();
     if (is_taken)
         return TN_OK;
-    tn_status status = drive(work, has_ended);
+    tn_status status = mpi_call_drive(work, has_ended);
     progress_enter();
     if (!work_take_ended(work)) { // MPI may still write to it, and to what it lists
         progress_remove(work);
@@ -407,13 +408,13 @@ static tn_status work_wait(tn_collective_work *work)
 tn_status mpi_wait(const tn_host *host, tn_collective_work *work)
 {
     tn_group *group = work->group;
-    return group_tell(host, group, work_wait(work));
+    return group_tell(host, group, mpi_call_work_wait(work));
 }
 
 tn_status call_agree(tn_group *group, int32_t kind)
 {
     const tn_collective_call call = {.struct_size = sizeof(call), .kind = kind};
     tn_collective_work *work;
-    tn_status status = work_start(group, &call, &work);
-    return status == TN_OK ? work_wait(work) : status;
+    tn_status status = mpi_call_work_start(group, &call, &work);
+    return status == TN_OK ? mpi_call_work_wait(work) : status;
 }

@@ -251,7 +251,7 @@ static tn_status introductions_compare(const tn_host *host, const struct introdu
     return TN_OK;
 }
 
-static tn_status introduce(const tn_host *host, tn_group *world)
+static tn_status mpi_group_introduce(const tn_host *host, tn_group *world)
 {
     const char *backend = host->config(host, "TENON_BACKEND");
     struct introduction mine = {0}, *all = calloc((size_t)world->facts.size, sizeof(*all));
@@ -277,7 +277,7 @@ struct world_arrival {
     tn_group *world;
 };
 
-static tn_status initialize(struct mpi_library *library, char *why)
+static tn_status mpi_group_initialize(struct mpi_library *library, char *why)
 {
     int provided = 0, is_on = 0, was_on = 0, code = library->Initialized(&is_on);
     if (!code)
@@ -306,7 +306,7 @@ static tn_status arrive(void *user, char *why)
     struct world_arrival *arrival = user;
     struct mpi_library *library = arrival->library;
     handle comm = 0;
-    tn_status status = initialize(library, why);
+    tn_status status = mpi_group_initialize(library, why);
     if (status != TN_OK)
         return status;
     if (library->Comm_set_errhandler(library->world, library->errors_return) ||
@@ -317,7 +317,7 @@ static tn_status arrive(void *user, char *why)
     return group_create(library, comm, why, &arrival->world);
 }
 
-static tn_status world_join(const tn_host *host, tn_group **out_world)
+static tn_status mpi_group_world_join(const tn_host *host, tn_group **out_world)
 {
     static struct world_arrival
         arrival; // a process joins once, and may leave its thread behind
@@ -334,7 +334,7 @@ static tn_status world_join(const tn_host *host, tn_group **out_world)
     for (int32_t i = 0; i < world->facts.size; i++)
         world->members[i] = i;
     world->world_rank = world->facts.rank;
-    status = introduce(host, world);
+    status = mpi_group_introduce(host, world);
     if (status == TN_OK)
         *out_world = world;
     return status; // a world that failed stays as it is: MPI may use its memory
@@ -353,7 +353,7 @@ static tn_status world_find(const tn_host *host)
     pthread_mutex_unlock(&process.lock);
     if (!joins)
         return TN_OK;
-    tn_status status = world_join(host, &world);
+    tn_status status = mpi_group_world_join(host, &world);
     pthread_mutex_lock(&process.lock);
     process.state = status == TN_OK ? JOINED : LEFT;
     process.world = world;

@@ -28,7 +28,7 @@ const char *move_name(int32_t kind)
                                 : kinds[kind];
 }
 
-static bool reduces(int64_t kind)
+static bool mpi_move_reduces(int64_t kind)
 {
     return kind == TN_COLLECTIVE_ALL_REDUCE || kind == TN_COLLECTIVE_REDUCE_SCATTER;
 }
@@ -38,7 +38,7 @@ void move_print(const int64_t *record, char *text, size_t size)
     int32_t kind = (int32_t)record[RECORD_KIND];
     if (kind >= TN_COLLECTIVE_BARRIER)
         snprintf(text, size, "%s", move_name(kind));
-    else if (reduces(kind))
+    else if (mpi_move_reduces(kind))
         snprintf(text, size, "%s (%s) of %" PRId64 " %s", move_name(kind),
                  reductions[record[RECORD_REDUCTION]], record[RECORD_COUNT],
                  tn_dtype_name((tn_dtype)record[RECORD_DTYPE]));
@@ -53,7 +53,8 @@ void move_print(const int64_t *record, char *text, size_t size)
 
 // --- what is wrong by itself -------------------------------------------------------------
 
-static tn_status check_reduction(const tn_host *host, const tn_collective_call *call)
+static tn_status mpi_move_check_reduction(const tn_host *host,
+                                          const tn_collective_call *call)
 {
     int32_t op = call->reduction;
     bool is_sound = true;
@@ -123,7 +124,8 @@ tn_status move_check(const tn_host *host, const tn_group *group,
         call->peer == group->facts.rank)
         return host->fail(host, TN_ERR_ARGUMENT, "%s: rank %d is this one",
                           kinds[call->kind], call->peer);
-    tn_status status = reduces(call->kind) ? check_reduction(host, call) : TN_OK;
+    tn_status status =
+        mpi_move_reduces(call->kind) ? mpi_move_check_reduction(host, call) : TN_OK;
     return status == TN_OK ? check_memory(host, call) : status;
 }
 
@@ -194,7 +196,7 @@ void move_finish(tn_collective_work *work)
 {
     const tn_collective_call *call = &work->call;
     int32_t size = work->group->facts.size;
-    if (!reduces(call->kind) || call->reduction != TN_COLLECTIVE_MEAN)
+    if (!mpi_move_reduces(call->kind) || call->reduction != TN_COLLECTIVE_MEAN)
         return;
     bool is_complex = tn_dtype_kind(call->dtype) == TN_KIND_COMPLEX;
     uint64_t count = is_complex ? 2 * call->count : call->count;

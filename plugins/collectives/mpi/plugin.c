@@ -20,9 +20,9 @@ static const tn_collective collective = {
     .shrink = mpi_shrink,
 };
 
-static const void *query(const char *id)
+static const void *mpi_query(const char *id)
 {
     return strcmp(id, TN_IFACE_COLLECTIVE) == 0 ? &collective : NULL;
 }
 
-TN_PLUGIN("org.tenon.mpi", MPI_PLUGIN_VERSION, "Tenon", .query = query);
+TN_PLUGIN("org.tenon.mpi", MPI_PLUGIN_VERSION, "Tenon", .query = mpi_query);

@@ -8,14 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-struct copy {
-    struct copy *next;
+struct environment_copy {
+    struct environment_copy *next;
     char *pointers[]; // ended by NULL; the added strings follow in the same allocation
 };
-static struct copy *copies;
+static struct environment_copy *copies;
 
 // Index of the entry of variable `name`, or of the NULL that ends the list.
-static size_t find(char *const *list, const char *name)
+static size_t openblas_environment_find(char *const *list, const char *name)
 {
     size_t length = strlen(name), i = 0;
     while (list[i] && (strncmp(list[i], name, length) != 0 || list[i][length] != '='))
@@ -23,7 +23,7 @@ static size_t find(char *const *list, const char *name)
     return i;
 }
 
-static char **current(void)
+static char **openblas_environment_current(void)
 {
     static char *none[] = {NULL};
     char **now = __atomic_load_n(&environ, __ATOMIC_ACQUIRE);
@@ -32,7 +32,8 @@ static char **current(void)
 
 const char *environment_get(const char *name)
 {
-    const char *entry = current()[find(current(), name)];
+    const char *entry = openblas_environment_current()[openblas_environment_find(
+        openblas_environment_current(), name)];
     return entry ? entry + strlen(name) + 1 : NULL;
 }
 
@@ -43,7 +44,7 @@ static bool is_added(const struct variable *variable)
 
 struct environment environment_add(const struct variable *variables, size_t count)
 {
-    char **original = current();
+    char **original = openblas_environment_current();
     size_t entries = 0, text = 0;
     while (original[entries])
         entries++;
@@ -51,7 +52,7 @@ struct environment environment_add(const struct variable *variables, size_t coun
         if (is_added(&variables[i]))
             text += strlen(variables[i].name) + strlen(variables[i].value) + 2;
     size_t pointers = (entries + count + 1) * sizeof(char *);
-    struct copy *copy = text ? malloc(sizeof(*copy) + pointers + text) : NULL;
+    struct environment_copy *copy = text ? malloc(sizeof(*copy) + pointers + text) : NULL;
     if (!copy)
         return (struct environment){0};
     char *at = (char *)copy->pointers + pointers, *end = at + text;
@@ -59,7 +60,7 @@ struct environment environment_add(const struct variable *variables, size_t coun
     for (size_t i = 0; i < count; i++) {
         if (!is_added(&variables[i]))
             continue;
-        size_t index = find(copy->pointers, variables[i].name);
+        size_t index = openblas_environment_find(copy->pointers, variables[i].name);
         if (!copy->pointers[index])
             copy->pointers[index + 1] = NULL;
         copy->pointers[index] = at;

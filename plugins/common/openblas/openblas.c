@@ -33,13 +33,13 @@ static pthread_rwlock_t calls = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_N
 
 // --- fork ------------------------------------------------------------------------------
 
-static void before_fork(void)
+static void openblas_before_fork(void)
 {
     pthread_mutex_lock(&lock);
     pthread_rwlock_wrlock(&calls);
 }
 
-static void after_fork(void)
+static void openblas_after_fork(void)
 {
     pthread_rwlock_unlock(&calls);
     pthread_mutex_unlock(&lock);
@@ -47,16 +47,16 @@ static void after_fork(void)
 
 // The child re-initialises `calls`: the lock identifies its owner by thread id, which
 // differs in the child.
-static void enter_child(void)
+static void openblas_enter_child(void)
 {
     calls = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
     pthread_mutex_unlock(&lock);
 }
 
-static void watch_forks(void)
+static void openblas_watch_forks(void)
 {
     // Fails only when out of memory: then fork() is unprotected.
-    pthread_atfork(before_fork, after_fork, enter_child);
+    pthread_atfork(openblas_before_fork, openblas_after_fork, openblas_enter_child);
 }
 
 // --- memory ----------------------------------------------------------------------------
@@ -66,7 +66,7 @@ static void watch_forks(void)
 #define SPARE_BYTES (UINT64_C(8) << 20) // margin for concurrent allocations
 
 // Whether `bytes` of address space are available now.
-static bool fits(uint64_t bytes)
+static bool openblas_fits(uint64_t bytes)
 {
     void *memory =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -86,11 +86,11 @@ static uint32_t take_buffers(uint32_t wanted, void **held)
     *(void **)&take = dlsym(found.handle, "blas_memory_alloc");
     *(void **)&give_back = dlsym(found.handle, "blas_memory_free");
     if (!take || !give_back) // not exported by this build: only check that there is room
-        return fits(wanted * BUFFER_BYTES + SPARE_BYTES) ? wanted : 0;
+        return openblas_fits(wanted * BUFFER_BYTES + SPARE_BYTES) ? wanted : 0;
     // No thread is inside a call, so the first num_taken allocations reuse existing
     // buffers.
     for (; count < wanted; count++) {
-        if (count >= num_taken && !fits(BUFFER_BYTES + SPARE_BYTES))
+        if (count >= num_taken && !openblas_fits(BUFFER_BYTES + SPARE_BYTES))
             break;
         held[count] = take(1);
     }
@@ -110,7 +110,7 @@ static void take_more(uint32_t wanted)
 }
 
 // The lock is held.
-static tn_status reserve(uint32_t callers, char message[OPENBLAS_MESSAGE])
+static tn_status common_openblas_reserve(uint32_t callers, char message[OPENBLAS_MESSAGE])
 {
     uint32_t wanted = num_reserved + callers;
     if (found.handle && wanted > num_taken)
@@ -133,7 +133,7 @@ static tn_status reserve(uint32_t callers, char message[OPENBLAS_MESSAGE])
 tn_status openblas_reserve(uint32_t callers, char message[OPENBLAS_MESSAGE])
 {
     pthread_mutex_lock(&lock);
-    tn_status status = reserve(callers, message);
+    tn_status status = common_openblas_reserve(callers, message);
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -157,7 +157,7 @@ void openblas_leave(void)
 
 // --- opening ---------------------------------------------------------------------------
 
-static void read_facts(struct openblas *blas)
+static void openblas_read_facts(struct openblas *blas)
 {
     char *(*get_config)(void), *(*get_core)(void);
     *(void **)&get_config = dlsym(blas->handle, "openblas_get_config");
@@ -209,8 +209,9 @@ static bool may_have_threads(void)
     long processors = sysconf(_SC_NPROCESSORS_ONLN), wanted = value ? atol(value) : 1;
     if (wanted < 1 || wanted > processors)
         wanted = processors;
-    return wanted == 1 || (can_start((uint32_t)wanted - 1) &&
-                           fits((uint64_t)(wanted + 1) * BUFFER_BYTES + SPARE_BYTES));
+    return wanted == 1 ||
+           (can_start((uint32_t)wanted - 1) &&
+            openblas_fits((uint64_t)(wanted + 1) * BUFFER_BYTES + SPARE_BYTES));
 }
 
 static void *open_with_variables(const char *name)
@@ -257,7 +258,7 @@ void *openblas_dlopen(const char *wanted)
     char path[PATH_MAX];
     const char *name = carried_or(wanted, path);
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, openblas_watch_forks);
     pthread_mutex_lock(&lock);
     void *before = found.handle ? NULL : open_if_loaded();
     void *handle = open_with_variables(name);
@@ -265,7 +266,7 @@ void *openblas_dlopen(const char *wanted)
     if (!found.handle && handle)
         found.handle = before ? before : open_if_loaded();
     if (found.handle && !atomic_load_explicit(&is_found, memory_order_relaxed)) {
-        read_facts(&found);
+        openblas_read_facts(&found);
         found.was_open = before != NULL;
         atomic_store_explicit(&is_found, true, memory_order_release);
     }

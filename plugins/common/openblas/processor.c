@@ -23,7 +23,7 @@ static uint32_t saved_state(void)
     return low;
 }
 
-static uint32_t read_features(uint32_t leaf1_ecx)
+static uint32_t openblas_processor_read_features(uint32_t leaf1_ecx)
 {
     // Bits of XCR0: SSE and AVX; the same with the mask and both ZMM parts of AVX-512.
     const uint32_t avx_state = 0x6, avx512_state = 0xe6;
@@ -59,7 +59,7 @@ struct processor processor_read(void)
         processor.model |= a >> 12 & 0xf0;
     if (processor.family == 15)
         processor.family += a >> 20 & 255;
-    processor.features = read_features(c);
+    processor.features = openblas_processor_read_features(c);
     return processor;
 }
 #else

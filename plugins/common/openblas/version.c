@@ -38,7 +38,7 @@ struct cache_head {
     uint32_t num_entries, string_bytes, flags_and_more[5];
 };
 
-struct cache_entry {
+struct version_entry {
     int32_t flags;
     uint32_t name, path; // byte offsets of strings from the head on
     uint32_t os_version;
@@ -52,7 +52,7 @@ struct cache_entry {
 #endif
 
 // The string at offset `at`, or NULL if it does not end within the bytes.
-static const char *text_at(const char *bytes, size_t size, uint32_t at)
+static const char *openblas_version_text_at(const char *bytes, size_t size, uint32_t at)
 {
     return at < size && memchr(bytes + at, 0, size - at) ? bytes + at : NULL;
 }
@@ -61,7 +61,7 @@ const char *blas_path_in_cache(const void *cache, size_t size, const char *name,
                                uint32_t *position)
 {
     struct cache_head head;
-    struct cache_entry entry;
+    struct version_entry entry;
     const char *bytes = cache;
     if (size < sizeof(head))
         return NULL;
@@ -71,8 +71,8 @@ const char *blas_path_in_cache(const void *cache, size_t size, const char *name,
         return NULL;
     while (*position < head.num_entries) {
         memcpy(&entry, bytes + sizeof(head) + (*position)++ * sizeof(entry), sizeof(entry));
-        const char *of = text_at(bytes, size, entry.name);
-        const char *path = text_at(bytes, size, entry.path);
+        const char *of = openblas_version_text_at(bytes, size, entry.name);
+        const char *path = openblas_version_text_at(bytes, size, entry.path);
         if (entry.flags == CACHE_FLAGS && of && path && strcmp(of, name) == 0)
             return path;
     }

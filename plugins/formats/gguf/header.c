@@ -32,7 +32,7 @@ static const struct {
 };
 
 // Whether values are taken out, or counted.
-static bool fills(const struct gguf_part *p)
+static bool gguf_header_fills(const struct gguf_part *p)
 {
     return p->metadata != NULL;
 }
@@ -109,7 +109,7 @@ static tn_status part_take_text(struct gguf_part *p, const char *what, tn_text *
     if (status != TN_OK)
         return status;
     unsigned char *text = p->data + p->at;
-    if (fills(p)) {
+    if (gguf_header_fills(p)) {
         memmove(text - 1, text, out->size);
         text--;
         text[out->size] = 0;
@@ -180,12 +180,13 @@ static tn_status walk_values(struct gguf_part *p, uint32_t type, tn_metadata *pa
     tn_text text;
     if (type == GGUF_TEXT) {
         for (uint64_t i = 0; i < pair->count && status == TN_OK; i++)
-            status = part_take_text(p, "a text", fills(p) ? (tn_text *)to + i : &text);
+            status = part_take_text(p, "a text",
+                                    gguf_header_fills(p) ? (tn_text *)to + i : &text);
         return status;
     }
     uint64_t size = pair->count * values[type].size;
     status = part_load(p, size, "values of metadata");
-    if (status == TN_OK && fills(p))
+    if (status == TN_OK && gguf_header_fills(p))
         status = fill_numbers(p, type, pair, to);
     if (status == TN_OK)
         p->at += size;
@@ -239,11 +240,11 @@ static tn_status walk_pair(struct gguf_part *p, uint64_t index)
         return status;
     pair.key = key.data;
     pair.kind = values[type].kind;
-    char *to = fills(p) ? p->values + p->num_bytes : NULL;
+    char *to = gguf_header_fills(p) ? p->values + p->num_bytes : NULL;
     pair.data = to;
     p->num_bytes += (pair.count * values[type].memory + 7) & ~UINT64_C(7);
     status = walk_values(p, type, &pair, to);
-    if (status == TN_OK && fills(p))
+    if (status == TN_OK && gguf_header_fills(p))
         p->metadata[index] = pair;
     return status;
 }
@@ -329,7 +330,7 @@ static tn_status walk_tensor(struct gguf_part *p, uint64_t index)
         status = take_u32(p, "a type", &type);
     if (status == TN_OK)
         status = take_u64(p, "an offset", &array.offset);
-    if (status != TN_OK || !fills(p))
+    if (status != TN_OK || !gguf_header_fills(p))
         return status;
     array.name = name.data;
     array.file = p->source->number;
@@ -406,7 +407,7 @@ static tn_status take_counts(struct gguf_part *p)
     return TN_OK;
 }
 
-static tn_status walk(struct gguf_part *p)
+static tn_status gguf_header_walk(struct gguf_part *p)
 {
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < p->num_metadata && status == TN_OK; i++)
@@ -424,7 +425,7 @@ tn_status gguf_part_read(struct gguf_part *p)
         status = take_counts(p);
     uint64_t begin = p->at;
     if (status == TN_OK)
-        status = walk(p);
+        status = gguf_header_walk(p);
     if (status != TN_OK)
         return status;
     p->arrays = host->alloc(host, (p->num_arrays + 1) * sizeof(*p->arrays), 0);
@@ -436,7 +437,7 @@ tn_status gguf_part_read(struct gguf_part *p)
         return TN_ERR_MEMORY;
     p->num_bytes = 0;
     p->at = begin;
-    status = walk(p);
+    status = gguf_header_walk(p);
     return status == TN_OK ? place_arrays(p) : status;
 }
 

@@ -19,14 +19,14 @@ struct gguf {
 
 // --- models that are split --------------------------------------------------------------
 
-static const char *base_name(const char *path)
+static const char *gguf_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
 // Gives the integer under a key; -1 when there is none.
-static int64_t integer_of(const tn_metadata_list *list, const char *key)
+static int64_t gguf_integer_of(const tn_metadata_list *list, const char *key)
 {
     int64_t value = -1;
     (void)tn_metadata_integer(tn_metadata_find(list, key), &value);
@@ -38,7 +38,7 @@ static tn_status gguf_read_part(const tn_host *host, const struct gguf_part *fir
                                 int64_t number, int64_t count, struct gguf_part *part)
 {
     char name[512], suffix[SUFFIX_SIZE];
-    const char *base = base_name(first->source->name);
+    const char *base = gguf_base_name(first->source->name);
     size_t size = strlen(base);
     int suffix_size =
         snprintf(suffix, sizeof(suffix), "-00001-of-%05" PRId64 ".gguf", count);
@@ -56,7 +56,8 @@ static tn_status gguf_read_part(const tn_host *host, const struct gguf_part *fir
     if (status != TN_OK)
         return status;
     const tn_metadata_list list = gguf_part_metadata(part);
-    int64_t no = integer_of(&list, "split.no"), of = integer_of(&list, "split.count");
+    int64_t no = gguf_integer_of(&list, "split.no"),
+            of = gguf_integer_of(&list, "split.count");
     if (no != number || of != count)
         return host->fail(host, TN_ERR_REFUSED,
                           "%s: it says that it is split.no %" PRId64 " of %" PRId64
@@ -69,7 +70,8 @@ static tn_status gguf_read_parts(const tn_host *host, struct gguf *g)
 {
     struct gguf_part *last = g->parts;
     const tn_metadata_list list = gguf_part_metadata(last);
-    int64_t count = integer_of(&list, "split.count"), no = integer_of(&list, "split.no");
+    int64_t count = gguf_integer_of(&list, "split.count"),
+            no = gguf_integer_of(&list, "split.no");
     tn_status status = TN_OK;
     if (count > 1 && (count > 99999 || no != 0))
         return host->fail(host, TN_ERR_REFUSED,
@@ -92,7 +94,7 @@ static tn_status gguf_read_parts(const tn_host *host, struct gguf *g)
 static tn_status join_arrays(const tn_host *host, struct gguf *g)
 {
     const tn_metadata_list list = gguf_part_metadata(g->parts);
-    int64_t said = integer_of(&list, "split.tensors.count");
+    int64_t said = gguf_integer_of(&list, "split.tensors.count");
     uint64_t count = 0;
     for (const struct gguf_part *p = g->parts; p; p = p->next)
         count += p->num_arrays;

@@ -20,7 +20,7 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static struct gguf_type of_dtype(tn_dtype dtype, uint32_t number)
+static struct gguf_type gguf_types_of_dtype(tn_dtype dtype, uint32_t number)
 {
     return (struct gguf_type){.dtype = dtype,
                               .elements = 1,
@@ -47,7 +47,7 @@ bool gguf_type_of_number(uint32_t number, struct gguf_type *out_type, const char
     }
     for (size_t i = 0; i < COUNT(plain); i++)
         if (plain[i].number == number) {
-            *out_type = of_dtype(plain[i].dtype, number);
+            *out_type = gguf_types_of_dtype(plain[i].dtype, number);
             return true;
         }
     for (size_t i = 0; i < COUNT(unread); i++)
@@ -67,7 +67,7 @@ bool gguf_type_of_array(const tn_format_array *array, struct gguf_type *out_type
     }
     for (size_t i = 0; i < COUNT(plain); i++)
         if (plain[i].dtype == array->type.dtype) {
-            *out_type = of_dtype(plain[i].dtype, plain[i].number);
+            *out_type = gguf_types_of_dtype(plain[i].dtype, plain[i].number);
             return true;
         }
     return false;

@@ -240,8 +240,8 @@ static uint64_t header_align(const struct gguf_header *h, uint64_t size)
 }
 
 // Gives where the elements of the next array begin.
-static uint64_t put_array(struct gguf_header *h, const tn_format_array *array,
-                          uint64_t offset)
+static uint64_t gguf_write_put_array(struct gguf_header *h, const tn_format_array *array,
+                                     uint64_t offset)
 {
     struct gguf_type type;
     (void)gguf_type_of_array(array, &type); // it is one of GGUF's: check_array
@@ -278,7 +278,7 @@ static void put_header(struct gguf_header *h)
         put_pair(h, &pair);
     }
     for (uint64_t i = 0; i < content->num_arrays; i++)
-        offset = put_array(h, array_at(h, i), offset);
+        offset = gguf_write_put_array(h, array_at(h, i), offset);
 }
 
 // --- the file ---------------------------------------------------------------------------
@@ -296,7 +296,7 @@ static tn_status write_padding(const struct gguf_header *h, const tn_format_sink
     return status;
 }
 
-static tn_status write_all(struct gguf_header *h, const tn_format_sink *sink)
+static tn_status gguf_write_all(struct gguf_header *h, const tn_format_sink *sink)
 {
     put_header(h); // counts
     uint64_t size = h->size;
@@ -336,5 +336,5 @@ tn_status gguf_write(const tn_host *host, const tn_format_content *content,
     tn_status status = gguf_alignment(host, sink->name, &h.metadata, &h.alignment);
     if (status == TN_OK)
         status = gguf_header_check(&h);
-    return status == TN_OK ? write_all(&h, sink) : status;
+    return status == TN_OK ? gguf_write_all(&h, sink) : status;
 }

@@ -83,7 +83,8 @@ struct building {
     uint32_t at;           // the node
 };
 
-static const tn_attr_field *find_field(const tn_attr_table *table, const char *name)
+static const tn_attr_field *graph_load_find_field(const tn_attr_table *table,
+                                                  const char *name)
 {
     for (uint32_t i = 0; i < table->num_fields; i++)
         if (strcmp(field_at(table, i)->name, name) == 0)
@@ -96,7 +97,7 @@ static const tn_attr_field *find_field(const tn_attr_table *table, const char *n
 static tn_status check_kind(const struct loader *l, const struct doc_attr *attr,
                             const tn_primitive *op)
 {
-    const tn_attr_field *field = find_field(&op->attrs, attr->attr.name);
+    const tn_attr_field *field = graph_load_find_field(&op->attrs, attr->attr.name);
     bool is_runtime = field && (field->flags & TN_ATTR_RUNTIME);
     if (!field ||
         (attr->is_runtime ? is_runtime : !is_runtime && field->kind == attr->kind))
@@ -127,8 +128,8 @@ static tn_status list_attrs(const struct building *b, const struct doc_node *nod
     return status;
 }
 
-static tn_status building_apply(const struct building *b, tn_scope *scope,
-                                const struct doc_node *node, tn_array **outputs)
+static tn_status graph_load_building_apply(const struct building *b, tn_scope *scope,
+                                           const struct doc_node *node, tn_array **outputs)
 {
     const struct loader *l = b->loader;
     const tn_attr_list attrs = TN_ATTR_LIST(b->attrs, node->num_attrs);
@@ -155,8 +156,9 @@ static void print_type(const tn_type *type, char text[256])
 }
 
 // The types in the file are what the operator gives here.
-static tn_status check_outputs(const struct building *b, const struct doc_node *node,
-                               const char *what, tn_array *const *outputs)
+static tn_status graph_load_check_outputs(const struct building *b,
+                                          const struct doc_node *node, const char *what,
+                                          tn_array *const *outputs)
 {
     const struct loader *l = b->loader;
     char got[256], expected[256];
@@ -183,12 +185,12 @@ static tn_status build_node(const struct building *b, tn_scope *scope,
         b->list[i] = node->inputs[i] == NO_ARRAY ? NULL : b->arrays[node->inputs[i]];
     tn_status status = list_attrs(b, node, op);
     if (status == TN_OK)
-        status = building_apply(b, scope, node, outputs);
-    return status == TN_OK ? check_outputs(b, node,
-                                           op           ? op->id
-                                           : node->text ? node->text
-                                                        : "a number",
-                                           outputs)
+        status = graph_load_building_apply(b, scope, node, outputs);
+    return status == TN_OK ? graph_load_check_outputs(b, node,
+                                                      op           ? op->id
+                                                      : node->text ? node->text
+                                                                   : "a number",
+                                                      outputs)
                            : status;
 }
 
@@ -292,7 +294,7 @@ static uint64_t count_listed(const struct document *doc)
 }
 
 // Graphs in graphs grow by powers: a small file could ask for endless work.
-static tn_status check_steps(struct loader *l)
+static tn_status graph_load_check_steps(struct loader *l)
 {
     if (!TN_HAS(l->api, graph_steps))
         return TN_OK;
@@ -460,7 +462,7 @@ static tn_status load_document(struct loader *l, const tn_graph_load_options *op
 {
     tn_status status = build_graphs(l);
     if (status == TN_OK)
-        status = check_steps(l);
+        status = graph_load_check_steps(l);
     if (status == TN_OK)
         status = open_constants(l, options);
     struct loaded *loaded =

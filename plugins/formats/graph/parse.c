@@ -108,8 +108,9 @@ static tn_status get_indices(struct document *doc, const json_t *object, const c
 }
 
 // Texts, each once.
-static tn_status get_texts(struct document *doc, const json_t *object, const char *key,
-                           const char ***out, uint32_t *out_count)
+static tn_status graph_parse_get_texts(struct document *doc, const json_t *object,
+                                       const char *key, const char ***out,
+                                       uint32_t *out_count)
 {
     const json_t *list;
     json_t *seen = json_object();
@@ -130,7 +131,7 @@ static tn_status get_texts(struct document *doc, const json_t *object, const cha
 
 // --- types -------------------------------------------------------------------------------
 
-static tn_dtype parse_dtype(const char *name)
+static tn_dtype graph_parse_dtype(const char *name)
 {
     for (tn_dtype i = 1; name && i < TN_NUM_DTYPES; i++)
         if (strcmp(name, tn_dtype_name(i)) == 0)
@@ -139,15 +140,15 @@ static tn_dtype parse_dtype(const char *name)
 }
 
 // ["f32", [2, 3]], or ["f32", [], "weak"].
-static tn_status parse_type(struct document *doc, const json_t *value, tn_type *out,
-                            bool *out_weak)
+static tn_status graph_parse_type(struct document *doc, const json_t *value, tn_type *out,
+                                  bool *out_weak)
 {
     const json_t *shape = json_array_get(value, 1);
     size_t size = json_array_size(value), rank = json_array_size(shape);
     const char *name = json_string_value(json_array_get(value, 0));
     const char *weak = json_string_value(json_array_get(value, 2));
     uint64_t bytes;
-    *out = (tn_type){.dtype = parse_dtype(name)};
+    *out = (tn_type){.dtype = graph_parse_dtype(name)};
     *out_weak = size == 3;
     if (size < 2 || size > 3 || (size == 3 && (!weak || strcmp(weak, "weak") != 0)))
         return doc_refuse(doc, "expected a type, such as [\"f32\", [2, 3]]");
@@ -168,8 +169,8 @@ static tn_status parse_type(struct document *doc, const json_t *value, tn_type *
 
 // --- nodes -------------------------------------------------------------------------------
 
-static tn_status parse_number(struct document *doc, const json_t *value,
-                              struct doc_node *node)
+static tn_status graph_parse_number(struct document *doc, const json_t *value,
+                                    struct doc_node *node)
 {
     tn_dtype dtype = node->types[0].dtype;
     bool is_float =
@@ -190,8 +191,8 @@ static tn_status parse_number(struct document *doc, const json_t *value,
     return TN_OK;
 }
 
-static tn_status parse_outputs(struct document *doc, const json_t *types,
-                               struct doc_node *node)
+static tn_status graph_parse_outputs(struct document *doc, const json_t *types,
+                                     struct doc_node *node)
 {
     tn_status status = TN_OK;
     node->types = doc_alloc(doc, node->num_outputs, sizeof(*node->types));
@@ -199,7 +200,7 @@ static tn_status parse_outputs(struct document *doc, const json_t *types,
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
         bool weak = false;
-        status = parse_type(doc, json_array_get(types, i), &node->types[i], &weak);
+        status = graph_parse_type(doc, json_array_get(types, i), &node->types[i], &weak);
         node->weak |= (uint64_t)weak << i;
     }
     return status;
@@ -232,7 +233,7 @@ static tn_status parse_application(struct document *doc, const json_t *value,
         status = doc_refuse(doc, "%u outputs, expected 1 to %d", node->num_outputs,
                             TN_MAX_OUTPUTS);
     if (status == TN_OK)
-        status = parse_outputs(doc, types, node);
+        status = graph_parse_outputs(doc, types, node);
     if (status == TN_OK)
         status = parse_attrs(doc, json_object_get(value, "attrs"), graph, num_arrays, node);
     return status;
@@ -253,9 +254,9 @@ static tn_status parse_node(struct document *doc, const json_t *value, uint32_t 
         return status;
     if (!(node->types = doc_alloc(doc, 1, sizeof(*node->types))))
         return TN_ERR_MEMORY;
-    status = parse_type(doc, json_object_get(value, "type"), node->types, &weak);
+    status = graph_parse_type(doc, json_object_get(value, "type"), node->types, &weak);
     node->weak = weak;
-    return status == TN_OK ? parse_number(doc, number, node) : status;
+    return status == TN_OK ? graph_parse_number(doc, number, node) : status;
 }
 
 // --- graphs ------------------------------------------------------------------------------
@@ -272,7 +273,8 @@ static tn_status parse_inputs(struct document *doc, const json_t *value,
     if (!g->inputs || !g->weak)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < g->num_inputs && status == TN_OK; i++)
-        status = parse_type(doc, json_array_get(types, i), &g->inputs[i], &g->weak[i]);
+        status =
+            graph_parse_type(doc, json_array_get(types, i), &g->inputs[i], &g->weak[i]);
     g->num_arrays = g->num_inputs;
     return status;
 }
@@ -395,14 +397,15 @@ static tn_status parse_constants(struct document *doc)
         if (status == TN_OK && json_object_set_new(names, c->name, json_null()))
             status = TN_ERR_MEMORY;
         if (status == TN_OK)
-            status = parse_type(doc, json_object_get(value, "type"), &c->type, &weak);
+            status = graph_parse_type(doc, json_object_get(value, "type"), &c->type, &weak);
     }
     json_decref(names);
     return status;
 }
 
 // The graph's inputs are those of the caller, then the constants.
-static tn_status check_signature(struct document *doc, const struct doc_signature *s)
+static tn_status graph_parse_check_signature(struct document *doc,
+                                             const struct doc_signature *s)
 {
     const struct doc_graph *g = &doc->graphs[s->graph];
     if ((uint64_t)s->num_inputs + s->num_constants != g->num_inputs)
@@ -423,8 +426,8 @@ static tn_status check_signature(struct document *doc, const struct doc_signatur
 }
 
 // `names`: of the signatures before.
-static tn_status parse_signature(struct document *doc, const json_t *value, uint32_t index,
-                                 json_t *names)
+static tn_status graph_parse_signature(struct document *doc, const json_t *value,
+                                       uint32_t index, json_t *names)
 {
     static const char *const known[] = {"name",      "graph",   "inputs", "outputs",
                                         "constants", "donated", NULL};
@@ -442,9 +445,11 @@ static tn_status parse_signature(struct document *doc, const json_t *value, uint
         status = get_index(doc, json_object_get(value, "graph"), "graph", doc->num_graphs,
                            &s->graph);
     if (status == TN_OK)
-        status = get_texts(doc, value, "inputs", &s->input_names, &s->num_inputs);
+        status =
+            graph_parse_get_texts(doc, value, "inputs", &s->input_names, &s->num_inputs);
     if (status == TN_OK)
-        status = get_texts(doc, value, "outputs", &s->output_names, &num_outputs);
+        status =
+            graph_parse_get_texts(doc, value, "outputs", &s->output_names, &num_outputs);
     if (status == TN_OK && num_outputs != doc->graphs[s->graph].num_outputs)
         status = doc_refuse(doc, "%u names for the %u outputs of graph %u", num_outputs,
                             doc->graphs[s->graph].num_outputs, s->graph);
@@ -454,7 +459,7 @@ static tn_status parse_signature(struct document *doc, const json_t *value, uint
     if (status == TN_OK)
         status = get_indices(doc, value, "donated", s->num_inputs, false, &s->donated,
                              &s->num_donated);
-    return status == TN_OK ? check_signature(doc, s) : status;
+    return status == TN_OK ? graph_parse_check_signature(doc, s) : status;
 }
 
 static tn_status parse_signatures(struct document *doc)
@@ -471,7 +476,7 @@ static tn_status parse_signatures(struct document *doc)
     if (!doc->signatures || !names)
         status = TN_ERR_MEMORY;
     for (uint32_t i = 0; i < count && status == TN_OK; i++)
-        status = parse_signature(doc, json_array_get(list, i), i, names);
+        status = graph_parse_signature(doc, json_array_get(list, i), i, names);
     json_decref(names);
     doc->num_signatures = count;
     return status;
@@ -481,8 +486,8 @@ static tn_status parse_signatures(struct document *doc)
 
 static tn_status parse_operators(struct document *doc)
 {
-    tn_status status =
-        get_texts(doc, doc->root, "operators", &doc->operators, &doc->num_operators);
+    tn_status status = graph_parse_get_texts(doc, doc->root, "operators", &doc->operators,
+                                             &doc->num_operators);
     if (status == TN_OK &&
         !(doc->uses = doc_alloc(doc, doc->num_operators, sizeof(*doc->uses))))
         status = TN_ERR_MEMORY;

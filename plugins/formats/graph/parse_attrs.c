@@ -25,7 +25,8 @@ tn_status parse_int(struct document *doc, const json_t *value, int64_t *out)
     return json_is_integer(value) ? TN_OK : doc_refuse(doc, "expected an integer");
 }
 
-static tn_status read_ints(struct document *doc, const json_t *list, tn_attr *attr)
+static tn_status graph_attrs_read_ints(struct document *doc, const json_t *list,
+                                       tn_attr *attr)
 {
     tn_ints *ints = doc_alloc(doc, 1, sizeof(*ints));
     size_t count = json_array_size(list);
@@ -42,7 +43,8 @@ static tn_status read_ints(struct document *doc, const json_t *list, tn_attr *at
     return status;
 }
 
-static tn_status read_list(struct document *doc, const json_t *list, tn_attr *attr)
+static tn_status graph_attrs_read_list(struct document *doc, const json_t *list,
+                                       tn_attr *attr)
 {
     size_t count = json_array_size(list);
     tn_int_list *ints = doc_alloc(doc, 1, sizeof(*ints));
@@ -66,7 +68,8 @@ static tn_status read_list(struct document *doc, const json_t *list, tn_attr *at
     return status;
 }
 
-static tn_status read_text(struct document *doc, const json_t *value, tn_attr *attr)
+static tn_status graph_attrs_read_text(struct document *doc, const json_t *value,
+                                       tn_attr *attr)
 {
     attr->text = json_string_value(value);
     if (attr->kind != TN_ATTR_STRING)
@@ -74,8 +77,8 @@ static tn_status read_text(struct document *doc, const json_t *value, tn_attr *a
     return attr->text ? TN_OK : doc_refuse(doc, "expected a text");
 }
 
-static tn_status read_value(struct document *doc, const json_t *value, uint32_t graph,
-                            struct doc_attr *out)
+static tn_status graph_attrs_read_value(struct document *doc, const json_t *value,
+                                        uint32_t graph, struct doc_attr *out)
 {
     tn_attr *attr = &out->attr;
     json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
@@ -88,23 +91,23 @@ static tn_status read_value(struct document *doc, const json_t *value, uint32_t 
     case TN_ATTR_F64:
         return parse_double(doc, value, &attr->f);
     case TN_ATTR_INTS:
-        return read_ints(doc, value, attr);
+        return graph_attrs_read_ints(doc, value, attr);
     case TN_ATTR_INT_LIST:
     case TN_ATTR_FLOAT_LIST:
-        return read_list(doc, value, attr);
+        return graph_attrs_read_list(doc, value, attr);
     case TN_ATTR_GRAPH:
         if (number < 0 || number >= graph)
             return doc_refuse(doc, "expected the number of a graph below %u", graph);
         out->number = (uint32_t)number;
         return TN_OK;
     default:
-        return read_text(doc, value, attr);
+        return graph_attrs_read_text(doc, value, attr);
     }
 }
 
 // {"f64": 2.0}, or {"runtime": 7} for the array of that number.
-static tn_status read_attr(struct document *doc, const json_t *value, uint32_t graph,
-                           uint32_t num_arrays, struct doc_attr *out)
+static tn_status graph_read_attr(struct document *doc, const json_t *value, uint32_t graph,
+                                 uint32_t num_arrays, struct doc_attr *out)
 {
     void *member = json_object_iter((json_t *)(uintptr_t)value);
     const char *kind = member ? json_object_iter_key(member) : "";
@@ -122,7 +125,7 @@ static tn_status read_attr(struct document *doc, const json_t *value, uint32_t g
     for (uint32_t i = 1; i < COUNT(attr_kinds); i++)
         if (strcmp(attr_kinds[i], kind) == 0)
             out->kind = out->attr.kind = i;
-    return out->kind ? read_value(doc, inner, graph, out)
+    return out->kind ? graph_attrs_read_value(doc, inner, graph, out)
                      : doc_refuse(doc, "'%.64s' is no kind of attribute", kind);
 }
 
@@ -146,7 +149,7 @@ tn_status parse_attrs(struct document *doc, const json_t *attrs, uint32_t graph,
         struct doc_attr *attr = &node->attrs[node->num_attrs++];
         attr->attr.name = name;
         snprintf(doc->where, sizeof(doc->where), "%.60sattribute '%.16s': ", place, name);
-        status = read_attr(doc, value, graph, num_arrays, attr);
+        status = graph_read_attr(doc, value, graph, num_arrays, attr);
         if (status != TN_OK)
             return status;
     }

@@ -50,7 +50,7 @@ static const tn_graph_format format = {
     .describe = graph_describe,
 };
 
-static const void *query(const char *id)
+static const void *graph_format_query(const char *id)
 {
     static const char *const interfaces[] = {TN_IFACE_GRAPH_FORMAT, NULL};
     if (strcmp(id, TN_IFACE_LIST) == 0)
@@ -58,4 +58,4 @@ static const void *query(const char *id)
     return strcmp(id, TN_IFACE_GRAPH_FORMAT) == 0 ? &format : NULL;
 }
 
-TN_PLUGIN("org.tenon.graph", "0.1.0", "Tenon", .query = query);
+TN_PLUGIN("org.tenon.graph", "0.1.0", "Tenon", .query = graph_format_query);

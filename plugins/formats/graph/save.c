@@ -322,7 +322,8 @@ static tn_status save_donated(struct saver *s, const tn_graph_signature *sig, js
     return status;
 }
 
-static tn_status check_signature(struct saver *s, const tn_graph_signature *sig, uint64_t i)
+static tn_status graph_save_check_signature(struct saver *s, const tn_graph_signature *sig,
+                                            uint64_t i)
 {
     if (!sig->name || !*sig->name || !sig->graph)
         return save_fail(s, TN_ERR_ARGUMENT, "signature %" PRIu64 " has no %s", i,
@@ -348,7 +349,7 @@ static tn_status check_signature(struct saver *s, const tn_graph_signature *sig,
 static tn_status save_signature(struct saver *s, const tn_graph_signature *sig, uint64_t i)
 {
     uint32_t graph = 0;
-    tn_status status = check_signature(s, sig, i);
+    tn_status status = graph_save_check_signature(s, sig, i);
     if (status != TN_OK)
         return status;
     json_t *inputs = json_array(), *outputs = json_array(), *constants = json_array(),

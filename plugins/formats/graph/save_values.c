@@ -155,8 +155,9 @@ static tn_status add_attr(struct saver *s, json_t *attrs, const tn_attr_field *f
 }
 
 // An expression has the attributes that its text names, as numbers.
-static tn_status add_number(struct saver *s, json_t *attrs, const tn_graph_node *node,
-                            const tn_attr_field *field)
+static tn_status graph_values_add_number(struct saver *s, json_t *attrs,
+                                         const tn_graph_node *node,
+                                         const tn_attr_field *field)
 {
     struct field_value v = read_field(field, node->attrs);
     bool is_named = (node->flags & TN_NODE_REDUCES) && strcmp(field->name, "axis") == 0;
@@ -175,7 +176,7 @@ static tn_status add_number(struct saver *s, json_t *attrs, const tn_graph_node 
     return json_object_set_new(attrs, field->name, value) ? out_of_memory(s) : TN_OK;
 }
 
-static uint32_t number_of(const struct saver *s, const tn_array *array)
+static uint32_t graph_values_number_of(const struct saver *s, const tn_array *array)
 {
     tn_graph_array look;
     s->api->array(array, &look);
@@ -191,13 +192,13 @@ static tn_status save_attrs_of(struct saver *s, const tn_graph_node *node, json_
     for (uint32_t i = 0; i < table->num_fields && status == TN_OK; i++) {
         const tn_attr_field *field = field_at(table, i);
         if (!node->primitive)
-            status = add_number(s, attrs, node, field);
+            status = graph_values_add_number(s, attrs, node, field);
         else if (!(field->flags & TN_ATTR_RUNTIME))
             status = add_attr(s, attrs, field, node->attrs);
-        else if (json_object_set_new(
-                     attrs, field->name,
-                     json_pack("{s:I}", "runtime",
-                               (json_int_t)number_of(s, node->inputs[first++]))))
+        else if (json_object_set_new(attrs, field->name,
+                                     json_pack("{s:I}", "runtime",
+                                               (json_int_t)graph_values_number_of(
+                                                   s, node->inputs[first++]))))
             status = out_of_memory(s);
     }
     return status;

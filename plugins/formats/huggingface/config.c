@@ -29,7 +29,8 @@ static const struct {
      false},
 };
 
-static tn_status wrong(const struct hf *hf, const char *member, const char *expected)
+static tn_status hf_config_wrong(const struct hf *hf, const char *member,
+                                 const char *expected)
 {
     return hf_wrong(hf, "config.json", member, expected);
 }
@@ -41,7 +42,7 @@ static tn_status add_integers(struct hf *hf)
         if (!(hf->text->keys & integers[i].of) || (!value && !integers[i].is_needed))
             continue;
         if (!json_is_integer(value) || json_integer_value(value) < 0)
-            return wrong(hf, integers[i].theirs, "a number from 0 on");
+            return hf_config_wrong(hf, integers[i].theirs, "a number from 0 on");
         hf_add_integer(hf, integers[i].ours, json_integer_value(value));
     }
     return TN_OK;
@@ -51,7 +52,7 @@ static tn_status add_eps(struct hf *hf)
 {
     const json_t *eps = hf_member(hf->model, "rms_norm_eps");
     if (!json_is_number(eps))
-        return wrong(hf, "rms_norm_eps", "a number");
+        return hf_config_wrong(hf, "rms_norm_eps", "a number");
     hf_add_float(hf, ".attention.layer_norm_rms_epsilon", json_number_value(eps));
     return TN_OK;
 }
@@ -67,7 +68,7 @@ static tn_status add_caps(struct hf *hf)
         char key[64];
         snprintf(key, sizeof(key), ".%s", names[i]);
         if (cap && !json_is_null(cap) && !(json_number_value(cap) > 0))
-            return wrong(hf, names[i], "a number above 0, or null");
+            return hf_config_wrong(hf, names[i], "a number above 0, or null");
         if (json_is_number(cap))
             hf_add_float(hf, key, json_number_value(cap));
         else if (cap && hf->text->keys & HF_GEMMA2)
@@ -113,7 +114,7 @@ static tn_status config_size(const struct hf *hf, const char *name, json_int_t o
 {
     const json_t *value = hf_member(hf->model, name);
     *out = value ? json_integer_value(value) : otherwise;
-    return *out > 0 ? TN_OK : wrong(hf, name, "a number from 1 on");
+    return *out > 0 ? TN_OK : hf_config_wrong(hf, name, "a number from 1 on");
 }
 
 static tn_status add_heads(struct hf *hf)
@@ -132,7 +133,7 @@ static tn_status add_heads(struct hf *hf)
                                ? hf_member(hf->model, "query_pre_attn_scalar")
                                : NULL;
     if (head > INT32_MAX)
-        return wrong(hf, "head_dim", "a number up to 2^31 - 1");
+        return hf_config_wrong(hf, "head_dim", "a number up to 2^31 - 1");
     hf_add_integer(hf, ".attention.head_count_kv", groups);
     hf_add_integer(hf, ".attention.key_length", head);
     hf_add_integer(hf, ".attention.value_length", head);
@@ -163,7 +164,8 @@ static tn_status config_add_types(struct hf *hf, const json_t *types, json_int_t
         has[i] =
             types ? type && strcmp(type, names[1]) == 0 : has_window(hf, (json_int_t)i);
         if (types && !has[i] && (!type || strcmp(type, names[0]) != 0))
-            return wrong(hf, "layer_types", "full_attention or sliding_attention");
+            return hf_config_wrong(hf, "layer_types",
+                                   "full_attention or sliding_attention");
     }
     hf_add_list(hf, ".attention.sliding_window_pattern", TN_METADATA_BOOL, has, count);
     return TN_OK;
@@ -177,8 +179,9 @@ static tn_status add_pattern(struct hf *hf)
     if (hf->text->window == HF_WINDOW_ALL)
         return TN_OK;
     if (types || hf->text->window != HF_WINDOW_PATTERN)
-        return layers > MOST_LAYERS ? wrong(hf, "num_hidden_layers", "at most 65536")
-                                    : config_add_types(hf, types, layers);
+        return layers > MOST_LAYERS
+                   ? hf_config_wrong(hf, "num_hidden_layers", "at most 65536")
+                   : config_add_types(hf, types, layers);
     pattern = pattern ? pattern : hf_member(hf->model, "_sliding_window_pattern");
     if (hf->text->keys & HF_GEMMA3 && json_is_integer(pattern))
         hf_add_integer(hf, ".attention.sliding_window_pattern",
@@ -207,7 +210,7 @@ static tn_status add_window(struct hf *hf)
         return TN_OK;
     if (!window || (can_be_off && !json_is_true(is_used))) {
         if (lacks_window(hf))
-            return wrong(
+            return hf_config_wrong(
                 hf, "layer_types",
                 "full_attention alone, as there is no sliding_window that is used");
         if (hf->text->keys & HF_GEMMA2) // whose files have one where they do not say
@@ -215,7 +218,7 @@ static tn_status add_window(struct hf *hf)
         return TN_OK;
     }
     if (!json_is_integer(window) || json_integer_value(window) <= 0)
-        return wrong(hf, "sliding_window", "a number from 1 on");
+        return hf_config_wrong(hf, "sliding_window", "a number from 1 on");
     hf_add_integer(hf, ".attention.sliding_window", json_integer_value(window));
     return add_pattern(hf);
 }
@@ -228,7 +231,7 @@ static tn_status add_experts(struct hf *hf)
     const json_t *is_normed = hf_member(hf->model, "norm_topk_prob");
     hf->num_experts = json_integer_value(count);
     if (hf->num_experts > MOST_EXPERTS)
-        return wrong(hf, "num_experts", "at most 65536");
+        return hf_config_wrong(hf, "num_experts", "at most 65536");
     if (json_is_boolean(is_normed) && hf->text->keys & HF_EXPERTS)
         hf_add_bool(hf, ".expert_weights_norm", json_is_true(is_normed));
     return TN_OK;
@@ -251,7 +254,7 @@ static tn_status config_find_family(struct hf *hf)
     char known[256];
     const char *type = json_string_value(json_object_get(hf->config, "model_type"));
     if (!type)
-        return wrong(hf, "model_type", "a text");
+        return hf_config_wrong(hf, "model_type", "a text");
     hf->family = hf->text = hf_find_family(type);
     if (!hf->family)
         return hf->host->fail(hf->host, TN_ERR_REFUSED,
@@ -272,7 +275,7 @@ static tn_status config_find_family(struct hf *hf)
     return TN_OK;
 }
 
-static const char *base_name(const char *path)
+static const char *hf_config_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -293,7 +296,7 @@ tn_status hf_read_config(struct hf *hf)
     const char *name = json_string_value(json_object_get(hf->config, "_name_or_path"));
     hf_add_text(hf, "general.architecture", hf->family->architecture);
     if (name && *name)
-        hf_add_text(hf, "general.name", base_name(name));
+        hf_add_text(hf, "general.name", hf_config_base_name(name));
     for (size_t i = 0; i < COUNT(steps) && status == TN_OK; i++)
         status = steps[i](hf);
     return status;

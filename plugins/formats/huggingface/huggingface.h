@@ -34,7 +34,7 @@ enum {
     HF_EXPERTS = HF_MIXTRAL | HF_QWEN2_MOE | HF_QWEN3_MOE,
     HF_LANGUAGE = 2047,
     HF_OUTER = 2048,  // of a model that reads images, around that of language
-    HF_VISION = 4096, // of its tower
+    HF_VISION = 4096, // of its vision encoder
     HF_ROPE = 8192,   // of frequencies
 };
 
@@ -52,7 +52,8 @@ struct hf_family {
     const char *model_type;
     const char *architecture; // of GGUF
     const char *defaults;     // JSON: what a config.json may leave out
-    const char *projector;    // what a tower's rows go through; NULL: no tower is known
+    const char *projector;    // what a vision encoder's rows go through; NULL: no vision
+                              // encoder is known
     uint32_t keys;            // HF_...
     enum hf_window window;
     bool norms_add_one; // weights of norms are what is added to 1, as Gemma's
@@ -158,10 +159,11 @@ tn_status hf_wrong(const struct hf *hf, const char *file, const char *member,
 
 // --- the parts ---------------------------------------------------------------------------
 
-tn_status hf_read_config(struct hf *hf);    // config.c: the metadata but the tokenizer's
-tn_status hf_check_keys(struct hf *hf);     // keys.c: refuses what Tenon does not do
-tn_status hf_read_rope(struct hf *hf);      // rope.c: the metadata of positions
-tn_status hf_read_vision(struct hf *hf);    // vision.c: the tower's, where there is one
+tn_status hf_read_config(struct hf *hf); // config.c: the metadata but the tokenizer's
+tn_status hf_check_keys(struct hf *hf);  // keys.c: refuses what Tenon does not do
+tn_status hf_read_rope(struct hf *hf);   // rope.c: the metadata of positions
+tn_status
+hf_read_vision(struct hf *hf); // vision.c: the vision encoder's, where there is one
 tn_status hf_read_tokenizer(struct hf *hf); // tokenizer.c
 tn_status hf_read_weights(struct hf *hf);   // weights.c
 // A listed array by its name here; NULL: none. Behind hf_read_weights.

@@ -134,7 +134,7 @@ static const struct keys *find_key(uint32_t of, const char *key)
 }
 
 // A value in few words.
-static const char *value_text(const json_t *value, char out[64])
+static const char *hf_keys_value_text(const json_t *value, char out[64])
 {
     const char *text = json_string_value(value);
     if (text || json_is_boolean(value))
@@ -153,7 +153,7 @@ static tn_status check_value(const struct hf *hf, const struct keys *row, const 
 {
     char text[64];
     if (row->use != FIXED || json_is_null(value) ||
-        has_word(row->values, value_text(value, text)))
+        has_word(row->values, hf_keys_value_text(value, text)))
         return TN_OK;
     return hf->host->fail(
         hf->host, TN_ERR_UNSUPPORTED,

@@ -144,7 +144,7 @@ static const struct name_pair in_layers[] = {
     {"post_feedforward_layernorm", "post_ffw_norm"},
 };
 // Names of a vision encoder.
-static const struct name_pair of_towers[] = {
+static const struct name_pair of_encoders[] = {
     {"vision_model.embeddings.patch_embedding", "v.patch_embd"},
     {"vision_model.embeddings.position_embedding", "v.position_embd"},
     {"vision_model.post_layernorm", "v.post_ln"},
@@ -152,7 +152,7 @@ static const struct name_pair of_towers[] = {
 };
 
 // Behind "vision_model.encoder.layers.N." there, and "v.blk.N." here.
-static const struct name_pair in_towers[] = {
+static const struct name_pair in_encoders[] = {
     {"layer_norm1", "ln1"},         {"layer_norm2", "ln2"},
     {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"}, {"self_attn.out_proj", "attn_out"},
@@ -219,21 +219,21 @@ static const char *behind_layer(const char *layer, size_t *digits)
                                                                 : layer + *digits + 1;
 }
 
-// The name of a tower's array, whose last point is at `point`.
-static bool translate_tower(const char *part, const char *point, char *out, size_t size)
+// The name of a vision encoder's array, whose last point is at `point`.
+static bool translate_encoder(const char *part, const char *point, char *out, size_t size)
 {
     size_t digits;
     const char *layer = name_behind(part, "vision_model.encoder.layers.");
     const char *within = behind_layer(layer, &digits);
     const char *ours = NULL;
     if (within && point > within)
-        ours =
-            name_pair_find(in_towers, COUNT(in_towers), within, (size_t)(point - within));
+        ours = name_pair_find(in_encoders, COUNT(in_encoders), within,
+                              (size_t)(point - within));
     if (ours) {
         snprintf(out, size, "v.blk.%.*s.%s%s", (int)digits, layer, ours, point);
         return true;
     }
-    ours = name_pair_find(of_towers, COUNT(of_towers), part, (size_t)(point - part));
+    ours = name_pair_find(of_encoders, COUNT(of_encoders), part, (size_t)(point - part));
     if (ours)
         snprintf(out, size, "%s%s", ours, point);
     return ours != NULL;
@@ -262,7 +262,7 @@ bool hf_translate(const struct hf_family *family, const char *name, char *out, s
     const char *point = strrchr(part, '.');
     if (!point || (strcmp(point, ".weight") != 0 && strcmp(point, ".bias") != 0))
         return false;
-    if (translate_tower(part, point, out, size))
+    if (translate_encoder(part, point, out, size))
         return true;
     const char *layer = name_behind(part, "layers.");
     if (!layer) {

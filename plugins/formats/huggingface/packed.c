@@ -47,8 +47,8 @@ tn_status hf_sort_places(struct hf *hf)
 
 // The array with `name`'s last part replaced by `part`; NULL: there is none, or the last
 // part is not `own`.
-static const struct hf_place *find_part(const struct hf *hf, const char *name,
-                                        const char *own, const char *part)
+static const struct hf_place *hf_packed_find_part(const struct hf *hf, const char *name,
+                                                  const char *own, const char *part)
 {
     char other[512];
     const char *point = strrchr(name, '.');
@@ -69,13 +69,14 @@ static bool is_packed(const struct hf_place *place)
 
 bool hf_is_part(const struct hf *hf, const char *name)
 {
-    return is_packed(find_part(hf, name, "scales", "weight")) ||
-           is_packed(find_part(hf, name, "biases", "weight"));
+    return is_packed(hf_packed_find_part(hf, name, "scales", "weight")) ||
+           is_packed(hf_packed_find_part(hf, name, "biases", "weight"));
 }
 
 // --- what is listed ---------------------------------------------------------------------
 
-static tn_status wrong(const struct hf *hf, const struct hf_array *array, const char *what)
+static tn_status hf_packed_wrong(const struct hf *hf, const struct hf_array *array,
+                                 const char *what)
 {
     return hf->host->fail(hf->host, TN_ERR_REFUSED,
                           "%s: '%s' is quantised, and %s (config.json, \"quantization\")",
@@ -83,7 +84,7 @@ static tn_status wrong(const struct hf *hf, const struct hf_array *array, const 
 }
 
 // The number of a layer where config.json has one for it, else that of all.
-static int64_t packed_number(const struct hf *hf, const char *name, const char *member)
+static int64_t hf_packed_number(const struct hf *hf, const char *name, const char *member)
 {
     char layer[512];
     const char *point = strrchr(name, '.');
@@ -117,7 +118,8 @@ static tn_status packed_check_parts(const struct hf *hf, const struct hf_array *
     const tn_type *words = &array->stored->type, *scales = &p->scales->type;
     int64_t columns;
     if (p->group < 1 || p->group > 65536 || p->bits < 2 || p->bits > 8 || p->bits == 7)
-        return wrong(hf, array, "expected a group_size from 1 on, and 2 to 6 or 8 bits");
+        return hf_packed_wrong(hf, array,
+                               "expected a group_size from 1 on, and 2 to 6 or 8 bits");
     bool fits = words->rank == 2 && scales->rank == 2 &&
                 scales->extent[0] == words->extent[0] &&
                 tn_checked_multiply_extents(scales->extent[1], p->group, &columns) &&
@@ -131,16 +133,19 @@ static tn_status packed_check_parts(const struct hf *hf, const struct hf_array *
     else
         fits = fits && scales->dtype == TN_U8 && p->bits == 4 && p->group == BLOCK;
     return fits ? TN_OK
-                : wrong(hf, array,
-                        "its scales and biases do not fit it, with this group_size and "
-                        "these bits");
+                : hf_packed_wrong(
+                      hf, array,
+                      "its scales and biases do not fit it, with this group_size and "
+                      "these bits");
 }
 
 tn_status hf_list_packed(struct hf *hf, struct hf_array *array)
 {
     const tn_format_array *stored = array->stored;
-    const struct hf_place *scales = find_part(hf, stored->name, "weight", "scales");
-    const struct hf_place *biases = find_part(hf, stored->name, "weight", "biases");
+    const struct hf_place *scales =
+        hf_packed_find_part(hf, stored->name, "weight", "scales");
+    const struct hf_place *biases =
+        hf_packed_find_part(hf, stored->name, "weight", "biases");
     if (stored->type.dtype != TN_U32 || !scales)
         return TN_OK;
     struct hf_packed *p = hf_alloc(hf, sizeof(*p));
@@ -150,8 +155,8 @@ tn_status hf_list_packed(struct hf *hf, struct hf_array *array)
                             .scales_source = scales->source,
                             .biases = biases ? biases->stored : NULL,
                             .biases_source = biases ? biases->source : NULL,
-                            .group = packed_number(hf, stored->name, "group_size"),
-                            .bits = packed_number(hf, stored->name, "bits")};
+                            .group = hf_packed_number(hf, stored->name, "group_size"),
+                            .bits = hf_packed_number(hf, stored->name, "bits")};
     tn_status status = packed_check_parts(hf, array, p);
     if (status != TN_OK)
         return status;
@@ -169,7 +174,7 @@ tn_status hf_list_packed(struct hf *hf, struct hf_array *array)
     uint64_t bytes; // of what is listed; array->size stays that in the file
     return tn_format_bytes(&array->array.type, &bytes)
                ? TN_OK
-               : wrong(hf, array, "its bytes overflow 63 bits");
+               : hf_packed_wrong(hf, array, "its bytes overflow 63 bits");
 }
 
 // --- elements ---------------------------------------------------------------------------

@@ -91,7 +91,8 @@ static void pipeline_add_word(const struct pipeline_reading *r, const char *word
 // --- the normalizer ---------------------------------------------------------------------
 
 // A pattern that is a text and not an expression.
-static bool replaces(const json_t *step, const char *pattern, const char *content)
+static bool hf_pipeline_replaces(const json_t *step, const char *pattern,
+                                 const char *content)
 {
     return object_is(json_object_get(step, "pattern"), "String", pattern) &&
            object_is(step, "content", content);
@@ -111,8 +112,9 @@ static const char *word_of_normalizer(const json_t *step, int *place)
     *place = object_is(step, "type", "Prepend") ? 2 : 3;
     if (*place == 2)
         return object_is(step, "prepend", MARK) ? "prepend" : NULL;
-    return object_is(step, "type", "Replace") && replaces(step, " ", MARK) ? "replace"
-                                                                           : NULL;
+    return object_is(step, "type", "Replace") && hf_pipeline_replaces(step, " ", MARK)
+               ? "replace"
+               : NULL;
 }
 
 static tn_status read_normalizer(struct pipeline_reading *r)
@@ -382,10 +384,10 @@ static const char *word_of_decoder(const struct pipeline_reading *r,
                  json_integer_value(json_object_get(step, "start")) == 1 &&
                  json_integer_value(json_object_get(step, "stop")) == 0)
             word = "strip";
-        else if (strips ||
-                 (!object_is(step, "type", "Fuse") &&
-                  !object_is(step, "type", "ByteFallback") &&
-                  !(object_is(step, "type", "Replace") && replaces(step, MARK, " "))))
+        else if (strips || (!object_is(step, "type", "Fuse") &&
+                            !object_is(step, "type", "ByteFallback") &&
+                            !(object_is(step, "type", "Replace") &&
+                              hf_pipeline_replaces(step, MARK, " "))))
             return NULL;
         is_fused |= object_is(step, "type", "Fuse");
     }

@@ -40,7 +40,8 @@ struct rope {
     double original;              // positions that the model was trained for before
 };
 
-static tn_status wrong(const struct rope *r, const char *member, const char *expected)
+static tn_status hf_rope_wrong(const struct rope *r, const char *member,
+                               const char *expected)
 {
     return hf_wrong(r->hf, "config.json", member, expected);
 }
@@ -59,13 +60,13 @@ static tn_status find_objects(struct rope *r)
     bool is_by_kind = r->hf->text->keys & HF_GEMMA3;
     r->sliding = hf_member(newer, "sliding_attention");
     if ((scaling && !json_is_object(scaling)) || (newer && !json_is_object(newer)))
-        return wrong(r, scaling ? "rope_scaling" : "rope_parameters", "an object");
+        return hf_rope_wrong(r, scaling ? "rope_scaling" : "rope_parameters", "an object");
     scaling = json_object_size(scaling) ? scaling : NULL;
     if (is_by_kind && json_object_size(newer) && !full && !r->sliding)
-        return wrong(r, "rope_parameters",
-                     "full_attention and sliding_attention within it");
+        return hf_rope_wrong(r, "rope_parameters",
+                             "full_attention and sliding_attention within it");
     if (!is_by_kind && (full || r->sliding))
-        return wrong(r, "rope_parameters", "the same numbers for all layers");
+        return hf_rope_wrong(r, "rope_parameters", "the same numbers for all layers");
     r->first = scaling || is_by_kind ? scaling : newer;
     r->second = is_by_kind ? full : NULL;
     return TN_OK;
@@ -81,12 +82,12 @@ static tn_status add_bases(const struct rope *r)
     base = base ? base : hf_member(hf->model, "rope_theta");
     local = local ? local : hf_member(hf->model, "rope_local_base_freq");
     if (!json_is_number(base))
-        return wrong(r, "rope_theta", "a number");
+        return hf_rope_wrong(r, "rope_theta", "a number");
     if (local && !json_is_number(local))
-        return wrong(r, "rope_local_base_freq", "a number");
+        return hf_rope_wrong(r, "rope_local_base_freq", "a number");
     if (type &&
         strcmp(json_string_value(type) ? json_string_value(type) : "", "default") != 0)
-        return wrong(r, "sliding_attention", "the rope_type default");
+        return hf_rope_wrong(r, "sliding_attention", "the rope_type default");
     hf_add_float(hf, ".rope.freq_base", json_number_value(base));
     if (hf->text->keys & HF_GEMMA3)
         hf_add_float(hf, ".rope.freq_base_swa", json_number_value(local));
@@ -102,10 +103,10 @@ static tn_status add_turned(const struct rope *r, const struct scaling *scaling)
     part = part ? part : hf_member(hf->model, "partial_rotary_factor");
     double turned = part ? json_number_value(part) : 1;
     if (!(turned > 0 && turned <= 1))
-        return wrong(r, "partial_rotary_factor", "a number above 0 and up to 1");
+        return hf_rope_wrong(r, "partial_rotary_factor", "a number above 0 and up to 1");
     if (!(hf->text->keys & HF_PHI3)) {
         if (scaling && turned < 1)
-            return wrong(r, "partial_rotary_factor", "1 beside a rope_scaling");
+            return hf_rope_wrong(r, "partial_rotary_factor", "1 beside a rope_scaling");
         turned = 1;
     }
     hf_add_integer(hf, ".rope.dimension_count", (int64_t)((double)hf->head * turned));
@@ -126,7 +127,8 @@ static tn_status add_magnitude(const struct rope *r, bool is_long)
         factor = json_number_value(hf_member(hf->model, "max_position_embeddings")) /
                  r->original;
     if (!(factor > 0) || (is_long && !(r->original > 1)))
-        return wrong(r, "rope_scaling", "a factor, and positions of the original context");
+        return hf_rope_wrong(r, "rope_scaling",
+                             "a factor, and positions of the original context");
     double turns = factor > 1 ? log(factor) : 0, usual = 1 + 0.1 * log(factor);
     double whole = 1 + 0.1 * turns;
     if (said)
@@ -140,15 +142,16 @@ static tn_status add_magnitude(const struct rope *r, bool is_long)
     return TN_OK;
 }
 
-static tn_status add_numbers(const struct rope *r, const struct scaling *scaling)
+static tn_status hf_rope_add_numbers(const struct rope *r, const struct scaling *scaling)
 {
     for (size_t i = 0; i < COUNT(scaling->needed) && scaling->needed[i]; i++)
         if (!json_is_number(rope_member(r, scaling->needed[i])))
-            return wrong(r, "rope_scaling", "a factor, and what else its type needs");
+            return hf_rope_wrong(r, "rope_scaling",
+                                 "a factor, and what else its type needs");
     for (size_t i = 0; i < COUNT(numbers); i++) {
         const json_t *value = rope_member(r, numbers[i].theirs);
         if (value && !json_is_number(value))
-            return wrong(r, numbers[i].theirs, "a number");
+            return hf_rope_wrong(r, numbers[i].theirs, "a number");
         if (value)
             hf_add_float(r->hf, numbers[i].ours, json_number_value(value));
     }
@@ -162,7 +165,7 @@ static tn_status add_factors(const struct rope *r)
     for (size_t i = 0; i < COUNT(lists); i++) {
         r->hf->factors[i] = rope_member(r, lists[i]);
         if (json_array_size(r->hf->factors[i]) == 0)
-            return wrong(r, lists[i], "a list of numbers");
+            return hf_rope_wrong(r, lists[i], "a list of numbers");
     }
     return TN_OK;
 }
@@ -182,7 +185,7 @@ static tn_status add_scaling(struct rope *r, const struct scaling *scaling)
     else
         context = hf_member(hf->model, "max_position_embeddings");
     r->original = json_number_value(context);
-    tn_status status = add_numbers(r, scaling);
+    tn_status status = hf_rope_add_numbers(r, scaling);
     if (status == TN_OK && (is_long || is_yarn))
         status = add_magnitude(r, is_long);
     if (is_yarn && json_is_false(rope_member(r, "truncate")))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The tower of a model that reads images: "vision_config" of config.json, and how images
-// are made ready, of preprocessor_config.json. Keys are those that GGUF's files of towers
-// have, "clip.vision.block_count", and where GGUF has none "tenon.vision.splits" (large
-// images become tiles), "tenon.vision.resizes" (images get the size first) and
-// "tenon.vision.filter" (by a number of Pillow's).
+// The vision encoder of a model that reads images: "vision_config" of config.json, and how
+// images are made ready, of preprocessor_config.json. Keys are those that GGUF's files of
+// vision encoders have, "clip.vision.block_count", and where GGUF has none
+// "tenon.vision.splits" (large images become tiles), "tenon.vision.resizes" (images get the
+// size first) and "tenon.vision.filter" (by a number of Pillow's).
 #include <math.h>
 #include <string.h>
 #include "huggingface.h"
@@ -25,7 +25,7 @@ static const struct number integers[] = {
     {"num_attention_heads", "clip.vision.attention.head_count", 16},
 };
 
-static tn_status add_tower(struct hf *hf, const json_t *vision)
+static tn_status add_encoder(struct hf *hf, const json_t *vision)
 {
     static const char file[] = "config.json";
     for (size_t i = 0; i < COUNT(integers); i++) {
@@ -87,7 +87,7 @@ static tn_status add_colours(struct hf *hf, const char *theirs, const char *ours
     return TN_OK;
 }
 
-// The sizes: of the image, and of tiles, which is what the tower reads.
+// The sizes: of the image, and of tiles, which is what the vision encoder reads.
 static tn_status add_sizes(struct hf *hf, const json_t *vision)
 {
     const json_t *edge = hf_member(hf_member(hf->processor, "size"), "longest_edge");
@@ -147,7 +147,7 @@ tn_status hf_read_vision(struct hf *hf)
         return TN_OK;
     tn_status status = read_processor(hf);
     if (status == TN_OK)
-        status = add_tower(hf, vision);
+        status = add_encoder(hf, vision);
     if (status == TN_OK)
         status = add_sizes(hf, vision);
     if (status == TN_OK)

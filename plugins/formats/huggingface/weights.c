@@ -133,7 +133,8 @@ static tn_status weights_check_parts(const struct hf *hf)
     return TN_OK;
 }
 
-static tn_status list_array(struct hf *hf, const struct hf_shard *shard, size_t index)
+static tn_status hf_weights_list_array(struct hf *hf, const struct hf_shard *shard,
+                                       size_t index)
 {
     const tn_host *host = hf->host;
     const tn_format_array *stored = &shard->header.arrays[index];
@@ -198,7 +199,7 @@ static tn_status list_factors(struct hf *hf, size_t index)
     return TN_OK;
 }
 
-static tn_status list_arrays(struct hf *hf)
+static tn_status hf_weights_list_arrays(struct hf *hf)
 {
     uint64_t count = 0;
     tn_status status = TN_OK;
@@ -213,7 +214,7 @@ static tn_status list_arrays(struct hf *hf)
             uint64_t before = hf->content.num_arrays;
             if (hf_is_part(hf, s->header.arrays[i].name))
                 continue;
-            status = list_array(hf, s, i);
+            status = hf_weights_list_array(hf, s, i);
             if (status == TN_OK && hf->content.num_arrays > before &&
                 !hf->arrays[before].parts)
                 status = hf_list_packed(hf, &hf->arrays[before]);
@@ -259,7 +260,7 @@ tn_status hf_read_weights(struct hf *hf)
     if (status == TN_ERR_NOT_FOUND)
         status = open_indexed(hf);
     if (status == TN_OK)
-        status = list_arrays(hf);
+        status = hf_weights_list_arrays(hf);
     if (status == TN_OK)
         tell_lost_output(hf);
     return status;

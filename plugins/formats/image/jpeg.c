@@ -39,7 +39,7 @@ static struct jpeg_reading *reading_of(j_common_ptr jpeg)
 }
 
 // libjpeg leaves its functions here, to the setjmp of the function that called it.
-static void leave(struct jpeg_reading *r, tn_status status, const char *text)
+static void jpeg_leave(struct jpeg_reading *r, tn_status status, const char *text)
 {
     if (r->status == TN_OK)
         r->status =
@@ -51,12 +51,13 @@ static void jpeg_failed(j_common_ptr jpeg)
 {
     char text[JMSG_LENGTH_MAX];
     jpeg->err->format_message(jpeg, text);
-    leave(reading_of(jpeg),
-          jpeg->err->msg_code == JERR_OUT_OF_MEMORY ? TN_ERR_MEMORY : TN_ERR_REFUSED, text);
+    jpeg_leave(reading_of(jpeg),
+               jpeg->err->msg_code == JERR_OUT_OF_MEMORY ? TN_ERR_MEMORY : TN_ERR_REFUSED,
+               text);
 }
 
 // A warning tells of pixels that are made up where the file has none.
-static void told(j_common_ptr jpeg, int level)
+static void jpeg_told(j_common_ptr jpeg, int level)
 {
     if (level < 0 && jpeg->err->msg_code != JWRN_EXTRANEOUS_DATA)
         jpeg_failed(jpeg);
@@ -72,7 +73,7 @@ static boolean source_fill(j_decompress_ptr jpeg)
     struct jpeg_reading *r = reading_of((j_common_ptr)jpeg);
     uint64_t left = r->source->size - r->at, size = left < BUFFER ? left : BUFFER;
     if (size == 0)
-        leave(r, TN_ERR_REFUSED, "it ends too early");
+        jpeg_leave(r, TN_ERR_REFUSED, "it ends too early");
     r->status = r->source->read(r->source, r->at, r->buffer, size);
     if (r->status != TN_OK)
         longjmp(r->out, 1);
@@ -93,10 +94,10 @@ static void source_skip(j_decompress_ptr jpeg, long count)
     r->input.bytes_in_buffer -= count > 0 ? (size_t)count : 0;
 }
 
-static void progressed(j_common_ptr jpeg)
+static void jpeg_progressed(j_common_ptr jpeg)
 {
     if (((j_decompress_ptr)jpeg)->input_scan_number > MOST_SCANS)
-        leave(reading_of(jpeg), TN_ERR_REFUSED, "more than 500 scans");
+        jpeg_leave(reading_of(jpeg), TN_ERR_REFUSED, "more than 500 scans");
 }
 
 static void jpeg_reading_finish(struct jpeg_reading *r)
@@ -143,8 +144,8 @@ static tn_status jpeg_reading_begin(const tn_host *host, const tn_format_source 
     r->jpeg.err = jpeg_std_error(&r->errors);
     r->jpeg.client_data = r;
     r->errors.error_exit = jpeg_failed;
-    r->errors.emit_message = told;
-    r->progress.progress_monitor = progressed;
+    r->errors.emit_message = jpeg_told;
+    r->progress.progress_monitor = jpeg_progressed;
     r->input = (struct jpeg_source_mgr){.init_source = source_ignore,
                                         .fill_input_buffer = source_fill,
                                         .skip_input_data = source_skip,
@@ -182,7 +183,7 @@ static tn_status jpeg_reading_rows(struct jpeg_reading *r, int64_t height, int64
     if (r->jpeg.output_height != (JDIMENSION)height ||
         r->jpeg.output_width != (JDIMENSION)width ||
         r->jpeg.output_components != IMAGE_CHANNELS)
-        leave(r, TN_ERR_REFUSED, "its size has changed");
+        jpeg_leave(r, TN_ERR_REFUSED, "its size has changed");
     while (r->jpeg.output_scanline < r->jpeg.output_height) {
         JSAMPROW row =
             out + (uint64_t)r->jpeg.output_scanline * (uint64_t)width * IMAGE_CHANNELS;

@@ -56,7 +56,7 @@ static tn_status safetensors_read(const tn_host *host, const tn_format_source *s
 
 // --- writing ---------------------------------------------------------------------------
 
-static json_t *make_entry(const tn_format_array *array, uint64_t begin)
+static json_t *safetensors_make_entry(const tn_format_array *array, uint64_t begin)
 {
     json_t *shape = json_array();
     for (int32_t axis = 0; axis < array->type.rank; axis++)
@@ -79,7 +79,8 @@ static char *safetensors_header_make(const tn_format_content *content)
         failed = json_object_set(header, SAFETENSORS_METADATA, texts);
     for (uint64_t i = 0; !failed && i < content->num_arrays; i++) {
         const tn_format_array *array = &content->arrays[i];
-        failed = json_object_set_new(header, array->name, make_entry(array, at));
+        failed =
+            json_object_set_new(header, array->name, safetensors_make_entry(array, at));
         at += array->size;
     }
     char *text = failed ? NULL : json_dumps(header, JSON_COMPACT);
@@ -90,7 +91,7 @@ static char *safetensors_header_make(const tn_format_content *content)
 
 // Writes the length and the header, padded so that the data are aligned to 64 bytes, and a
 // mapped file can be used in place.
-static tn_status write_header(const tn_format_sink *sink, const char *header)
+static tn_status safetensors_write_header(const tn_format_sink *sink, const char *header)
 {
     static const char spaces[64] = "                                                      "
                                    "          ";
@@ -123,7 +124,7 @@ static tn_status safetensors_write(const tn_host *host, const tn_format_content 
     if (!header)
         return host->fail(host, TN_ERR_MEMORY, "%s: out of memory, or a name is not UTF-8",
                           sink->name);
-    tn_status status = write_header(sink, header);
+    tn_status status = safetensors_write_header(sink, header);
     for (uint64_t i = 0; status == TN_OK && i < content->num_arrays; i++) {
         const void *data = NULL;
         status = tn_format_elements(content, i, &data);

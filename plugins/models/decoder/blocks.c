@@ -38,7 +38,7 @@ static void list_linear(weight_list *list, int64_t layer, const char *what, int6
 }
 
 // The products from `first` on are of one x; `number` tells them from others of the layer.
-static void list_joined(weight_list *list, uint64_t first, int64_t number)
+static void decoder_blocks_list_joined(weight_list *list, uint64_t first, int64_t number)
 {
     uint64_t end = list->count < list->room ? list->count : list->room;
     for (uint64_t i = first; list->out && i < end; i++)
@@ -65,19 +65,19 @@ void list_attention(weight_list *list, const decoder *d, int64_t layer)
     const tn_model_facts *f = &d->facts;
     uint64_t first = list->count;
     if (d->is_fused) {
-        list_linear(list, layer, "attn_qkv", (f->heads + 2 * f->groups) * f->head_size,
+        list_linear(list, layer, "attn_qkv", (f->heads + 2 * f->kv_heads) * f->head_size,
                     f->width);
     } else {
         list_linear(list, layer, "attn_q", f->heads * f->head_size, f->width);
-        list_linear(list, layer, "attn_k", f->groups * f->head_size, f->width);
+        list_linear(list, layer, "attn_k", f->kv_heads * f->head_size, f->width);
     }
     for (int i = 0; i < 2; i++)
         list_add(list, layer, i ? "attn_k_norm" : "attn_q_norm", "weight", f->head_size, 0,
                  TN_MODEL_OPTIONAL);
     list_in_halves(list, d, first);
     if (!d->is_fused) {
-        list_linear(list, layer, "attn_v", f->groups * f->head_size, f->width);
-        list_joined(list, first, 1);
+        list_linear(list, layer, "attn_v", f->kv_heads * f->head_size, f->width);
+        decoder_blocks_list_joined(list, first, 1);
     }
     list_linear(list, layer, "attn_output", f->width, f->heads * f->head_size);
     list_add(list, TN_MODEL_EMBEDDING, "rope_freqs", "weight", d->rotary / 2, 0,
@@ -93,7 +93,7 @@ void list_gated(weight_list *list, const decoder *d, int64_t layer)
         list_linear(list, layer, "ffn_gate", d->inner, d->facts.width);
     list_linear(list, layer, "ffn_up", (1 + d->is_fused) * d->inner, d->facts.width);
     if (!d->is_fused)
-        list_joined(list, first, 2);
+        decoder_blocks_list_joined(list, first, 2);
     list_linear(list, layer, "ffn_down", d->facts.width, d->inner);
 }
 
@@ -299,7 +299,7 @@ void block_caches(const decoder *d, int64_t capacity, tn_type out_types[2])
         out_types[i] =
             (tn_type){.dtype = TN_F32,
                       .rank = 4,
-                      .extent = {1, d->facts.groups, capacity, d->facts.head_size}};
+                      .extent = {1, d->facts.kv_heads, capacity, d->facts.head_size}};
 }
 
 // A cache with the rows of this step.
@@ -348,7 +348,7 @@ static void block_qkv(const tn_model_step *step, const decoder *d, tn_array *h,
 {
     static const char *const names[] = {"attn_q", "attn_k", "attn_v"};
     const tn_model_facts *f = &d->facts;
-    const int64_t heads[] = {f->heads, f->groups, f->groups};
+    const int64_t heads[] = {f->heads, f->kv_heads, f->kv_heads};
     tn_array *all = d->is_fused ? block_linear(step, h, layer, "attn_qkv") : NULL;
     for (int64_t i = 0, first = 0; i < 3; first += heads[i++] * f->head_size)
         out[i] = d->is_fused ? block_columns(step, all, first, heads[i] * f->head_size)
@@ -367,8 +367,8 @@ tn_array *block_attention(tn_model_step *step, const decoder *d, tn_array *h, in
     tn_array *q =
         block_heads(step, d, made[0], layer, "attn_q", f->heads, frequencies, dtype);
     tn_array *grown[2] = {
-        block_heads(step, d, made[1], layer, "attn_k", f->groups, frequencies, written),
-        block_heads(step, d, made[2], layer, "attn_v", f->groups, NULL, written)};
+        block_heads(step, d, made[1], layer, "attn_k", f->kv_heads, frequencies, written),
+        block_heads(step, d, made[2], layer, "attn_v", f->kv_heads, NULL, written)};
     int64_t window = d->sees_all[layer] ? 0 : d->window;
     for (int i = 0; i < 2; i++)
         caches[i] = block_grow(step, caches[i], grown[i]);

@@ -100,27 +100,28 @@ void list_feed(weight_list *list, const decoder *d, int64_t layer)
 
 // --- the graph -------------------------------------------------------------------------
 
-static tn_array *reshape(const tn_model_step *step, tn_array *x, int64_t a, int64_t b,
-                         int64_t c)
+static tn_array *decoder_experts_reshape(const tn_model_step *step, tn_array *x, int64_t a,
+                                         int64_t b, int64_t c)
 {
     return step->build->op(step->build, "base.reshape/1", TN_IN(x),
                            tn_attrs("shape", TN_INTS(a, b, c)));
 }
 
-static tn_array *sum(const tn_model_step *step, tn_array *x, int64_t axis, int64_t keepdims)
+static tn_array *decoder_experts_sum(const tn_model_step *step, tn_array *x, int64_t axis,
+                                     int64_t keepdims)
 {
     return step->build->op(step->build, "base.sum/1", TN_IN(x),
                            tn_attrs("axis", TN_INTS(axis), "keepdims", keepdims));
 }
 
-static tn_array *times(const tn_model_step *step, tn_array *a, tn_array *b)
+static tn_array *decoder_experts_times(const tn_model_step *step, tn_array *a, tn_array *b)
 {
     return step->build->expr(step->build, "a, b -> a * b", TN_IN(a, b), TN_NO_ATTRS);
 }
 
 // The experts of each row, [rows, used], and in *weights what each counts.
-static tn_array *route(const tn_model_step *step, const decoder *d, tn_array *h,
-                       int64_t layer, tn_array **weights)
+static tn_array *decoder_experts_route(const tn_model_step *step, const decoder *d,
+                                       tn_array *h, int64_t layer, tn_array **weights)
 {
     const tn_build *build = step->build;
     char name[TN_MODEL_NAME];
@@ -145,9 +146,11 @@ static tn_array *block_shared(const tn_model_step *step, const decoder *d, tn_ar
     tn_array *y = block_gated_by(step, d, h, layer, shared);
     tn_array *gate =
         step->weight(step, block_name(layer, "ffn_gate_inp_shexp", "weight", name));
-    return gate ? step->build->expr(step->build, "y, g -> y / (1 + exp(-g))",
-                                    TN_IN(y, sum(step, times(step, h, gate), -1, 1)),
-                                    TN_NO_ATTRS)
+    return gate ? step->build->expr(
+                      step->build, "y, g -> y / (1 + exp(-g))",
+                      TN_IN(y, decoder_experts_sum(
+                                   step, decoder_experts_times(step, h, gate), -1, 1)),
+                      TN_NO_ATTRS)
                 : y;
 }
 
@@ -161,11 +164,15 @@ tn_array *block_feed(const tn_model_step *step, const decoder *d, tn_array *h,
     for (int i = 0; i < 3; i++)
         block_name(layer, own[i], "weight", names[i]);
     int64_t rows = type->extent[0], used = d->experts_used, width = d->facts.width;
-    tn_array *weights = NULL, *ids = route(step, d, h, layer, &weights);
-    tn_array *x = reshape(step, h, rows, 1, width);
+    tn_array *weights = NULL, *ids = decoder_experts_route(step, d, h, layer, &weights);
+    tn_array *x = decoder_experts_reshape(step, h, rows, 1, width);
     tn_array *both = block_gate(step, d, step->experts(step, x, ids, names[0]),
                                 step->experts(step, x, ids, names[1]));
     tn_array *each = step->experts(step, both, ids, names[2]);
-    tn_array *y = sum(step, times(step, each, reshape(step, weights, rows, used, 1)), 1, 0);
+    tn_array *y = decoder_experts_sum(
+        step,
+        decoder_experts_times(step, each,
+                              decoder_experts_reshape(step, weights, rows, used, 1)),
+        1, 0);
     return d->has_shared ? block_add(step, y, block_shared(step, d, h, layer)) : y;
 }

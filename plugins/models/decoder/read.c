@@ -72,7 +72,7 @@ static tn_status decoder_heads(decoder *d, const tn_metadata_list *list)
         decoder_integer(d, list, "attention.head_count", 65536, -1, &f->heads);
     if (status == TN_OK)
         status = decoder_integer(d, list, "attention.head_count_kv", f->heads, f->heads,
-                                 &f->groups);
+                                 &f->kv_heads);
     if (status == TN_OK)
         status = decoder_integer(d, list, "attention.key_length", 65536,
                                  f->width / f->heads, &f->head_size);
@@ -81,12 +81,12 @@ static tn_status decoder_heads(decoder *d, const tn_metadata_list *list)
                                  &values);
     if (status != TN_OK)
         return status;
-    if (f->heads % f->groups || values != f->head_size || f->head_size < 1)
+    if (f->heads % f->kv_heads || values != f->head_size || f->head_size < 1)
         return d->host->fail(d->host, TN_ERR_REFUSED,
                              "%s: %lld heads of %lld share %lld of keys with values of "
                              "%lld, expected a multiple, and values as long as keys",
                              list->name, (long long)f->heads, (long long)f->head_size,
-                             (long long)f->groups, (long long)values);
+                             (long long)f->kv_heads, (long long)values);
     status = decoder_number(d, list, "attention.scale", 1 / sqrt((double)f->head_size),
                             &d->score_scale);
     d->turned_scale = 1;

@@ -3,7 +3,7 @@
 // characters from U+0100 on, in order.
 #include "bpe.h"
 
-static bool is_printed(unsigned c)
+static bool bpe_alphabet_is_printed(unsigned c)
 {
     return (c >= 0x21 && c <= 0x7e) || (c >= 0xa1 && c <= 0xac) || (c >= 0xae && c <= 0xff);
 }
@@ -11,10 +11,10 @@ static bool is_printed(unsigned c)
 static unsigned character_of(uint8_t byte)
 {
     unsigned others = 0;
-    if (is_printed(byte))
+    if (bpe_alphabet_is_printed(byte))
         return byte;
     for (unsigned i = 0; i < byte; i++)
-        others += !is_printed(i);
+        others += !bpe_alphabet_is_printed(i);
     return 0x100 + others;
 }
 
@@ -42,10 +42,10 @@ int alphabet_read(const char *text, uint64_t size, uint64_t *out_size)
     }
     *out_size = first < 0x80 ? 1 : 2;
     if (c < 0x100)
-        return is_printed(c) ? (int)c : -1;
+        return bpe_alphabet_is_printed(c) ? (int)c : -1;
     unsigned others = 0;
     for (int byte = 0; byte < 256; byte++)
-        if (!is_printed((unsigned)byte) && others++ == c - 0x100)
+        if (!bpe_alphabet_is_printed((unsigned)byte) && others++ == c - 0x100)
             return byte;
     return -1;
 }

@@ -59,7 +59,7 @@ static int32_t character_symbol(const tn_tokenizer *t, const char *text, uint64_
 }
 
 // Appends a symbol that is no token: its bytes, as far as these are tokens.
-static tn_status add_bytes(const struct bpe_words *words, int32_t symbol)
+static tn_status bpe_add_bytes(const struct bpe_words *words, int32_t symbol)
 {
     const tn_tokenizer *t = words->tokenizer;
     tn_text text = vocabulary_text(&t->vocabulary, symbol);
@@ -78,7 +78,7 @@ static tn_status add_bytes(const struct bpe_words *words, int32_t symbol)
     return status;
 }
 
-static tn_status take(void *state, const char *word, uint64_t size)
+static tn_status bpe_take(void *state, const char *word, uint64_t size)
 {
     const struct bpe_words *words = state;
     struct encoding *e = words->encoding;
@@ -104,7 +104,7 @@ static tn_status take(void *state, const char *word, uint64_t size)
     for (uint64_t i = 0; status == TN_OK && i < count; i++)
         status = (int32_t)symbols[i] < t->vocabulary.facts.count
                      ? ids_add(words->out, (int32_t)symbols[i])
-                     : add_bytes(words, (int32_t)symbols[i]);
+                     : bpe_add_bytes(words, (int32_t)symbols[i]);
     return status;
 }
 
@@ -121,7 +121,7 @@ static tn_status add_space(const tn_host *host, const char *text, uint64_t *size
 }
 
 // Whether the letter of a byte is a number for Unicode.
-static bool is_number(char byte)
+static bool bpe_is_number(char byte)
 {
     unsigned char c = (unsigned char)byte;
     return (c >= '0' && c <= '9') || c == 0xb2 || c == 0xb3 || c == 0xb9 ||
@@ -144,12 +144,12 @@ static tn_status take_numbers(void *state, const char *word, uint64_t size)
 {
     tn_status status = TN_OK;
     for (uint64_t at = 0, end; status == TN_OK && at < size; at = end) {
-        bool number = is_number(word[at]);
-        for (end = at + 1; end < size && is_number(word[end]) == number;)
+        bool number = bpe_is_number(word[at]);
+        for (end = at + 1; end < size && bpe_is_number(word[end]) == number;)
             end++;
         while (status == TN_OK && at < end) {
             uint64_t part = number ? digits_end(word + at, end - at) : end - at;
-            status = take(state, word + at, part);
+            status = bpe_take(state, word + at, part);
             at += part;
         }
     }
@@ -172,7 +172,7 @@ static tn_status encode_words(const tn_tokenizer *t, struct encoding *e, const c
         status = clean_text(e->host, text, size, &clean);
     if (status == TN_OK) {
         status = splitter_run(e->host, &t->splitter, clean.pattern, clean.text, clean.size,
-                              t->family->cuts_numbers ? take_numbers : take, &words);
+                              t->family->cuts_numbers ? take_numbers : bpe_take, &words);
         e->host->free(e->host, clean.memory);
     }
     e->host->free(e->host, spaced);
@@ -209,7 +209,7 @@ static tn_status find_family(const tn_host *host, const tn_metadata_list *metada
 }
 
 // The symbols of single bytes. Some may be no tokens.
-static tn_status find_bytes(const tn_host *host, tn_tokenizer *t)
+static tn_status bpe_find_bytes(const tn_host *host, tn_tokenizer *t)
 {
     tn_status status = TN_OK;
     for (int byte = 0; status == TN_OK && byte < 256; byte++) {
@@ -224,8 +224,8 @@ static tn_status find_bytes(const tn_host *host, tn_tokenizer *t)
     return status;
 }
 
-static tn_status open_parts(const tn_host *host, const tn_metadata_list *metadata,
-                            tn_tokenizer *t)
+static tn_status bpe_open_parts(const tn_host *host, const tn_metadata_list *metadata,
+                                tn_tokenizer *t)
 {
     tn_text name;
     tn_status status = find_family(host, metadata, &name, &t->family);
@@ -245,7 +245,7 @@ static tn_status open_parts(const tn_host *host, const tn_metadata_list *metadat
     t->whole_words = t->vocabulary.pipeline ? t->vocabulary.ways & WAY_IGNORE_MERGES
                                             : t->family->whole_words;
     if (status == TN_OK)
-        status = find_bytes(host, t);
+        status = bpe_find_bytes(host, t);
     if (status == TN_OK)
         status = merges_init(host, metadata, &t->vocabulary, &t->merges);
     if (status == TN_OK)
@@ -269,7 +269,7 @@ static tn_status bpe_open(const tn_host *host, const tn_metadata_list *metadata,
     tn_tokenizer *t = clear_alloc(host, 1, sizeof(*t));
     if (!t)
         return TN_ERR_MEMORY;
-    tn_status status = open_parts(host, metadata, t);
+    tn_status status = bpe_open_parts(host, metadata, t);
     if (status) {
         bpe_close(host, t);
         return status;

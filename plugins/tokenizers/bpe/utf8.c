@@ -14,7 +14,7 @@ static bool is_surrogate(uint32_t c)
 
 // The character at the beginning of a text and, in *out_size, its bytes. What is none is
 // REPLACEMENT, of one byte.
-static uint32_t read_character(const char *text, uint64_t size, uint64_t *out_size)
+static uint32_t bpe_utf8_read_character(const char *text, uint64_t size, uint64_t *out_size)
 {
     unsigned char first = (unsigned char)text[0];
     uint64_t bytes = character_bytes(text[0]);
@@ -61,7 +61,7 @@ static bool is_clean(const char *text, uint64_t size)
         bytes = 1;
         if (!((unsigned char)text[i] & 0x80))
             continue;
-        uint32_t c = read_character(text + i, size - i, &bytes);
+        uint32_t c = bpe_utf8_read_character(text + i, size - i, &bytes);
         if (bytes == 1 || bytes != bytes_needed(c) || is_surrogate(c))
             return false;
     }
@@ -80,7 +80,7 @@ tn_status clean_text(const tn_host *host, const char *text, uint64_t size,
     if (!memory)
         return TN_ERR_MEMORY;
     for (uint64_t i = 0, bytes; i < size; i += bytes) {
-        uint32_t c = read_character(text + i, size - i, &bytes);
+        uint32_t c = bpe_utf8_read_character(text + i, size - i, &bytes);
         write_character(is_surrogate(c) ? PRIVATE : c, memory + most + written);
         written += write_character(c, memory + written);
     }

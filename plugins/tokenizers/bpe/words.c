@@ -18,7 +18,8 @@ static void give_memory(void *memory, void *data)
     host->free(host, memory);
 }
 
-static tn_status compile(const tn_host *host, struct splitter *s, const char *expression)
+static tn_status bpe_words_compile(const tn_host *host, struct splitter *s,
+                                   const char *expression)
 {
     int error = 0;
     PCRE2_SIZE place = 0;
@@ -51,7 +52,7 @@ tn_status splitter_init(const tn_host *host, const struct bpe_family *family,
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; status == TN_OK && i < MAX_EXPRESSIONS; i++)
         if (family->expressions[i])
-            status = compile(host, out, family->expressions[i]);
+            status = bpe_words_compile(host, out, family->expressions[i]);
     if (status)
         splitter_finish(out);
     return status;
@@ -77,8 +78,9 @@ struct cut {
 
 // The next match of an expression in the text from `begin` to `end`, from `at` on:
 // *out_from and *out_to. True when there is one.
-static tn_status find(const struct cut *c, pcre2_code *code, uint64_t begin, uint64_t end,
-                      uint64_t at, bool *out_found, uint64_t *out_from, uint64_t *out_to)
+static tn_status bpe_words_find(const struct cut *c, pcre2_code *code, uint64_t begin,
+                                uint64_t end, uint64_t at, bool *out_found,
+                                uint64_t *out_from, uint64_t *out_to)
 {
     PCRE2_SPTR subject = (PCRE2_SPTR)(const void *)(c->pattern + begin);
     int found = pcre2_jit_match(code, subject, end - begin, at - begin, 0, c->match, NULL);
@@ -97,7 +99,8 @@ static tn_status find(const struct cut *c, pcre2_code *code, uint64_t begin, uin
 }
 
 // Cuts the text from `begin` to `end` by the expressions from number `level` on.
-static tn_status cut(const struct cut *c, uint32_t level, uint64_t begin, uint64_t end)
+static tn_status bpe_words_cut(const struct cut *c, uint32_t level, uint64_t begin,
+                               uint64_t end)
 {
     uint64_t at = begin, from = begin, to = begin;
     tn_status status = TN_OK;
@@ -105,13 +108,14 @@ static tn_status cut(const struct cut *c, uint32_t level, uint64_t begin, uint64
         return c->take(c->state, c->text + begin, end - begin);
     while (status == TN_OK && at < end) {
         bool found = false;
-        status = find(c, c->splitter->codes[level], begin, end, at, &found, &from, &to);
+        status = bpe_words_find(c, c->splitter->codes[level], begin, end, at, &found, &from,
+                                &to);
         if (status == TN_OK && !found)
-            return cut(c, level + 1, at, end);
+            return bpe_words_cut(c, level + 1, at, end);
         if (status == TN_OK && from > at)
-            status = cut(c, level + 1, at, from);
+            status = bpe_words_cut(c, level + 1, at, from);
         if (status == TN_OK)
-            status = cut(c, level + 1, from, to);
+            status = bpe_words_cut(c, level + 1, from, to);
         at = to;
     }
     return status;
@@ -129,7 +133,7 @@ tn_status splitter_run(const tn_host *host, const struct splitter *s, const char
                     .state = state};
     if (!c.match)
         return TN_ERR_MEMORY;
-    tn_status status = cut(&c, 0, 0, size);
+    tn_status status = bpe_words_cut(&c, 0, 0, size);
     pcre2_match_data_free(c.match);
     return status;
 }

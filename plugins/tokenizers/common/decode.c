@@ -3,7 +3,8 @@
 #include <string.h>
 #include "pipeline.h"
 
-static tn_status check_id(const tn_host *host, const struct vocabulary *v, int32_t id)
+static tn_status tokenizer_decode_check_id(const tn_host *host, const struct vocabulary *v,
+                                           int32_t id)
 {
     if (id >= 0 && id < v->facts.count)
         return TN_OK;
@@ -28,7 +29,7 @@ static tn_text token_bytes(const struct vocabulary *v, int32_t id)
 tn_status vocabulary_token(const tn_host *host, const struct vocabulary *v, int32_t id,
                            tn_token *out, uint64_t size)
 {
-    tn_status status = check_id(host, v, id);
+    tn_status status = tokenizer_decode_check_id(host, v, id);
     if (status)
         return status;
     tn_token token = {.text = vocabulary_text(v, id),
@@ -40,7 +41,8 @@ tn_status vocabulary_token(const tn_host *host, const struct vocabulary *v, int3
     return TN_OK;
 }
 
-static bool is_left_out(const struct vocabulary *v, int32_t id, uint32_t flags)
+static bool tokenizer_decode_is_left_out(const struct vocabulary *v, int32_t id,
+                                         uint32_t flags)
 {
     uint8_t kind = v->kind[id];
     return !(flags & TN_DECODE_SPECIAL) &&
@@ -50,10 +52,11 @@ static bool is_left_out(const struct vocabulary *v, int32_t id, uint32_t flags)
 
 // Gives the bytes that token `id` adds to a text; `first`: nothing is before it but tokens
 // that are left out, or, without a pipeline, a special token is.
-static tn_text decoded(const struct vocabulary *v, int32_t id, uint32_t flags, bool first)
+static tn_text tokenizer_decode_decoded(const struct vocabulary *v, int32_t id,
+                                        uint32_t flags, bool first)
 {
     tn_text bytes = token_bytes(v, id);
-    if (is_left_out(v, id, flags))
+    if (tokenizer_decode_is_left_out(v, id, flags))
         bytes.size = 0;
     bool strips =
         v->ways ? v->ways & (WAY_STRIP | WAY_DROP)
@@ -74,7 +77,7 @@ tn_status vocabulary_decode(const tn_host *host, const struct vocabulary *v,
 {
     uint64_t most = 1, size = 0;
     for (uint64_t i = 0; i < count; i++) {
-        tn_status status = check_id(host, v, ids[i]);
+        tn_status status = tokenizer_decode_check_id(host, v, ids[i]);
         if (status)
             return status;
         most += token_bytes(v, ids[i]).size;
@@ -84,10 +87,10 @@ tn_status vocabulary_decode(const tn_host *host, const struct vocabulary *v,
         return TN_ERR_MEMORY;
     bool first = !(flags & TN_DECODE_CONTINUES);
     for (uint64_t i = 0; i < count; i++) {
-        tn_text bytes = decoded(v, ids[i], flags, first);
+        tn_text bytes = tokenizer_decode_decoded(v, ids[i], flags, first);
         memcpy(text + size, bytes.data, bytes.size);
         size += bytes.size;
-        first = v->ways ? first && is_left_out(v, ids[i], flags)
+        first = v->ways ? first && tokenizer_decode_is_left_out(v, ids[i], flags)
                         : kind_is_special(v->kind[ids[i]]);
     }
     text[size] = '\0';

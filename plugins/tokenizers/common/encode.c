@@ -74,22 +74,24 @@ tn_status vocabulary_group(const tn_host *host, struct vocabulary *v)
 // --- parts of a text -------------------------------------------------------------------
 
 // Text from begin to end, or a special token.
-struct part {
+struct tokenizer_encode_part {
     uint64_t begin, end;
     int32_t id; // NO_TOKEN: text
 };
 
-struct parts {
+struct tokenizer_encode_parts {
     const tn_host *host;
-    struct part *items;
+    struct tokenizer_encode_part *items;
     uint64_t count, capacity;
 };
 
-static tn_status parts_add(struct parts *parts, uint64_t begin, uint64_t end, int32_t id)
+static tn_status parts_add(struct tokenizer_encode_parts *parts, uint64_t begin,
+                           uint64_t end, int32_t id)
 {
     if (parts->count == parts->capacity) {
         uint64_t capacity = 2 * parts->capacity + 8;
-        struct part *items = clear_alloc(parts->host, capacity, sizeof(*items));
+        struct tokenizer_encode_part *items =
+            clear_alloc(parts->host, capacity, sizeof(*items));
         if (!items)
             return TN_ERR_MEMORY;
         if (parts->count)
@@ -98,7 +100,7 @@ static tn_status parts_add(struct parts *parts, uint64_t begin, uint64_t end, in
         parts->items = items;
         parts->capacity = capacity;
     }
-    parts->items[parts->count++] = (struct part){begin, end, id};
+    parts->items[parts->count++] = (struct tokenizer_encode_part){begin, end, id};
     return TN_OK;
 }
 
@@ -167,15 +169,16 @@ static int32_t special_next(const struct vocabulary *v, const struct special_gro
     return NO_TOKEN;
 }
 
-static bool is_white(char c)
+static bool tokenizer_encode_is_white(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 // Appends what one part of text is, cut at the tokens of `group`.
 static tn_status cut_part(const struct vocabulary *v, const struct special_group *group,
-                          const struct encode_input *input, struct part part,
-                          struct parts *out)
+                          const struct encode_input *input,
+                          struct tokenizer_encode_part part,
+                          struct tokenizer_encode_parts *out)
 {
     const char *text = input->text;
     uint64_t at = part.begin, found;
@@ -189,7 +192,7 @@ static tn_status cut_part(const struct vocabulary *v, const struct special_group
         at = found + group->length;
         if (status == TN_OK)
             status = parts_add(out, found, at, id);
-        while (v->strips[id] && at < part.end && is_white(text[at]))
+        while (v->strips[id] && at < part.end && tokenizer_encode_is_white(text[at]))
             at++;
     }
     return status;
@@ -197,11 +200,12 @@ static tn_status cut_part(const struct vocabulary *v, const struct special_group
 
 // Cuts a text at special tokens: *out, whose items the caller frees.
 static tn_status cut_text(const tn_host *host, const struct vocabulary *v,
-                          const struct encode_input *input, struct parts *out)
+                          const struct encode_input *input,
+                          struct tokenizer_encode_parts *out)
 {
     uint64_t size = input->size;
     bool control = input->flags & TN_ENCODE_PARSE_SPECIAL;
-    struct parts next = {.host = host};
+    struct tokenizer_encode_parts next = {.host = host};
     *out = next;
     tn_status status = size ? parts_add(out, 0, size, NO_TOKEN) : TN_OK;
     for (uint32_t g = 0; status == TN_OK && g < v->num_groups; g++) {
@@ -210,11 +214,11 @@ static tn_status cut_text(const tn_host *host, const struct vocabulary *v,
             continue;
         next.count = 0;
         for (uint64_t i = 0; status == TN_OK && i < out->count; i++) {
-            struct part part = out->items[i];
+            struct tokenizer_encode_part part = out->items[i];
             status = part.id == NO_TOKEN ? cut_part(v, group, input, part, &next)
                                          : parts_add(&next, part.begin, part.end, part.id);
         }
-        struct parts swap = *out;
+        struct tokenizer_encode_parts swap = *out;
         *out = next;
         next = swap;
     }
@@ -238,13 +242,14 @@ tn_status ids_grow(struct ids *ids)
     return TN_OK;
 }
 
-static tn_status encode_parts(const struct encode_call *call, const struct parts *parts)
+static tn_status encode_parts(const struct encode_call *call,
+                              const struct tokenizer_encode_parts *parts)
 {
     const char *text = call->input->text;
     bool first = true; // of the text, or behind a special token
     tn_status status = TN_OK;
     for (uint64_t i = 0; status == TN_OK && i < parts->count; i++) {
-        const struct part *p = &parts->items[i];
+        const struct tokenizer_encode_part *p = &parts->items[i];
         if (p->id == NO_TOKEN)
             status = call->v->part(
                 call->tokenizer, call->state, text + p->begin, p->end - p->begin,
@@ -259,7 +264,7 @@ static tn_status encode_parts(const struct encode_call *call, const struct parts
 // As llama.cpp does.
 static tn_status encode_text(const struct encode_call *call)
 {
-    struct parts parts = {.host = call->host};
+    struct tokenizer_encode_parts parts = {.host = call->host};
     tn_status status = cut_text(call->host, call->v, call->input, &parts);
     if (status == TN_OK)
         status = encode_parts(call, &parts);
@@ -267,7 +272,8 @@ static tn_status encode_text(const struct encode_call *call)
     return status;
 }
 
-static tn_status check_input(const tn_host *host, const struct encode_input *input)
+static tn_status tokenizer_encode_check_input(const tn_host *host,
+                                              const struct encode_input *input)
 {
     uint64_t at = 0;
     if (input->size > MAX_TEXT)
@@ -295,7 +301,7 @@ tn_status vocabulary_encode(const struct encode_call *call, int32_t **out_ids,
     struct ids ids = {.host = host};
     struct encode_call whole = *call;
     whole.out = &ids;
-    tn_status status = check_input(host, call->input);
+    tn_status status = tokenizer_encode_check_input(host, call->input);
     if (status == TN_OK)
         status = ids_grow(&ids); // so that an empty text has an array, too
     if (status == TN_OK && adds & TN_TOKENIZER_ADDS_BOS)

@@ -28,7 +28,7 @@ static uint32_t *merge_slot(const struct merges *m, uint32_t left, uint32_t righ
     return &m->slots[at];
 }
 
-static uint32_t rank_of(const struct merges *m, uint32_t left, uint32_t right)
+static uint32_t token_merge_rank_of(const struct merges *m, uint32_t left, uint32_t right)
 {
     uint32_t slot = *merge_slot(m, left, right);
     return slot ? slot - 1 : NO_RANK;
@@ -124,7 +124,7 @@ static uint64_t apply_short(const struct merges *m, uint32_t *symbols, uint64_t 
 {
     uint32_t ranks[SHORT_WORD]; // of symbols i and i + 1
     for (uint64_t i = 0; i + 1 < count; i++)
-        ranks[i] = rank_of(m, symbols[i], symbols[i + 1]);
+        ranks[i] = token_merge_rank_of(m, symbols[i], symbols[i + 1]);
     while (count > 1) {
         uint64_t best = 0;
         for (uint64_t i = 1; i + 1 < count; i++)
@@ -139,9 +139,9 @@ static uint64_t apply_short(const struct merges *m, uint32_t *symbols, uint64_t 
             ranks[i - 1] = ranks[i];
         }
         if (best + 1 < count)
-            ranks[best] = rank_of(m, symbols[best], symbols[best + 1]);
+            ranks[best] = token_merge_rank_of(m, symbols[best], symbols[best + 1]);
         if (best > 0)
-            ranks[best - 1] = rank_of(m, symbols[best - 1], symbols[best]);
+            ranks[best - 1] = token_merge_rank_of(m, symbols[best - 1], symbols[best]);
     }
     return count;
 }
@@ -156,7 +156,7 @@ struct long_word {
     uint64_t heap_count;
 };
 
-static void heap_push(struct long_word *w, uint64_t item)
+static void token_merge_heap_push(struct long_word *w, uint64_t item)
 {
     uint64_t at = w->heap_count++;
     for (; at > 0 && w->heap[(at - 1) / 2] > item; at = (at - 1) / 2)
@@ -164,7 +164,7 @@ static void heap_push(struct long_word *w, uint64_t item)
     w->heap[at] = item;
 }
 
-static uint64_t heap_pop(struct long_word *w)
+static uint64_t token_merge_heap_pop(struct long_word *w)
 {
     uint64_t top = w->heap[0], item = w->heap[--w->heap_count], at = 0;
     for (;;) {
@@ -180,13 +180,15 @@ static uint64_t heap_pop(struct long_word *w)
     return top;
 }
 
-static void push_pair(const struct merges *m, struct long_word *w, uint32_t left)
+static void token_merge_push_pair(const struct merges *m, struct long_word *w,
+                                  uint32_t left)
 {
     uint32_t right = left == NONE ? NONE : w->behind[left];
-    uint32_t rank =
-        right == NONE ? NO_RANK : rank_of(m, w->symbols[left], w->symbols[right]);
+    uint32_t rank = right == NONE
+                        ? NO_RANK
+                        : token_merge_rank_of(m, w->symbols[left], w->symbols[right]);
     if (rank != NO_RANK)
-        heap_push(w, (uint64_t)rank << 32 | left);
+        token_merge_heap_push(w, (uint64_t)rank << 32 | left);
 }
 
 // Merges what the heap gives, when it is still there.
@@ -202,8 +204,8 @@ static void merge_pair(const struct merges *m, struct long_word *w, uint64_t ite
     w->behind[left] = w->behind[right];
     if (w->behind[left] != NONE)
         w->before[w->behind[left]] = left;
-    push_pair(m, w, w->before[left]);
-    push_pair(m, w, left);
+    token_merge_push_pair(m, w, w->before[left]);
+    token_merge_push_pair(m, w, left);
 }
 
 static uint64_t apply_long(const struct merges *m, struct long_word *w, uint64_t count)
@@ -214,9 +216,9 @@ static uint64_t apply_long(const struct merges *m, struct long_word *w, uint64_t
         w->behind[i] = i + 1 < count ? (uint32_t)i + 1 : NONE;
     }
     for (uint64_t i = 0; i < count; i++)
-        push_pair(m, w, (uint32_t)i);
+        token_merge_push_pair(m, w, (uint32_t)i);
     while (w->heap_count)
-        merge_pair(m, w, heap_pop(w));
+        merge_pair(m, w, token_merge_heap_pop(w));
     for (uint32_t i = 0; i != NONE; i = w->behind[i])
         w->symbols[left++] = w->symbols[i];
     return left;

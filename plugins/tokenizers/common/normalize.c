@@ -9,7 +9,8 @@
 
 // The character at the beginning of a text, and in *out_size its bytes; -1, of one byte,
 // for what is no UTF-8.
-static int32_t read_character(const char *text, uint64_t size, uint64_t *out_size)
+static int32_t tokenizer_normalize_read_character(const char *text, uint64_t size,
+                                                  uint64_t *out_size)
 {
     utf8proc_int32_t c;
     utf8proc_ssize_t most = size < 4 ? (utf8proc_ssize_t)size : 4;
@@ -25,14 +26,14 @@ static int32_t read_last(const char *text, uint64_t size, uint64_t *out_size)
     uint64_t back = 1;
     while (back < 4 && back < size && ((unsigned char)text[size - back] & 0xc0) == 0x80)
         back++;
-    int32_t c = read_character(text + size - back, back, out_size);
+    int32_t c = tokenizer_normalize_read_character(text + size - back, back, out_size);
     if (*out_size == back)
         return c;
     *out_size = 1;
     return -1;
 }
 
-static bool is_space(int32_t c)
+static bool tokenizer_normalize_is_space(int32_t c)
 {
     if ((c >= '\t' && c <= '\r') || c == 0x85)
         return true;
@@ -42,7 +43,7 @@ static bool is_space(int32_t c)
 }
 
 // \w as Unicode's report on expressions has it.
-static bool is_word(int32_t c)
+static bool tokenizer_normalize_is_word(int32_t c)
 {
     if (c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) ||
         (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
@@ -69,7 +70,7 @@ static bool is_word(int32_t c)
 uint64_t spaces_before(const char *text, uint64_t size)
 {
     uint64_t left = size, bytes;
-    while (left && is_space(read_last(text, left, &bytes)))
+    while (left && tokenizer_normalize_is_space(read_last(text, left, &bytes)))
         left -= bytes;
     return size - left;
 }
@@ -77,7 +78,8 @@ uint64_t spaces_before(const char *text, uint64_t size)
 uint64_t spaces_behind(const char *text, uint64_t size)
 {
     uint64_t at = 0, bytes;
-    while (at < size && is_space(read_character(text + at, size - at, &bytes)))
+    while (at < size && tokenizer_normalize_is_space(tokenizer_normalize_read_character(
+                            text + at, size - at, &bytes)))
         at += bytes;
     return at;
 }
@@ -85,8 +87,9 @@ uint64_t spaces_behind(const char *text, uint64_t size)
 bool is_alone(const char *text, uint64_t size, uint64_t from, uint64_t to)
 {
     uint64_t bytes;
-    return (from == 0 || !is_word(read_last(text, from, &bytes))) &&
-           (to == size || !is_word(read_character(text + to, size - to, &bytes)));
+    return (from == 0 || !tokenizer_normalize_is_word(read_last(text, from, &bytes))) &&
+           (to == size || !tokenizer_normalize_is_word(tokenizer_normalize_read_character(
+                              text + to, size - to, &bytes)));
 }
 
 // --- normal forms ----------------------------------------------------------------------
@@ -117,7 +120,7 @@ static uint64_t take_apart(const char *text, uint64_t size, int options, int32_t
 {
     uint64_t count = 0, bytes;
     for (uint64_t at = 0; at < size; at += bytes) {
-        int32_t c = read_character(text + at, size - at, &bytes);
+        int32_t c = tokenizer_normalize_read_character(text + at, size - at, &bytes);
         uint64_t left = room > count ? room - count : 0;
         int boundary = 0;
         if (c < 0)

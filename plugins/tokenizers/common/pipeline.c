@@ -220,7 +220,8 @@ struct cutting {
 };
 
 // Whether a token that is at a place may be found there.
-static bool is_taken(const struct cutting *c, const struct added_token *token, uint64_t at)
+static bool tokenizer_pipeline_is_taken(const struct cutting *c,
+                                        const struct added_token *token, uint64_t at)
 {
     const struct encode_input *input = c->input;
     uint64_t end = at + token->size;
@@ -232,8 +233,9 @@ static tn_status take_text(const struct cutting *c, uint64_t from, uint64_t to);
 
 // Takes a token at a place, with white space that belongs to it, and what is before it.
 // *taken: what is done. White space behind a token may hold another one, which then counts.
-static tn_status take_token(const struct cutting *c, const struct added_token *token,
-                            uint64_t at, uint64_t *taken)
+static tn_status tokenizer_pipeline_take_token(const struct cutting *c,
+                                               const struct added_token *token, uint64_t at,
+                                               uint64_t *taken)
 {
     const char *text = c->input->text;
     uint64_t from = at, to = at + token->size;
@@ -248,15 +250,15 @@ static tn_status take_token(const struct cutting *c, const struct added_token *t
     return status ? status : ids_add(c->call->out, token->id);
 }
 
-static tn_status cut(const struct cutting *c)
+static tn_status tokenizer_pipeline_cut(const struct cutting *c)
 {
     const char *text = c->input->text;
     uint64_t size = c->input->size, taken = 0;
     tn_status status = TN_OK;
     for (uint64_t at = 0; status == TN_OK && at < size;) {
         const struct added_token *token = added_at(c->set, text + at, size - at);
-        if (token && is_taken(c, token, at))
-            status = take_token(c, token, at, &taken);
+        if (token && tokenizer_pipeline_is_taken(c, token, at))
+            status = tokenizer_pipeline_take_token(c, token, at, &taken);
         at += token ? token->size : 1;
     }
     return status || taken == size ? status : take_text(c, taken, size);
@@ -314,7 +316,7 @@ static tn_status take_raw(const struct cutting *c, uint64_t from, uint64_t to)
     part.text = formed ? formed : part.text;
     part.plain = plain;
     if (status == TN_OK)
-        status = cut(&next);
+        status = tokenizer_pipeline_cut(&next);
     call->host->free(call->host, plain);
     call->host->free(call->host, formed);
     return status;
@@ -338,5 +340,5 @@ tn_status pipeline_encode(const struct encode_call *call)
 {
     const struct cutting all = {
         .call = call, .set = &call->v->pipeline->raw, .input = call->input};
-    return cut(&all);
+    return tokenizer_pipeline_cut(&all);
 }

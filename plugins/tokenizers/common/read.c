@@ -13,7 +13,7 @@ static const char *const kind_names[] = {
 };
 
 // Describes a pair, for messages: "a list of 3 of kind text".
-static const char *describe(const tn_metadata *pair, char text[64])
+static const char *tokenizer_read_describe(const tn_metadata *pair, char text[64])
 {
     if (!pair)
         return "absent";
@@ -33,7 +33,7 @@ tn_status read_texts(const tn_host *host, const tn_metadata_list *metadata, cons
     char got[64];
     if (!pair || pair->kind != TN_METADATA_TEXT || !(pair->flags & TN_METADATA_LIST))
         return host->fail(host, TN_ERR_REFUSED, "%s: '%s' is %s, expected a list of texts",
-                          metadata->name, key, describe(pair, got));
+                          metadata->name, key, tokenizer_read_describe(pair, got));
     *out = pair->data;
     *count = pair->count;
     return TN_OK;
@@ -49,7 +49,7 @@ tn_status read_numbers(const tn_host *host, const tn_metadata_list *metadata,
         return host->fail(host, TN_ERR_REFUSED,
                           "%s: '%s' is %s, expected a list of %" PRIu64
                           " numbers, one for each token",
-                          metadata->name, key, describe(pair, got), count);
+                          metadata->name, key, tokenizer_read_describe(pair, got), count);
     *out = pair;
     return TN_OK;
 }
@@ -69,7 +69,7 @@ int32_t read_id(const tn_host *host, const tn_metadata_list *metadata, const cha
     char got[64];
     if (!tn_metadata_integer(pair, &id) && pair)
         host->log(host, TN_LOG_WARN, "tokenizer", "%s: '%s' is %s, expected an id",
-                  metadata->name, key, describe(pair, got));
+                  metadata->name, key, tokenizer_read_describe(pair, got));
     if (id >= 0 && id < count)
         return (int32_t)id;
     if (pair)

@@ -12,7 +12,7 @@
 
 // --- symbols and their hash table ------------------------------------------------------
 
-static uint64_t hash_text(const char *text, uint64_t size)
+static uint64_t vocabulary_hash_text(const char *text, uint64_t size)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ size;
     for (uint64_t i = 0; i < size; i++) {
@@ -24,8 +24,8 @@ static uint64_t hash_text(const char *text, uint64_t size)
 }
 
 // The slot of a text: that of its symbol, or the empty one where it belongs.
-static struct text_slot *slot_of(const struct vocabulary *v, const char *text,
-                                 uint64_t size, uint64_t hash)
+static struct text_slot *vocabulary_slot_of(const struct vocabulary *v, const char *text,
+                                            uint64_t size, uint64_t hash)
 {
     uint32_t mask = v->num_slots - 1, tag = (uint32_t)(hash >> 32);
     uint32_t at = (uint32_t)(hash & mask);
@@ -43,8 +43,9 @@ static struct text_slot *slot_of(const struct vocabulary *v, const char *text,
 static void slot_fill(struct vocabulary *v, uint32_t symbol)
 {
     tn_text text = vocabulary_text(v, (int32_t)symbol);
-    uint64_t hash = hash_text(text.data, text.size);
-    struct text_slot *slot = text.size ? slot_of(v, text.data, text.size, hash) : NULL;
+    uint64_t hash = vocabulary_hash_text(text.data, text.size);
+    struct text_slot *slot =
+        text.size ? vocabulary_slot_of(v, text.data, text.size, hash) : NULL;
     if (slot && !slot->symbol)
         *slot = (struct text_slot){(uint32_t)(hash >> 32), symbol + 1};
 }
@@ -53,12 +54,14 @@ int32_t vocabulary_find(const struct vocabulary *v, const char *text, uint64_t s
 {
     if (!size)
         return NO_TOKEN;
-    return (int32_t)slot_of(v, text, size, hash_text(text, size))->symbol - 1;
+    return (int32_t)vocabulary_slot_of(v, text, size, vocabulary_hash_text(text, size))
+               ->symbol -
+           1;
 }
 
 // Room in *memory for `needed` records of `size` bytes, of which `used` are kept.
-static tn_status reserve(const tn_host *host, void **memory, uint64_t *capacity,
-                         uint64_t used, uint64_t needed, uint64_t size)
+static tn_status vocabulary_reserve(const tn_host *host, void **memory, uint64_t *capacity,
+                                    uint64_t used, uint64_t needed, uint64_t size)
 {
     if (needed <= *capacity)
         return TN_OK;
@@ -94,12 +97,13 @@ static tn_status add_symbol(const tn_host *host, struct vocabulary *v, const cha
 {
     uint64_t end = v->start[v->num_symbols], capacity = v->symbol_capacity;
     void *memory = v->text;
-    tn_status status = reserve(host, &memory, &v->text_capacity, end, end + size + 1, 1);
+    tn_status status =
+        vocabulary_reserve(host, &memory, &v->text_capacity, end, end + size + 1, 1);
     v->text = memory;
     memory = v->start;
     if (status == TN_OK)
-        status = reserve(host, &memory, &capacity, (uint64_t)v->num_symbols + 1,
-                         (uint64_t)v->num_symbols + 2, sizeof(*v->start));
+        status = vocabulary_reserve(host, &memory, &capacity, (uint64_t)v->num_symbols + 1,
+                                    (uint64_t)v->num_symbols + 2, sizeof(*v->start));
     v->start = memory;
     v->symbol_capacity = (uint32_t)capacity;
     if (status == TN_OK && 2 * ((uint64_t)v->num_symbols + 1) > v->num_slots)
@@ -271,7 +275,7 @@ static int32_t token_of(const struct vocabulary *v, const char *text)
 }
 
 // Sets flags in `ends`, one for each token.
-static void find_marks(struct vocabulary *v, bool *ends)
+static void vocabulary_find_marks(struct vocabulary *v, bool *ends)
 {
     for (size_t i = 0; i < COUNT(marks); i++) {
         int32_t id = token_of(v, marks[i].text);
@@ -310,7 +314,7 @@ static tn_status read_ends(const tn_host *host, const tn_metadata_list *metadata
     bool *ends = clear_alloc(host, (uint64_t)count, sizeof(*ends));
     if (!ends)
         return TN_ERR_MEMORY;
-    find_marks(v, ends);
+    vocabulary_find_marks(v, ends);
     for (size_t i = 0; i < COUNT(keys); i++) {
         int32_t id = read_id(host, metadata, keys[i], count, NO_TOKEN);
         if (id != NO_TOKEN)
@@ -351,8 +355,8 @@ static int32_t find_eot(const struct vocabulary *v)
     return NO_TOKEN;
 }
 
-static void read_facts(const tn_host *host, const tn_metadata_list *metadata,
-                       const struct vocabulary_kind *kind, struct vocabulary *v)
+static void vocabulary_read_facts(const tn_host *host, const tn_metadata_list *metadata,
+                                  const struct vocabulary_kind *kind, struct vocabulary *v)
 {
     tn_tokenizer_facts *f = &v->facts;
     int32_t bos = v->pipeline ? NO_TOKEN : kind->bos;
@@ -400,7 +404,7 @@ static void read_strips(const tn_metadata_list *metadata, struct vocabulary *v)
 
 // --- what tokens stand for -------------------------------------------------------------
 
-static int hex_digit(char c)
+static int vocabulary_hex_digit(char c)
 {
     static const char digits[] = "0123456789abcdef";
     const char *at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
@@ -417,11 +421,11 @@ void byte_text(int byte, char out[BYTE_TEXT])
 }
 
 // The byte of "<0x0A>", or -1.
-static int byte_of(tn_text text)
+static int vocabulary_byte_of(tn_text text)
 {
     if (text.size != 6 || memcmp(text.data, "<0x", 3) != 0 || text.data[5] != '>')
         return -1;
-    int high = hex_digit(text.data[3]), low = hex_digit(text.data[4]);
+    int high = vocabulary_hex_digit(text.data[3]), low = vocabulary_hex_digit(text.data[4]);
     return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 
@@ -433,7 +437,7 @@ static tn_status decode_token(const tn_host *host, const char *name,
 {
     char *out = v->bytes + *end;
     bool marks_spaces = v->marks_spaces && v->kind[id] == TN_TOKEN_USER_DEFINED;
-    int byte = v->kind[id] == TN_TOKEN_BYTE ? byte_of(text) : 0;
+    int byte = v->kind[id] == TN_TOKEN_BYTE ? vocabulary_byte_of(text) : 0;
     if (byte < 0)
         return host->fail(host, TN_ERR_REFUSED,
                           "%s: token %d is '%.32s', expected a byte such as <0x0A>", name,
@@ -489,7 +493,7 @@ tn_status vocabulary_init(const tn_host *host, const tn_metadata_list *metadata,
     if (status == TN_OK) {
         out->part = kind->part;
         out->marks_spaces = out->pipeline && kind->decode == decode_spaces;
-        read_facts(host, metadata, kind, out);
+        vocabulary_read_facts(host, metadata, kind, out);
         status = read_ends(host, metadata, out);
     }
     if (status == TN_OK) {

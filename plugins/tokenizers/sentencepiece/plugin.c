@@ -44,7 +44,7 @@ static uint64_t word_end(const char *text, uint64_t size, bool runs)
 
 // A part of the text: characters that were joined. Of size 0 when it was joined to the one
 // before it.
-struct piece {
+struct sentencepiece_piece {
     uint64_t start;
     uint32_t size;           // bytes
     uint32_t before, behind; // pieces, or NONE
@@ -62,7 +62,7 @@ struct pair {
 struct joining {
     const struct vocabulary *v;
     const char *text;
-    struct piece *pieces;
+    struct sentencepiece_piece *pieces;
     uint32_t num_pieces;
     struct pair *heap;
     uint64_t num_pairs;
@@ -73,7 +73,7 @@ static bool comes_first(const struct pair *a, const struct pair *b)
     return a->score > b->score || (!(a->score < b->score) && a->left < b->left);
 }
 
-static void heap_push(struct joining *j, struct pair pair)
+static void sentencepiece_heap_push(struct joining *j, struct pair pair)
 {
     uint64_t at = j->num_pairs++;
     for (; at > 0 && comes_first(&pair, &j->heap[(at - 1) / 2]); at = (at - 1) / 2)
@@ -81,7 +81,7 @@ static void heap_push(struct joining *j, struct pair pair)
     j->heap[at] = pair;
 }
 
-static struct pair heap_pop(struct joining *j)
+static struct pair sentencepiece_heap_pop(struct joining *j)
 {
     struct pair top = j->heap[0], pair = j->heap[--j->num_pairs];
     uint64_t at = 0;
@@ -98,21 +98,21 @@ static struct pair heap_pop(struct joining *j)
     return top;
 }
 
-static void push_pair(struct joining *j, uint32_t left)
+static void sentencepiece_push_pair(struct joining *j, uint32_t left)
 {
     uint32_t right = left == NONE ? NONE : j->pieces[left].behind;
     if (right == NONE)
         return;
-    const struct piece *a = &j->pieces[left], *b = &j->pieces[right];
+    const struct sentencepiece_piece *a = &j->pieces[left], *b = &j->pieces[right];
     uint32_t size = a->size + b->size;
     int32_t id = vocabulary_find(j->v, j->text + a->start, size);
     if (id != NO_TOKEN)
-        heap_push(j, (struct pair){j->v->score[id], left, size, id});
+        sentencepiece_heap_push(j, (struct pair){j->v->score[id], left, size, id});
 }
 
-static void join(struct joining *j, struct pair pair)
+static void sentencepiece_join(struct joining *j, struct pair pair)
 {
-    struct piece *left = &j->pieces[pair.left];
+    struct sentencepiece_piece *left = &j->pieces[pair.left];
     uint32_t right = left->size ? left->behind : NONE;
     if (right == NONE || left->size + j->pieces[right].size != pair.size)
         return;
@@ -122,8 +122,8 @@ static void join(struct joining *j, struct pair pair)
     j->pieces[right].size = 0;
     if (left->behind != NONE)
         j->pieces[left->behind].before = pair.left;
-    push_pair(j, left->before);
-    push_pair(j, pair.left);
+    sentencepiece_push_pair(j, left->before);
+    sentencepiece_push_pair(j, pair.left);
 }
 
 static void split_characters(struct joining *j, uint64_t size)
@@ -132,15 +132,16 @@ static void split_characters(struct joining *j, uint64_t size)
         uint64_t bytes = character_bytes(j->text[at]);
         bytes = bytes < size - at ? bytes : size - at;
         uint32_t i = j->num_pieces;
-        j->pieces[i] = (struct piece){at, (uint32_t)bytes, i ? i - 1 : NONE, i + 1,
-                                      vocabulary_find(j->v, j->text + at, bytes)};
+        j->pieces[i] =
+            (struct sentencepiece_piece){at, (uint32_t)bytes, i ? i - 1 : NONE, i + 1,
+                                         vocabulary_find(j->v, j->text + at, bytes)};
         at += bytes;
     }
     j->pieces[j->num_pieces - 1].behind = NONE;
 }
 
 static tn_status add_piece(const tn_tokenizer *t, const char *text,
-                           const struct piece *piece, struct ids *out)
+                           const struct sentencepiece_piece *piece, struct ids *out)
 {
     tn_status status = TN_OK;
     if (piece->id != NO_TOKEN)
@@ -155,14 +156,14 @@ static tn_status add_piece(const tn_tokenizer *t, const char *text,
 
 // Memory to join `size` bytes: for a heap and pieces, kept from word to word. Each piece is
 // in one pair to begin with, and each joining makes two more.
-static tn_status make_room(struct encoding *e, uint64_t size)
+static tn_status sentencepiece_make_room(struct encoding *e, uint64_t size)
 {
     if (size <= e->capacity)
         return TN_OK;
     uint64_t capacity = size + size / 2 + 64;
     e->host->free(e->host, e->memory);
-    e->memory =
-        clear_alloc(e->host, capacity, 3 * sizeof(struct pair) + sizeof(struct piece));
+    e->memory = clear_alloc(e->host, capacity,
+                            3 * sizeof(struct pair) + sizeof(struct sentencepiece_piece));
     e->capacity = e->memory ? capacity : 0;
     return e->memory ? TN_OK : TN_ERR_MEMORY;
 }
@@ -171,19 +172,19 @@ static tn_status make_room(struct encoding *e, uint64_t size)
 static tn_status encode_word(struct encoding *e, const tn_tokenizer *t, const char *text,
                              uint64_t size, struct ids *out)
 {
-    tn_status status = make_room(e, size);
+    tn_status status = sentencepiece_make_room(e, size);
     if (status)
         return status;
-    struct piece *pieces = e->memory;
+    struct sentencepiece_piece *pieces = e->memory;
     struct joining j = {.v = &t->vocabulary,
                         .text = text,
                         .pieces = pieces,
                         .heap = (struct pair *)(void *)(pieces + e->capacity)};
     split_characters(&j, size);
     for (uint32_t i = 0; i < j.num_pieces; i++)
-        push_pair(&j, i);
+        sentencepiece_push_pair(&j, i);
     while (j.num_pairs)
-        join(&j, heap_pop(&j));
+        sentencepiece_join(&j, sentencepiece_heap_pop(&j));
     for (uint32_t i = 0; status == TN_OK && i != NONE; i = pieces[i].behind)
         status = add_piece(t, text, &pieces[i], out);
     return status;
@@ -263,7 +264,7 @@ static tn_status encode_pieces(const tn_tokenizer *t, struct encoding *e, const 
 // --- opening ---------------------------------------------------------------------------
 
 // Tokens of bytes: "<0x0A>", or else the byte itself, or else the unknown token.
-static void find_bytes(tn_tokenizer *t)
+static void sentencepiece_find_bytes(tn_tokenizer *t)
 {
     for (int byte = 0; byte < 256; byte++) {
         char text[BYTE_TEXT];
@@ -320,7 +321,7 @@ static tn_status sp_open(const tn_host *host, const tn_metadata_list *metadata,
         sp_close(host, t);
         return status;
     }
-    find_bytes(t);
+    sentencepiece_find_bytes(t);
     find_cuts(t);
     *out = t;
     return TN_OK;

@@ -112,7 +112,8 @@ static void check_backend_count(struct kit *k)
 
 // --- descriptions ----------------------------------------------------------------------
 
-static tn_status describe(struct fixture *f, unsigned char fill, tn_device_info *out)
+static tn_status backend_group_describe(struct fixture *f, unsigned char fill,
+                                        tn_device_info *out)
 {
     memset(out, fill, sizeof(*out));
     out->struct_size = sizeof(*out);
@@ -156,7 +157,8 @@ static void check_backend_info(struct fixture *f)
 {
     tn_device_info first, second;
     struct kit *k = f->kit;
-    if (describe(f, 0, &first) != TN_OK || describe(f, 0xff, &second) != TN_OK) {
+    if (backend_group_describe(f, 0, &first) != TN_OK ||
+        backend_group_describe(f, 0xff, &second) != TN_OK) {
         check_fail(k, "device_info fails: %s", f->host.text);
         return;
     }
@@ -230,7 +232,7 @@ static void check_backend_opens(struct fixture *f)
 
 // Starts another instance of the plugin and uses its device. The caller calls
 // fixture_finish.
-static bool live(struct fixture *f, struct kit *k, uint32_t index)
+static bool backend_group_live(struct fixture *f, struct kit *k, uint32_t index)
 {
     if (!fixture_start(f, k))
         return false;
@@ -245,7 +247,7 @@ static void check_backend_frees(struct fixture *f)
 {
     static struct fixture own;
     uint64_t after[2] = {0};
-    if (!live(&own, f->kit, f->index))
+    if (!backend_group_live(&own, f->kit, f->index))
         return;
     for (int i = 0; i < CYCLES && !check_failed(f->kit); i++) {
         fixture_close(&own);
@@ -271,7 +273,7 @@ static void check_backend_threads(struct fixture *f)
     // threads that a driver keeps after the first life are allowed; a second life must add
     // none
     for (int i = 0; i < 2; i++) {
-        if (!live(&own, f->kit, f->index))
+        if (!backend_group_live(&own, f->kit, f->index))
             return;
         fixture_finish(&own);
         int left = threads_beyond(before);

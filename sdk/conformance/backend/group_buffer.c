@@ -8,29 +8,29 @@
 enum { MANY = 40, ROUNDS = 60, MAX_ALLOCATIONS = 100, THREADS = 4 };
 
 // Byte `at` of the test pattern `seed`; neighbouring offsets and other seeds differ.
-static unsigned char pattern(uint64_t seed, uint64_t at)
+static unsigned char buffer_group_pattern(uint64_t seed, uint64_t at)
 {
     uint64_t x =
         (at + 1) * UINT64_C(0x9e3779b97f4a7c15) + seed * UINT64_C(0xbf58476d1ce4e5b9);
     return (unsigned char)(x >> 56);
 }
 
-static void fill(unsigned char *bytes, uint64_t size, uint64_t seed)
+static void buffer_group_fill(unsigned char *bytes, uint64_t size, uint64_t seed)
 {
     for (uint64_t i = 0; i < size; i++)
-        bytes[i] = pattern(seed, i);
+        bytes[i] = buffer_group_pattern(seed, i);
 }
 
 // Index of the first byte that differs from the pattern, or `size`.
 static uint64_t differs_at(const unsigned char *bytes, uint64_t size, uint64_t seed)
 {
     uint64_t i = 0;
-    while (i < size && bytes[i] == pattern(seed, i))
+    while (i < size && bytes[i] == buffer_group_pattern(seed, i))
         i++;
     return i;
 }
 
-static unsigned char *memory(uint64_t size)
+static unsigned char *buffer_group_memory(uint64_t size)
 {
     unsigned char *bytes = malloc(size);
     if (!bytes)
@@ -41,8 +41,8 @@ static unsigned char *memory(uint64_t size)
 static bool write_pattern(struct fixture *f, tn_buffer *buffer, uint64_t size,
                           uint64_t seed)
 {
-    unsigned char *bytes = memory(size);
-    fill(bytes, size, seed);
+    unsigned char *bytes = buffer_group_memory(size);
+    buffer_group_fill(bytes, size, seed);
     bool good = fixture_write(f, buffer, 0, bytes, size);
     free(bytes);
     return good;
@@ -51,14 +51,14 @@ static bool write_pattern(struct fixture *f, tn_buffer *buffer, uint64_t size,
 static void expect_pattern(struct fixture *f, tn_buffer *buffer, uint64_t size,
                            uint64_t seed)
 {
-    unsigned char *bytes = memory(size);
+    unsigned char *bytes = buffer_group_memory(size);
     memset(bytes, 0x5a, size);
     if (fixture_read(f, buffer, 0, bytes, size)) {
         uint64_t at = differs_at(bytes, size, seed);
         if (at < size)
             check_fail(f->kit, "byte %llu of %llu is %#x, expected %#x, which was written",
                        (unsigned long long)at, (unsigned long long)size, bytes[at],
-                       pattern(seed, at));
+                       buffer_group_pattern(seed, at));
     }
     free(bytes);
 }
@@ -90,7 +90,7 @@ static void check_buffer_copies(struct fixture *f)
     enum { SIZE = 70000 };
     static unsigned char mirror[SIZE], piece[SIZE + 2];
     tn_buffer *buffer = fixture_buffer(f, SIZE);
-    fill(mirror, SIZE, 1);
+    buffer_group_fill(mirror, SIZE, 1);
     if (!buffer || !fixture_write(f, buffer, 0, mirror, SIZE))
         return;
     for (int i = 0; i < ROUNDS && !check_failed(f->kit); i++) {
@@ -99,7 +99,7 @@ static void check_buffer_copies(struct fixture *f)
         uint64_t size =
             random_below(f->kit, (SIZE - offset < most ? SIZE - offset : most) + 1);
         check_case(f->kit);
-        fill(mirror + offset, size, 2 + (uint64_t)i);
+        buffer_group_fill(mirror + offset, size, 2 + (uint64_t)i);
         memset(piece, 0x5a, sizeof(piece)); // canaries around the piece
         memcpy(piece + 1, mirror + offset, size);
         if (!fixture_write(f, buffer, offset, piece + 1, size))
@@ -140,7 +140,7 @@ static void check_buffer_map(struct fixture *f)
                    (void *)seen, (unsigned long long)f->info.buffer_alignment);
     if (differs_at(seen, SIZE, 3) < SIZE)
         check_fail(f->kit, "what buffer_write wrote is not seen where buffer_map points");
-    fill(seen + 5000, 16, 4);
+    buffer_group_fill(seen + 5000, 16, 4);
     if (fixture_read(f, buffer, 5000, back, 16) && differs_at(back, 16, 4) < 16)
         check_fail(f->kit, "buffer_read does not see what was written to mapped memory");
 }
@@ -291,7 +291,7 @@ static void *buffer_worker(void *context)
     for (uint64_t i = 0; i < ROUNDS && !w->failure[0]; i++) {
         tn_buffer *buffer = NULL;
         uint64_t size = SIZE - i * 7, at = size;
-        fill(bytes, size, w->number * 1000 + i);
+        buffer_group_fill(bytes, size, w->number * 1000 + i);
         bool good = t->buffer_create(device, size, &buffer) == TN_OK &&
                     t->buffer_write(device, buffer, 0, bytes, size) == TN_OK;
         memset(bytes, 0, size);

@@ -41,8 +41,8 @@ static unsigned char *fenced_end(const struct fenced *fenced, size_t size)
     return fenced->pages + fenced->accessible - size;
 }
 
-static tn_status import(struct fixture *f, unsigned char *memory, uint64_t size,
-                        uint32_t flags, tn_buffer **out_buffer)
+static tn_status import_group_import(struct fixture *f, unsigned char *memory,
+                                     uint64_t size, uint32_t flags, tn_buffer **out_buffer)
 {
     uint64_t address = (uint64_t)(uintptr_t)memory;
     const tn_buffer_import import = {
@@ -90,7 +90,8 @@ static void import_once(struct fixture *f, struct fenced *fenced, size_t size, b
     check_case(f->kit);
     mprotect(fenced->pages, fenced->accessible,
              sealed ? PROT_READ : PROT_READ | PROT_WRITE);
-    if (import(f, memory, size, sealed ? 0 : TN_IMPORT_WRITABLE, &buffer) == TN_OK) {
+    if (import_group_import(f, memory, size, sealed ? 0 : TN_IMPORT_WRITABLE, &buffer) ==
+        TN_OK) {
         expect_bytes(f, buffer, memory, size);
         f->backend->buffer_destroy(f->device, buffer);
     }

@@ -23,7 +23,7 @@ static int count_fds(void)
     return count;
 }
 
-static void fill(unsigned char *bytes, uint64_t size, uint64_t seed)
+static void share_group_fill(unsigned char *bytes, uint64_t size, uint64_t seed)
 {
     for (uint64_t i = 0; i < size; i++)
         bytes[i] = (unsigned char)(i * 31 + i / 256 + seed * 101);
@@ -44,8 +44,8 @@ static bool has_sharing(struct fixture *f)
 
 // --- one export, and who imports it ----------------------------------------------------
 
-static bool export(struct fixture *f, tn_buffer *buffer, uint64_t offset, uint64_t size,
-                   tn_buffer_fd *out)
+static bool share_group_export(struct fixture *f, tn_buffer *buffer, uint64_t offset,
+                               uint64_t size, tn_buffer_fd *out)
 {
     *out = (tn_buffer_fd){.struct_size = sizeof(*out), .fd = -1};
     fixture_listen(f);
@@ -86,7 +86,7 @@ static void share_expect(struct fixture *f, tn_device *device, tn_buffer *buffer
                          uint64_t offset, uint64_t size, uint64_t seed, const char *what)
 {
     unsigned char want[MOST], got[MOST];
-    fill(want, size, seed);
+    share_group_fill(want, size, seed);
     memset(got, 0, size);
     if (f->backend->buffer_read(device, buffer, offset, got, size) != TN_OK)
         check_fail(f->kit, "%s: buffer_read fails: %s", what, f->host.text);
@@ -95,15 +95,15 @@ static void share_expect(struct fixture *f, tn_device *device, tn_buffer *buffer
                    (unsigned long long)size, (unsigned long long)offset);
 }
 
-static void write_bytes(struct fixture *f, tn_buffer *buffer, uint64_t offset,
-                        uint64_t size, uint64_t seed)
+static void share_group_write_bytes(struct fixture *f, tn_buffer *buffer, uint64_t offset,
+                                    uint64_t size, uint64_t seed)
 {
     unsigned char bytes[MOST];
-    fill(bytes, size, seed);
+    share_group_fill(bytes, size, seed);
     fixture_write(f, buffer, offset, bytes, size);
 }
 
-static uint64_t used(const struct fixture *f)
+static uint64_t share_group_used(const struct fixture *f)
 {
     tn_memory_info info = {.struct_size = sizeof(info)};
     return TN_HAS(f->backend, memory_info) &&
@@ -120,7 +120,7 @@ static void check_share_same(struct fixture *f, tn_device *other,
     tn_buffer_fd again;
     uint64_t part = memory->offset + size / 2, rest = size - size / 2;
     tn_buffer *first = share_import(f, f->device, memory), *second = NULL, *third = NULL;
-    if (first && export(f, first, part, rest, &again)) {
+    if (first && share_group_export(f, first, part, rest, &again)) {
         if (again.size != memory->size || again.offset != part)
             check_fail(f->kit, "what an import exports is other memory, or elsewhere");
         third = share_import(f, f->device, &again);
@@ -132,10 +132,10 @@ static void check_share_same(struct fixture *f, tn_device *other,
         share_expect(f, f->device, first, memory->offset, size, 1, "imported");
         share_expect(f, other, second, memory->offset, size, 1,
                      "imported by a second device");
-        write_bytes(f, first, memory->offset, size, 2);
+        share_group_write_bytes(f, first, memory->offset, size, 2);
         share_expect(f, other, second, memory->offset, size, 2,
                      "written by the other import");
-        write_bytes(f, first, part, rest, 5);
+        share_group_write_bytes(f, first, part, rest, 5);
         share_expect(f, f->device, third, part, rest, 5,
                      "written by an import, read by an import of its export");
     }
@@ -148,18 +148,18 @@ static void share_once(struct fixture *f, tn_device *other, uint64_t offset, uin
 {
     tn_buffer_fd memory;
     tn_buffer *buffer = fixture_buffer(f, offset + size);
-    uint64_t before = used(f);
+    uint64_t before = share_group_used(f);
     check_case(f->kit);
     if (!buffer)
         return;
-    write_bytes(f, buffer, 0, offset + size, 3);
-    write_bytes(f, buffer, offset, size, 1);
-    if (!export(f, buffer, offset, size, &memory))
+    share_group_write_bytes(f, buffer, 0, offset + size, 3);
+    share_group_write_bytes(f, buffer, offset, size, 1);
+    if (!share_group_export(f, buffer, offset, size, &memory))
         return;
-    write_bytes(f, buffer, offset, size, 4); // not of the export's business
+    share_group_write_bytes(f, buffer, offset, size, 4); // not of the export's business
     check_share_same(f, other, &memory, size);
     share_expect(f, f->device, buffer, offset, size, 4, "the buffer that was exported");
-    if (used(f) != before)
+    if (share_group_used(f) != before)
         check_fail(f->kit, "memory_info counts memory that is shared");
     fixture_destroy(f, buffer);
 }
@@ -206,7 +206,7 @@ static void check_share_bad(struct fixture *f)
 {
     tn_buffer_fd good, bad;
     tn_buffer *buffer = has_sharing(f) ? fixture_buffer(f, 5000) : NULL;
-    if (!buffer || !export(f, buffer, 0, 5000, &good))
+    if (!buffer || !share_group_export(f, buffer, 0, 5000, &good))
         return;
     share_refuse(f,
                  &(tn_buffer_fd){.struct_size = sizeof(good), .fd = -1, .size = good.size},
@@ -238,7 +238,7 @@ static void check_share_bad(struct fixture *f)
 // --- without memory --------------------------------------------------------------------
 
 // Exports and imports. Gives the first status that is none.
-static tn_status share(struct fixture *f, tn_buffer *buffer)
+static tn_status share_group_share(struct fixture *f, tn_buffer *buffer)
 {
     tn_buffer_fd memory = {.struct_size = sizeof(memory), .fd = -1};
     tn_buffer *imported = NULL;
@@ -258,14 +258,14 @@ static tn_status share(struct fixture *f, tn_buffer *buffer)
 static void check_share_memory(struct fixture *f)
 {
     tn_buffer *buffer = has_sharing(f) ? fixture_buffer(f, 64) : NULL;
-    if (!buffer || share(f, buffer) != TN_OK)
+    if (!buffer || share_group_share(f, buffer) != TN_OK)
         return;
     int fds = count_fds();
     for (uint64_t n = 1; n < MAX_ALLOCATIONS && !check_failed(f->kit); n++) {
         uint64_t live = f->host.live;
         check_case(f->kit);
         f->host.fail_at = f->host.allocations + n;
-        tn_status status = share(f, buffer);
+        tn_status status = share_group_share(f, buffer);
         bool was_met = f->host.allocations >= f->host.fail_at;
         f->host.fail_at = 0;
         if (status != TN_OK && status != TN_ERR_MEMORY)
@@ -293,8 +293,8 @@ static void check_share_copy(struct fixture *f)
         return;
     }
     tn_buffer *source = fixture_buffer(f, SIZE), *target = fixture_buffer(f, SIZE);
-    fill(from, SIZE, 1);
-    fill(to, SIZE, 2);
+    share_group_fill(from, SIZE, 1);
+    share_group_fill(to, SIZE, 2);
     if (!source || !target || !fixture_write(f, source, 0, from, SIZE) ||
         !fixture_write(f, target, 0, to, SIZE))
         return;

@@ -30,7 +30,8 @@ static tn_status trial_read_all(struct trial *t, tn_scope *scope, const struct s
     return status;
 }
 
-static tn_status plainly(struct trial *t, struct sample *s, struct array out[MAX_OUT])
+static tn_status device_group_plainly(struct trial *t, struct sample *s,
+                                      struct array out[MAX_OUT])
 {
     tn_array *in[MAX_IN] = {NULL}, *results[MAX_OUT] = {NULL};
     tn_scope *scope = tn_scope_open(t->runtime);
@@ -65,7 +66,8 @@ static tn_status apply_in_trace(tn_scope *scope, tn_array *const *inputs,
 }
 
 // Donates the input of every in-place pair, so that its memory may become the output's.
-static tn_status donated(struct trial *t, struct sample *s, struct array out[MAX_OUT])
+static tn_status device_group_donated(struct trial *t, struct sample *s,
+                                      struct array out[MAX_OUT])
 {
     const tn_primitive *p = s->primitive;
     tn_array *in[MAX_IN] = {NULL}, *results[MAX_OUT] = {NULL};
@@ -146,7 +148,7 @@ static void try_samples(struct trial *t, const tn_primitive *p, evaluation evalu
     uint32_t most = t->device->is_slow ? FEW : MAX_SAMPLES;
     uint32_t count = samples_make(&t->pack->maker, p, samples, most);
     for (uint32_t i = 0; i < count; i++) {
-        if (evaluate == donated && sample_has_gap(&samples[i]))
+        if (evaluate == device_group_donated && sample_has_gap(&samples[i]))
             continue;
         sample_fill(t->kit, &samples[i]);
         trial_compare(t, &samples[i], evaluate);
@@ -174,7 +176,8 @@ static void check_device_primitive(struct kit *k, struct pack *pack,
                       .runtime = device_runtime(devices, index, &why)};
     if (!t.runtime)
         check_skip(k, "%s", why);
-    else if (evaluate != plainly && !tn_primitive_find(t.runtime, "base.slice"))
+    else if (evaluate != device_group_plainly &&
+             !tn_primitive_find(t.runtime, "base.slice"))
         check_skip(k, "views are made by the pack base, which is not here");
     else if (tn_primitive_check(t.runtime, p->id) != TN_OK)
         check_skip(k, "%s", tn_last_error());
@@ -188,19 +191,22 @@ static void check_device_primitives(struct kit *k, struct pack *pack,
 {
     for (uint32_t i = 0; i < pack->ops->num_primitives; i++) {
         const tn_primitive *p = pack->ops->primitives[i];
-        check_device_primitive(k, pack, devices, index, p, "device.values", plainly);
+        check_device_primitive(k, pack, devices, index, p, "device.values",
+                               device_group_plainly);
         if (p->num_inputs == 0)
             continue;
         check_device_primitive(k, pack, devices, index, p, "device.layouts", in_layouts);
         check_device_primitive(k, pack, devices, index, p, "device.repeated",
                                trial_repeated);
         if (p->num_in_place)
-            check_device_primitive(k, pack, devices, index, p, "device.donated", donated);
+            check_device_primitive(k, pack, devices, index, p, "device.donated",
+                                   device_group_donated);
     }
 }
 
 // True when the plan for this sample uses the kernel.
-static bool is_chosen(struct trial *t, const tn_kernel *kernel, const struct sample *s)
+static bool device_group_is_chosen(struct trial *t, const tn_kernel *kernel,
+                                   const struct sample *s)
 {
     char *json = NULL, label[160];
     tn_array *in[MAX_IN] = {NULL}, *results[MAX_OUT] = {NULL};
@@ -223,8 +229,9 @@ static uint32_t run_kernel(struct trial *t, const tn_kernel *kernel, const tn_pr
              done = 0;
     for (uint32_t i = 0; i < count; i++) {
         sample_fill(t->kit, &samples[i]);
-        if ((!t->device->is_slow || done < FEW) && is_chosen(t, kernel, &samples[i]))
-            done += trial_compare(t, &samples[i], plainly);
+        if ((!t->device->is_slow || done < FEW) &&
+            device_group_is_chosen(t, kernel, &samples[i]))
+            done += trial_compare(t, &samples[i], device_group_plainly);
         sample_free(&samples[i]);
     }
     return count;

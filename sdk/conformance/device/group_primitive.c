@@ -18,8 +18,8 @@ struct primitive_trial {
 };
 
 // Evaluates a sample on the device. TN_OK: gives `out`; else *out_why is the reason.
-static tn_status evaluate(struct primitive_trial *t, const struct sample *s,
-                          struct array out[MAX_OUT], const char **out_why)
+static tn_status primitive_group_evaluate(struct primitive_trial *t, const struct sample *s,
+                                          struct array out[MAX_OUT], const char **out_why)
 {
     static char why[DETAIL_SIZE];
     tn_array *in[MAX_IN] = {NULL}, *results[MAX_OUT] = {NULL};
@@ -33,15 +33,15 @@ static tn_status evaluate(struct primitive_trial *t, const struct sample *s,
 }
 
 // False when the device does not support the sample, which is no failure.
-static bool try_sample(struct primitive_trial *t, const struct sample *s,
-                       const char **out_why)
+static bool primitive_group_try_sample(struct primitive_trial *t, const struct sample *s,
+                                       const char **out_why)
 {
     struct kit *k = t->maker.kit;
     struct array want[MAX_OUT], got[MAX_OUT];
     const char *why = apply_definition(&t->maker, s, want);
     if (why)
         return true; // the checks of the primitive's own pack report this
-    tn_status status = evaluate(t, s, got, out_why);
+    tn_status status = primitive_group_evaluate(t, s, got, out_why);
     if (status == TN_OK) {
         check_case(k);
         double tolerance = sample_tolerance(s, t->is_exact);
@@ -56,7 +56,7 @@ static bool try_sample(struct primitive_trial *t, const struct sample *s,
     return status != TN_ERR_UNSUPPORTED;
 }
 
-static void check_primitive(struct primitive_trial *t, const tn_primitive *primitive)
+static void group_check_primitive(struct primitive_trial *t, const tn_primitive *primitive)
 {
     static struct sample samples[MAX_SAMPLES];
     struct kit *k = t->maker.kit;
@@ -65,7 +65,7 @@ static void check_primitive(struct primitive_trial *t, const tn_primitive *primi
              refused = 0;
     for (uint32_t i = 0; i < count; i++) {
         sample_fill(k, &samples[i]);
-        refused += !try_sample(t, &samples[i], &why);
+        refused += !primitive_group_try_sample(t, &samples[i], &why);
         sample_free(&samples[i]);
     }
     if (count == 0)
@@ -86,7 +86,7 @@ static void check_primitive_all(struct primitive_trial *t)
         if (!primitive || tn_primitive_check(t->maker.runtime, names[i]) != TN_OK)
             check_skip(t->maker.kit, "%s", tn_last_error());
         else
-            check_primitive(t, primitive);
+            group_check_primitive(t, primitive);
         check_end(t->maker.kit);
     }
 }

@@ -136,7 +136,7 @@ static void run_suite(struct kit *k, const char *backend)
 // --- the backend -----------------------------------------------------------------------
 
 // Returns NULL when the suite runs on the backend's first device, or why it does not.
-static const char *refusal(struct fixture *f)
+static const char *suite_group_refusal(struct fixture *f)
 {
     const char *why;
     tn_device_info info = {.struct_size = sizeof(info)};
@@ -161,7 +161,7 @@ void group_suite(struct kit *k)
     if (!fixture_start(&f, k))
         return;
     format_text(backend, sizeof(backend), "%.63s", f.backend->name);
-    const char *refused = refusal(&f);
+    const char *refused = suite_group_refusal(&f);
     if (refused)
         skip(k, "suite.test", refused);
     fixture_finish(&f);

@@ -44,7 +44,7 @@ static const tn_primitive primitive = {
 
 // --- a cpu.c/1 kernel that checks its call ---------------------------------------------
 
-// How the kernel shall behave, and what it observes. Cleared by consumes().
+// How the kernel shall behave, and what it observes. Cleared by family_group_consumes().
 static struct {
     bool was_called, should_fail;
     bool should_loop;
@@ -101,7 +101,7 @@ struct family_loop {
     _Atomic int wrong, wrong_worker;
 };
 
-static void visit(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void family_group_visit(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     struct family_loop *loop = context;
     if (begin < 0 || end > loop->n || begin >= end ||
@@ -127,7 +127,7 @@ static void see_loops(const tn_cpu_call *call)
         loop.n = sizes[i][0];
         loop.grain = sizes[i][1];
         loop.num_threads = call->num_threads;
-        call->parallel_for(call, loop.n, loop.grain, visit, &loop);
+        call->parallel_for(call, loop.n, loop.grain, family_group_visit, &loop);
         for (int64_t k = 0; k < N; k++)
             if (loop.visits[k] != (k < loop.n))
                 fault_note(
@@ -202,7 +202,7 @@ static tn_step *draft_double(struct fixture *f, const tn_kernel *kernel, uint64_
     return step;
 }
 
-static bool bind_slots(struct fixture *f, tn_binding bindings[3])
+static bool family_group_bind_slots(struct fixture *f, tn_binding bindings[3])
 {
     static int32_t x[(N + 1) * GAP];
     for (int i = 0; i < (N + 1) * GAP; i++)
@@ -231,12 +231,12 @@ static void expect_doubled(struct fixture *f, tn_buffer *buffer)
         check_fail(f->kit, "something is written outside of the output");
 }
 
-static void run(struct fixture *f)
+static void family_group_run(struct fixture *f)
 {
     tn_binding bindings[3];
     uint64_t point;
     tn_executable *executable = fixture_compile(f, &draft.segment);
-    if (executable && bind_slots(f, bindings) &&
+    if (executable && family_group_bind_slots(f, bindings) &&
         fixture_submit(f, executable, bindings, draft.segment.num_slots, 0, &point) &&
         fixture_wait(f, point))
         expect_doubled(f, bindings[1].buffer);
@@ -246,7 +246,7 @@ static void run(struct fixture *f)
 
 // --- cpu.c/1 ---------------------------------------------------------------------------
 
-static bool consumes(struct fixture *f, const char *family)
+static bool family_group_consumes(struct fixture *f, const char *family)
 {
     uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
     bool can = fixture_consumes(f, family) && dtypes & TN_DTYPE_BIT(TN_I32);
@@ -260,11 +260,11 @@ static bool consumes(struct fixture *f, const char *family)
 static void run_cpu(struct fixture *f, const tn_kernel *kernel, uint64_t scratch,
                     bool loops)
 {
-    if (!consumes(f, TN_FAMILY_CPU))
+    if (!family_group_consumes(f, TN_FAMILY_CPU))
         return;
     seen.should_loop = loops;
     draft_double(f, kernel, scratch);
-    run(f);
+    family_group_run(f);
     if (fixture_computes(f) && !seen.was_called && !check_failed(f->kit))
         check_fail(f->kit, "the kernel is not called");
     if (fault_text()[0])
@@ -323,7 +323,7 @@ static void check_family_effects(struct fixture *f)
                                      .payload = &payload};
     static int64_t numbers[EFFECTS];
     const tn_value none = {0};
-    if (!consumes(f, TN_FAMILY_CPU))
+    if (!family_group_consumes(f, TN_FAMILY_CPU))
         return;
     draft_start(&draft);
     for (int64_t i = 0; i < EFFECTS; i++) {
@@ -408,11 +408,11 @@ static void expect_others_work(struct fixture *f, tn_executable *executable,
 static void check_family_failure(struct fixture *f)
 {
     tn_binding bindings[3];
-    if (!consumes(f, TN_FAMILY_CPU))
+    if (!family_group_consumes(f, TN_FAMILY_CPU))
         return;
     draft_double(f, &cpu_kernel, 0);
     tn_executable *executable = fixture_compile(f, &draft.segment);
-    if (!executable || !bind_slots(f, bindings))
+    if (!executable || !family_group_bind_slots(f, bindings))
         return;
     if (!fixture_computes(f)) {
         check_skip(f->kit, "it computes nothing");
@@ -481,11 +481,11 @@ static void run_shader(struct fixture *f, const char *family, const void *code,
                        uint64_t size)
 {
     static struct shader shader;
-    if (!consumes(f, family))
+    if (!family_group_consumes(f, family))
         return;
     make_shader(&shader, family, code, size);
     draft_shader(f, &shader.kernel);
-    run(f);
+    family_group_run(f);
 }
 
 static void check_family_glsl(struct fixture *f)
@@ -498,8 +498,8 @@ static void check_family_spirv(struct fixture *f)
     run_shader(f, TN_FAMILY_VULKAN_SPIRV, family_spirv_code, sizeof(family_spirv_code));
 }
 
-static void expect_refusal(struct fixture *f, const char *family, const void *code,
-                           uint64_t size, const char *what)
+static void family_group_expect_refusal(struct fixture *f, const char *family,
+                                        const void *code, uint64_t size, const char *what)
 {
     static struct shader shader;
     uint64_t live = f->host.live;
@@ -529,11 +529,14 @@ static void check_family_damaged(struct fixture *f)
         check_skip(f->kit, "it takes no code that could be damaged");
         return;
     }
-    expect_refusal(f, TN_FAMILY_VULKAN_GLSL, text, sizeof(text) - 1, "GLSL with an error");
-    expect_refusal(f, TN_FAMILY_VULKAN_GLSL, "", 0, "GLSL of no bytes");
-    expect_refusal(f, TN_FAMILY_VULKAN_SPIRV, words, sizeof(words), "damaged SPIR-V");
-    expect_refusal(f, TN_FAMILY_VULKAN_SPIRV, words, 10, "SPIR-V that is cut off");
-    expect_refusal(f, TN_FAMILY_VULKAN_SPIRV, text, 44, "text as SPIR-V");
+    family_group_expect_refusal(f, TN_FAMILY_VULKAN_GLSL, text, sizeof(text) - 1,
+                                "GLSL with an error");
+    family_group_expect_refusal(f, TN_FAMILY_VULKAN_GLSL, "", 0, "GLSL of no bytes");
+    family_group_expect_refusal(f, TN_FAMILY_VULKAN_SPIRV, words, sizeof(words),
+                                "damaged SPIR-V");
+    family_group_expect_refusal(f, TN_FAMILY_VULKAN_SPIRV, words, 10,
+                                "SPIR-V that is cut off");
+    family_group_expect_refusal(f, TN_FAMILY_VULKAN_SPIRV, text, 44, "text as SPIR-V");
 }
 
 static const struct fixture_check checks[] = {

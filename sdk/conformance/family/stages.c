@@ -25,7 +25,8 @@ struct stage_state {
     int32_t add;       // the constant
 };
 
-static void count_all(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void family_stages_count_all(void *context, int64_t begin, int64_t end,
+                                    uint32_t worker)
 {
     int64_t *sum = context;
     if (worker != 0)
@@ -51,7 +52,7 @@ static void see_prepare(const tn_cpu_call *call)
     if (call->state)
         fault_note("prepare gets a state");
     int64_t sum = 0;
-    call->parallel_for(call, N, 10, count_all, &sum);
+    call->parallel_for(call, N, 10, family_stages_count_all, &sum);
     if (sum != N)
         fault_note("parallel_for of prepare runs %lld of %d items", (long long)sum, N);
 }
@@ -373,7 +374,7 @@ static const tn_kernel fused_kernel = {.struct_size = sizeof(fused_kernel),
 // Slots 0: x, 1: what is added on both sides, 2: the output, which is also memory of
 // slot 1's contents when `in_place`.
 static struct fused_draft {
-    struct program program; // a * first + second
+    struct draft_program program; // a * first + second
     uint64_t params[2][1];
     tn_value inputs[2][2], outputs[2];
     tn_fused fused[2];
@@ -443,7 +444,7 @@ static void run_fused(struct fixture *f, const tn_kernel *kernel, int32_t factor
     }
 }
 
-static bool fuses(struct fixture *f, const char *family)
+static bool family_stages_fuses(struct fixture *f, const char *family)
 {
     if (!stages_computes(f, family))
         return false;
@@ -455,7 +456,7 @@ static bool fuses(struct fixture *f, const char *family)
 
 static void check_stages_fused(struct fixture *f)
 {
-    if (!fuses(f, TN_FAMILY_CPU))
+    if (!family_stages_fuses(f, TN_FAMILY_CPU))
         return;
     run_fused(f, &fused_kernel, 1, 1, false);
     run_fused(f, &fused_kernel, 1, 1, true);
@@ -471,7 +472,7 @@ static void stages_run_shader(struct fixture *f, const char *family, const void 
     static const tn_push_field push[] = {{TN_PUSH_COUNT, 0, 0},   {TN_PUSH_OFFSET, 0, 0},
                                          {TN_PUSH_OFFSET, 0, 1},  {TN_PUSH_STRIDE, -1, 0},
                                          {TN_PUSH_EXTENT, -1, 0}, {TN_PUSH_EXTENT, -1, 0}};
-    if (!fuses(f, family))
+    if (!family_stages_fuses(f, family))
         return;
     const tn_vulkan_module module = {.code = code, .code_size = size};
     const tn_vulkan_kernel payload = {.struct_size = sizeof(payload),

@@ -49,8 +49,9 @@ static void expect_words(struct formats *f, const char *what, tn_status status)
                    what, f->host.text);
 }
 
-static tn_status write_content(struct formats *f, const struct drawn_content *c,
-                               struct memory_file *file)
+static tn_status format_group_write_content(struct formats *f,
+                                            const struct drawn_content *c,
+                                            struct memory_file *file)
 {
     fake_host_reset(&f->host);
     memory_file_start(file, f->host.table);
@@ -61,7 +62,7 @@ static tn_status write_content(struct formats *f, const struct drawn_content *c,
 static bool write_drawn(struct formats *f, const struct drawn_content *c,
                         struct memory_file *file)
 {
-    tn_status status = write_content(f, c, file);
+    tn_status status = format_group_write_content(f, c, file);
     expect_words(f, "write", status);
     fake_host_expect_freed(f->kit, &f->host, "write");
     if (status == TN_ERR_UNSUPPORTED && file->size > 0)
@@ -116,8 +117,9 @@ static void expect_within(struct formats *f, const tn_format_content *content,
 }
 
 // Gives the elements as the core would. `data` has room for all of them.
-static tn_status read_array(struct formats *f, struct memory_file *file,
-                            const tn_format_content *content, uint64_t i, void *data)
+static tn_status format_group_read_array(struct formats *f, struct memory_file *file,
+                                         const tn_format_content *content, uint64_t i,
+                                         void *data)
 {
     const tn_format_array *array = listed_array(content, i);
     if (array->flags & TN_FORMAT_IN_PLACE)
@@ -127,8 +129,9 @@ static tn_status read_array(struct formats *f, struct memory_file *file,
 
 // --- what was written is found ----------------------------------------------------------
 
-static void expect_array(struct formats *f, struct memory_file *file,
-                         const tn_format_content *got, const tn_format_array *want)
+static void format_group_expect_array(struct formats *f, struct memory_file *file,
+                                      const tn_format_content *got,
+                                      const tn_format_array *want)
 {
     unsigned char *data = malloc(want->size + 1);
     uint64_t i = 0;
@@ -157,7 +160,7 @@ static void expect_array(struct formats *f, struct memory_file *file,
             "'%s'",
             want->name, (long long)want->columns, want->block_format,
             (long long)array->columns, array->block_format ? array->block_format : "");
-    } else if (read_array(f, file, got, i, data) != TN_OK) {
+    } else if (format_group_read_array(f, file, got, i, data) != TN_OK) {
         check_fail(f->kit, "read of array '%s' fails: %s", want->name, f->host.text);
     } else if (memcmp(data, want->data, want->size) != 0 || data[want->size] != 0xa5) {
         check_fail(f->kit, "array '%s', %s, is read with other elements", want->name,
@@ -199,7 +202,7 @@ static void read_back(struct formats *f, const struct drawn_content *c,
                    (unsigned long long)got->num_arrays);
     expect_within(f, got, file->size);
     for (uint64_t i = 0; i < c->table.num_arrays && !check_failed(f->kit); i++)
-        expect_array(f, file, got, &c->arrays[i]);
+        format_group_expect_array(f, file, got, &c->arrays[i]);
     expect_texts(f, got, &c->table);
     for (uint64_t i = 0; i < c->table.num_metadata; i++)
         metadata_expect(f->kit, got, &c->table.metadata[i]);
@@ -353,7 +356,7 @@ static void read_damaged(struct formats *f, struct memory_file *file, const char
         (void)tn_format_bytes(&listed_array(got, i)->type, &bytes);
         void *data = bytes < UINT64_C(1) << 24 ? malloc(bytes + 1) : NULL;
         if (data)
-            expect_words(f, "read", read_array(f, file, got, i, data));
+            expect_words(f, "read", format_group_read_array(f, file, got, i, data));
         free(data);
     }
     if (status == TN_OK)
@@ -484,7 +487,7 @@ static void check_format_files(struct formats *f)
             check_fail(f->kit, "array '%.80s' lies in file %u, and none was opened",
                        array->name, array->file);
         else if (data)
-            (void)read_array(f, &file, got, i, data);
+            (void)format_group_read_array(f, &file, got, i, data);
         free(data);
     }
     f->format->close(f->host.table, got);

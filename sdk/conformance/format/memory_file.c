@@ -5,15 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool fails_now(struct memory_file *file)
+static bool memory_file_fails_now(struct memory_file *file)
 {
     return ++file->calls == file->fail_at;
 }
 
-static tn_status append(const tn_format_sink *sink, const void *data, uint64_t size)
+static tn_status memory_file_append(const tn_format_sink *sink, const void *data,
+                                    uint64_t size)
 {
     struct memory_file *file = (void *)(uintptr_t)sink;
-    if (fails_now(file))
+    if (memory_file_fails_now(file))
         return file->host->fail(file->host, TN_ERR_IO, "%s: the disk is full",
                                 MEMORY_FILE_PATH);
     if (size > file->capacity - file->size) {
@@ -37,7 +38,7 @@ tn_status memory_file_take(const tn_format_source *source, uint64_t offset, void
                            uint64_t size)
 {
     struct memory_file *file = file_of(source);
-    if (fails_now(file))
+    if (memory_file_fails_now(file))
         return file->host->fail(file->host, TN_ERR_IO, "%s: the disk is gone",
                                 MEMORY_FILE_PATH);
     if (offset > source->size || size > source->size - offset)
@@ -57,7 +58,7 @@ static tn_status open_other(const tn_format_source *source, const char *name,
     struct memory_file *file = file_of(source);
     (void)out_source;
     file->misuses += !file->is_listed;
-    if (fails_now(file))
+    if (memory_file_fails_now(file))
         return file->host->fail(file->host, TN_ERR_IO, "%s: the disk is gone",
                                 MEMORY_FILE_PATH);
     return file->host->fail(file->host, TN_ERR_NOT_FOUND, "%s: there is no file '%s'",
@@ -68,7 +69,7 @@ void memory_file_start(struct memory_file *file, const tn_host *host)
 {
     *file = (struct memory_file){.sink = {.struct_size = sizeof(file->sink),
                                           .name = MEMORY_FILE_PATH,
-                                          .write = append},
+                                          .write = memory_file_append},
                                  .source = {.struct_size = sizeof(file->source),
                                             .name = MEMORY_FILE_PATH,
                                             .read = memory_file_take,

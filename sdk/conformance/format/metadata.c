@@ -71,7 +71,7 @@ void metadata_draw(struct kit *k, tn_format_content *content)
     content->metadata_size = sizeof(metadata_samples[0]);
 }
 
-static tn_metadata_list listed(const tn_format_content *got)
+static tn_metadata_list format_metadata_listed(const tn_format_content *got)
 {
     tn_metadata_list list = {.struct_size = sizeof(list)};
     if (TN_HAS(got, metadata_size)) {
@@ -103,7 +103,7 @@ static bool values_same(const tn_metadata *want, const tn_metadata *got)
 
 void metadata_expect(struct kit *k, const tn_format_content *got, const tn_metadata *want)
 {
-    const tn_metadata_list list = listed(got);
+    const tn_metadata_list list = format_metadata_listed(got);
     const tn_metadata *pair = tn_metadata_find(&list, want->key);
     if (!pair)
         check_fail(k, "metadata '%s' were written, and are not listed", want->key);
@@ -129,7 +129,7 @@ static void text_expect_valid(struct kit *k, const tn_metadata *pair)
 
 void metadata_expect_valid(struct kit *k, const tn_format_content *got)
 {
-    const tn_metadata_list list = listed(got);
+    const tn_metadata_list list = format_metadata_listed(got);
     for (uint64_t i = 0; i < list.count && !check_failed(k); i++) {
         const tn_metadata *pair = tn_metadata_at(&list, i);
         bool is_list = pair->flags & TN_METADATA_LIST;
@@ -148,7 +148,7 @@ void metadata_expect_valid(struct kit *k, const tn_format_content *got)
 
 const tn_text *metadata_listed_text(const tn_format_content *got, const char *key)
 {
-    const tn_metadata_list list = listed(got);
+    const tn_metadata_list list = format_metadata_listed(got);
     const tn_metadata *pair = tn_metadata_find(&list, key);
     bool is_text = pair && pair->kind == TN_METADATA_TEXT && pair->flags == 0;
     return is_text ? pair->data : NULL;

@@ -29,8 +29,8 @@ static bool scratch_holds(const unsigned char *scratch, uint64_t size)
 }
 
 // Launches the kernel, between prepare and finish where it has them.
-static tn_status run_stages(struct kit *k, const struct cpu_launch *l,
-                            struct cpu_call *call)
+static tn_status kernel_group_run_stages(struct kit *k, const struct cpu_launch *l,
+                                         struct cpu_call *call)
 {
     const tn_cpu_kernel *payload = l->kernel->payload;
     struct fake_host *host = &l->pack->host;
@@ -65,17 +65,17 @@ static tn_status kernel_launch_once(struct kit *k, const struct cpu_launch *l,
     if (!scratch)
         abort();
     memset(scratch, POISON, whole);
-    tn_status status = run_stages(k, l,
-                                  &(struct cpu_call){
-                                      .launch = payload->launch,
-                                      .sample = l->s,
-                                      .in = in,
-                                      .out = out,
-                                      .scratch = scratch,
-                                      .scratch_size = size,
-                                      .cpu_features = features,
-                                      .num_threads = num_threads,
-                                  });
+    tn_status status = kernel_group_run_stages(k, l,
+                                               &(struct cpu_call){
+                                                   .launch = payload->launch,
+                                                   .sample = l->s,
+                                                   .in = in,
+                                                   .out = out,
+                                                   .scratch = scratch,
+                                                   .scratch_size = size,
+                                                   .cpu_features = features,
+                                                   .num_threads = num_threads,
+                                               });
     if (!scratch_holds(scratch, size))
         check_fail(k, "%s: it writes behind the %llu bytes of scratch that it asked for",
                    sample_text(l->s), (unsigned long long)size);

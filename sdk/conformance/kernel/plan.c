@@ -77,7 +77,8 @@ static void call_complain(struct planned_call *c, const char *format, ...)
 
 // --- a launch --------------------------------------------------------------------------
 
-static void read_operand(struct planned_call *c, uint32_t i, const tn_vulkan_operand *o)
+static void conformance_plan_read_operand(struct planned_call *c, uint32_t i,
+                                          const tn_vulkan_operand *o)
 {
     const tn_step *step = &c->step;
     bool is_input = o->kind == TN_VULKAN_INPUT, is_output = o->kind == TN_VULKAN_OUTPUT;
@@ -122,7 +123,8 @@ static void read_operand(struct planned_call *c, uint32_t i, const tn_vulkan_ope
                       i, (unsigned long long)o->offset, TN_VULKAN_ALIGNMENT);
 }
 
-static void read_constants(struct planned_call *c, const tn_vulkan_launch *launch)
+static void conformance_plan_read_constants(struct planned_call *c,
+                                            const tn_vulkan_launch *launch)
 {
     for (uint32_t i = 0; i < launch->num_constants; i++) {
         const tn_vulkan_constant *one = &launch->constants[i];
@@ -186,8 +188,8 @@ static tn_status on_launch(const tn_vulkan_plan *plan, const tn_vulkan_launch *l
         write_down(&c->record, groups, sizeof(launch->groups));
         write_down(&c->record, launch->push, launch->num_push * sizeof(launch->push[0]));
         for (uint32_t i = 0; i < launch->num_operands; i++)
-            read_operand(c, i, &launch->operands[i]);
-        read_constants(c, launch);
+            conformance_plan_read_operand(c, i, &launch->operands[i]);
+        conformance_plan_read_constants(c, launch);
     }
     return c->wrong[0] ? plan->host->fail(plan->host, TN_ERR_REFUSED, "%s", c->wrong)
                        : TN_OK;
@@ -215,8 +217,8 @@ struct subject_plan {
 };
 
 // Where the core put the values is not for plans to know: `place` moves them.
-static void make_step(struct planned_call *c, const struct subject_plan *subject,
-                      uint32_t place)
+static void conformance_plan_make_step(struct planned_call *c,
+                                       const struct subject_plan *subject, uint32_t place)
 {
     const struct sample *s = subject->s;
     struct array out[MAX_OUT];
@@ -252,15 +254,15 @@ static void make_step(struct planned_call *c, const struct subject_plan *subject
 }
 
 // Calls the plan. False: it said something that it may not; check_fail was called.
-static bool call_plan(struct kit *k, const struct subject_plan *subject,
-                      const tn_vulkan_limits *limits, uint32_t place,
-                      struct launch_record *out)
+static bool conformance_call_plan(struct kit *k, const struct subject_plan *subject,
+                                  const tn_vulkan_limits *limits, uint32_t place,
+                                  struct launch_record *out)
 {
     static struct planned_call c;
     struct fake_host *host = &subject->pack->host;
     const tn_vulkan_kernel *payload = subject->kernel->payload;
     memset(&c, 0, sizeof(c));
-    make_step(&c, subject, place);
+    conformance_plan_make_step(&c, subject, place);
     c.face = (tn_vulkan_plan){.struct_size = sizeof(c.face),
                               .host = host->table,
                               .step = &c.step,
@@ -292,7 +294,7 @@ static void check_plan(struct kit *k, const struct subject_plan *subject)
     for (size_t device = 0; device < COUNT(devices); device++)
         for (uint32_t place = 0; place < 3; place += 2) {
             struct launch_record r = {0};
-            call_plan(k, subject, &devices[device], place, &r);
+            conformance_call_plan(k, subject, &devices[device], place, &r);
             free(r.bytes);
         }
 }
@@ -308,7 +310,7 @@ static void check_plan_fused(struct kit *k, const struct subject_plan *subject)
     check_case(k);
     for (size_t device = 0; device < COUNT(devices); device++) {
         struct launch_record r = {0};
-        call_plan(k, &fused, &devices[device], 0, &r);
+        conformance_call_plan(k, &fused, &devices[device], 0, &r);
         free(r.bytes);
     }
 }
@@ -317,8 +319,8 @@ static void check_plan_pure(struct kit *k, const struct subject_plan *subject)
 {
     struct launch_record first = {0}, second = {0};
     check_case(k);
-    if (call_plan(k, subject, &devices[1], 0, &first) &&
-        call_plan(k, subject, &devices[1], 1, &second) &&
+    if (conformance_call_plan(k, subject, &devices[1], 0, &first) &&
+        conformance_call_plan(k, subject, &devices[1], 1, &second) &&
         (first.size != second.size ||
          (first.size > 0 && memcmp(first.bytes, second.bytes, first.size) != 0)))
         check_fail(k,
@@ -330,7 +332,7 @@ static void check_plan_pure(struct kit *k, const struct subject_plan *subject)
     free(second.bytes);
 }
 
-static bool is_empty(const struct sample *s)
+static bool conformance_plan_is_empty(const struct sample *s)
 {
     for (uint32_t i = 0; i < s->num_outputs; i++) {
         int64_t count = 1;
@@ -349,7 +351,7 @@ static void check_plan_sample(struct kit *k, struct pack *pack, const tn_kernel 
                                             const struct subject_plan *subject))
 {
     sample_fill(k, s);
-    for (int kind = PLAIN; kind < REPEATED && !is_empty(s); kind++) {
+    for (int kind = PLAIN; kind < REPEATED && !conformance_plan_is_empty(s); kind++) {
         struct array in[MAX_IN] = {0};
         for (uint32_t i = 0; i < s->num_inputs; i++)
             in[i] = array_laid_out(&s->in[i], (enum layout_kind)kind);

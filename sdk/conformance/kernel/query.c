@@ -2,7 +2,8 @@
 // A kernel's rules and predicates, asked about samples.
 #include "query.h"
 
-static const tn_operand_rule *rule_of(const tn_kernel *kernel, uint32_t operand)
+static const tn_operand_rule *kernel_query_rule_of(const tn_kernel *kernel,
+                                                   uint32_t operand)
 {
     static const tn_operand_rule anything = {0, TN_NEEDS_ANY};
     if (!kernel->operands || !kernel->num_operands)
@@ -19,7 +20,7 @@ static bool dtypes_fit(const tn_kernel *kernel, const struct sample *s)
         tn_dtype dtype = is_input ? s->types[i].dtype : s->outputs[i - s->num_inputs].dtype;
         // Operand rules are in order: first the inputs, then the outputs.
         uint32_t operand = is_input ? i : s->primitive->num_inputs + (i - s->num_inputs);
-        const tn_operand_rule *rule = rule_of(kernel, operand);
+        const tn_operand_rule *rule = kernel_query_rule_of(kernel, operand);
         if (dtype == TN_DTYPE_NONE)
             continue;
         if (!tn_dtype_in(dtype, rule->dtypes ? rule->dtypes : TN_FIRST_DTYPES))
@@ -31,7 +32,7 @@ static bool dtypes_fit(const tn_kernel *kernel, const struct sample *s)
     return true;
 }
 
-static tn_layout contiguous(const tn_type *type)
+static tn_layout kernel_query_contiguous(const tn_type *type)
 {
     tn_layout layout = {.dtype = type->dtype, .rank = type->rank};
     int64_t next = 1;
@@ -49,9 +50,9 @@ static tn_kernel_query query_of(const struct sample *s, const struct array *in,
 {
     for (uint32_t i = 0; i < sample_operands(s); i++)
         in_layouts[i] = in ? (i < s->num_inputs ? in : s->in)[i].tensor.layout
-                           : contiguous(&s->types[i]);
+                           : kernel_query_contiguous(&s->types[i]);
     for (uint32_t i = 0; i < s->num_outputs; i++)
-        out_layouts[i] = contiguous(&s->outputs[i]);
+        out_layouts[i] = kernel_query_contiguous(&s->outputs[i]);
     return (tn_kernel_query){.struct_size = sizeof(tn_kernel_query),
                              .inputs = in_layouts,
                              .outputs = out_layouts,
@@ -87,7 +88,7 @@ uint64_t kernel_scratch(const tn_kernel *kernel, const struct sample *s,
     return kernel->scratch_size ? kernel->scratch_size(&query) : 0;
 }
 
-static bool is_contiguous(const tn_layout *layout)
+static bool kernel_query_is_contiguous(const tn_layout *layout)
 {
     int64_t next = 1;
     for (int32_t axis = layout->rank - 1; axis >= 0; axis--) {
@@ -103,10 +104,10 @@ bool kernel_layouts_fit(const tn_kernel *kernel, const struct sample *s,
 {
     for (uint32_t i = 0; i < s->num_inputs; i++) {
         const tn_layout *layout = &in[i].tensor.layout;
-        uint32_t needs = rule_of(kernel, i)->needs;
+        uint32_t needs = kernel_query_rule_of(kernel, i)->needs;
         int32_t last = layout->rank - 1;
         bool rows = last < 0 || layout->stride[last] == 1 || layout->extent[last] == 1;
-        if ((needs == TN_NEEDS_CONTIGUOUS && !is_contiguous(layout)) ||
+        if ((needs == TN_NEEDS_CONTIGUOUS && !kernel_query_is_contiguous(layout)) ||
             (needs == TN_NEEDS_ROWS && !rows))
             return false;
     }
@@ -116,7 +117,7 @@ bool kernel_layouts_fit(const tn_kernel *kernel, const struct sample *s,
 bool kernel_says_fuses(const tn_kernel *kernel)
 {
     for (uint32_t i = 0; i < kernel->num_operands; i++)
-        if (rule_of(kernel, i)->flags & TN_OPERAND_FUSES)
+        if (kernel_query_rule_of(kernel, i)->flags & TN_OPERAND_FUSES)
             return true;
     return false;
 }
@@ -128,10 +129,12 @@ uint64_t kernel_fused(const tn_kernel *kernel, const struct sample *s,
     tn_kernel_query query = query_of(s, in, in_layouts, out_layouts);
     uint64_t all = 0, output = 0;
     for (uint32_t i = 0; i < s->num_inputs; i++)
-        if (rule_of(kernel, i)->flags & TN_OPERAND_FUSES && in_layouts[i].offset == 0 &&
-            in_layouts[i].dtype != TN_DTYPE_NONE && is_contiguous(&in_layouts[i]))
+        if (kernel_query_rule_of(kernel, i)->flags & TN_OPERAND_FUSES &&
+            in_layouts[i].offset == 0 && in_layouts[i].dtype != TN_DTYPE_NONE &&
+            kernel_query_is_contiguous(&in_layouts[i]))
             all |= UINT64_C(1) << i;
-    if (s->num_outputs == 1 && rule_of(kernel, s->num_inputs)->flags & TN_OPERAND_FUSES)
+    if (s->num_outputs == 1 &&
+        kernel_query_rule_of(kernel, s->num_inputs)->flags & TN_OPERAND_FUSES)
         output = UINT64_C(1) << query.num_inputs;
     const uint64_t sets[] = {all | output, output};
     for (size_t i = 0; i < COUNT(sets); i++) {

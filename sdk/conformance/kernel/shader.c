@@ -28,8 +28,8 @@ static void check_shader_text(struct kit *k, const tn_vulkan_module *module,
 }
 
 // The text of a packed module, which the caller frees. NULL: check_fail was called.
-static char *unpack(struct kit *k, struct fake_host *host, const tn_vulkan_kernel *payload,
-                    uint32_t number)
+static char *kernel_shader_unpack(struct kit *k, struct fake_host *host,
+                                  const tn_vulkan_kernel *payload, uint32_t number)
 {
     static const char beyond[8] = "\xa5\x5a\xa5\x5a\xa5\x5a\xa5";
     size_t size = (size_t)tn_vulkan_module_at(payload, number)->code_size;
@@ -63,7 +63,7 @@ static void check_shader_module(struct kit *k, struct fake_host *host,
     } else if (!is_packed) {
         check_shader_text(k, module, module->code);
     } else {
-        char *text = unpack(k, host, payload, number);
+        char *text = kernel_shader_unpack(k, host, payload, number);
         if (text)
             check_shader_text(k, module, text);
         free(text);

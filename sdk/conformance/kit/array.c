@@ -188,7 +188,8 @@ static bool element_is_finite(tn_complex128 x)
 
 // Parts of a complex number beyond the range are infinite or NaN by the order of its
 // products.
-static bool agree(tn_complex128 got, tn_complex128 want, bool is_complex, double bound)
+static bool kit_array_agree(tn_complex128 got, tn_complex128 want, bool is_complex,
+                            double bound)
 {
     if (bound == INFINITY)
         return true;
@@ -200,7 +201,8 @@ static bool agree(tn_complex128 got, tn_complex128 want, bool is_complex, double
 }
 
 // "1.5", and "1.5-2j" of a complex dtype.
-static const char *element_text(const struct array *array, tn_complex128 x, char text[64])
+static const char *kit_array_element_text(const struct array *array, tn_complex128 x,
+                                          char text[64])
 {
     snprintf(text, 64, tn_is_complex(array->tensor.layout.dtype) ? "%.9g%+.9gj" : "%.9g",
              x.re, x.im);
@@ -220,12 +222,13 @@ const char *array_compare(const struct array *got, const struct array *want,
     for (int64_t i = 0; i < got->count; i++) {
         tn_complex128 x = array_get_complex(got, i), y = array_get_complex(want, i);
         char is[64], expected[64];
-        if (!agree(x, y, tn_is_complex(pair[1].dtype), bound + (spread ? spread[i] : 0)))
+        if (!kit_array_agree(x, y, tn_is_complex(pair[1].dtype),
+                             bound + (spread ? spread[i] : 0)))
             return format_text(text, sizeof(text),
                                "element %lld of %lld is %s, expected %s to within %.3g",
                                (long long)i, (long long)got->count,
-                               element_text(got, x, is), element_text(want, y, expected),
-                               bound);
+                               kit_array_element_text(got, x, is),
+                               kit_array_element_text(want, y, expected), bound);
     }
     return NULL;
 }

@@ -31,7 +31,7 @@ static const void *elf_part(const struct elf_file *elf, uint64_t offset, uint64_
     return elf->bytes + offset;
 }
 
-static const char *slurp(struct elf_file *elf, const char *path)
+static const char *kit_elf_slurp(struct elf_file *elf, const char *path)
 {
     struct stat info;
     FILE *file = fopen(path, "rb");
@@ -45,7 +45,7 @@ static const char *slurp(struct elf_file *elf, const char *path)
     return elf->bytes ? NULL : "not a file of less than 1 GiB";
 }
 
-static const char *read_header(struct elf_file *elf)
+static const char *kit_elf_read_header(struct elf_file *elf)
 {
     const Elf64_Ehdr *header = elf_part(elf, 0, 1, sizeof(*header));
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
@@ -98,7 +98,7 @@ static const char *read_dynamic(struct elf_file *elf)
 
 // Only the section headers tell the number of dynamic symbols directly (the alternative is
 // to walk the hash table), so a file without them is refused.
-static const char *read_symbols(struct elf_file *elf)
+static const char *kit_elf_read_symbols(struct elf_file *elf)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)elf->bytes;
     const Elf64_Shdr *sections =
@@ -117,13 +117,13 @@ static const char *read_symbols(struct elf_file *elf)
 const char *elf_read(struct elf_file *elf, const char *path)
 {
     *elf = (struct elf_file){0};
-    const char *wrong = slurp(elf, path);
+    const char *wrong = kit_elf_slurp(elf, path);
     if (!wrong)
-        wrong = read_header(elf);
+        wrong = kit_elf_read_header(elf);
     if (!wrong)
         wrong = read_dynamic(elf);
     if (!wrong)
-        wrong = read_symbols(elf);
+        wrong = kit_elf_read_symbols(elf);
     return wrong;
 }
 
@@ -158,7 +158,7 @@ const char *elf_needed(const struct elf_file *elf, uint64_t *at)
 
 // --- notes -----------------------------------------------------------------------------
 
-static uint64_t align_up(uint64_t value, uint64_t alignment)
+static uint64_t kit_elf_align_up(uint64_t value, uint64_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);
 }
@@ -175,7 +175,7 @@ static int notes_of_segment(const struct elf_file *elf, const Elf64_Phdr *segmen
         Elf64_Nhdr header;
         memcpy(&header, notes + at, sizeof(header));
         uint64_t name = at + sizeof(header);
-        uint64_t content = align_up(name + header.n_namesz, alignment);
+        uint64_t content = kit_elf_align_up(name + header.n_namesz, alignment);
         if (content > size || header.n_descsz > size - content)
             break;
         if (header.n_namesz == sizeof(TN_NOTE_NAME) && header.n_type == TN_NOTE_TYPE &&
@@ -186,7 +186,7 @@ static int notes_of_segment(const struct elf_file *elf, const Elf64_Phdr *segmen
             *out = (tn_note){0};
             memcpy(out, notes + content, known);
         }
-        at = align_up(content + header.n_descsz, alignment);
+        at = kit_elf_align_up(content + header.n_descsz, alignment);
     }
     return found;
 }

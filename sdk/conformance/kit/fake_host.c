@@ -34,8 +34,9 @@ static struct fake_host *self_of(const tn_host *host)
     return (struct fake_host *)(void *)host->self;
 }
 
-static void misused(struct fake_host *host, const char *format, ...) PRINTF_LIKE(2, 3);
-static void misused(struct fake_host *host, const char *format, ...)
+static void fake_host_misused(struct fake_host *host, const char *format, ...)
+    PRINTF_LIKE(2, 3);
+static void fake_host_misused(struct fake_host *host, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -53,7 +54,7 @@ static void *fake_alloc(const tn_host *table, uint64_t size, uint64_t alignment)
     struct fake_host *host = self_of(table);
     alignment = alignment ? alignment : 16;
     if (alignment & (alignment - 1) || alignment > UINT64_C(1) << 21) {
-        misused(host, "alloc: alignment %llu", (unsigned long long)alignment);
+        fake_host_misused(host, "alloc: alignment %llu", (unsigned long long)alignment);
         return NULL;
     }
     uint64_t number = ++host->allocations, largest = host->largest;
@@ -83,20 +84,21 @@ static void fake_free(const tn_host *table, void *memory)
         return;
     struct fake_block *block = (struct fake_block *)memory - 1;
     if ((uintptr_t)memory % 16 || (block->state != LIVE && block->state != DEAD)) {
-        misused(host, "free of memory that alloc did not give");
+        fake_host_misused(host, "free of memory that alloc did not give");
         return;
     }
     if (block->state == DEAD) {
-        misused(host, "free of the same %llu bytes twice", (unsigned long long)block->size);
+        fake_host_misused(host, "free of the same %llu bytes twice",
+                          (unsigned long long)block->size);
         return;
     }
     if (block->owner != host)
-        misused(host, "free of what another runtime's host gave");
+        fake_host_misused(host, "free of what another runtime's host gave");
     uint64_t canary;
     memcpy(&canary, (char *)memory + block->size, sizeof(canary));
     if (canary != CANARY)
-        misused(host, "something was written behind a block of %llu bytes",
-                (unsigned long long)block->size);
+        fake_host_misused(host, "something was written behind a block of %llu bytes",
+                          (unsigned long long)block->size);
     block->owner->live--;
     block->owner->live_bytes -= block->size;
     block->state = DEAD;
@@ -126,9 +128,9 @@ static tn_status fake_fail(const tn_host *table, tn_status status, const char *f
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
     if (status >= 0 || status < TN_ERR_INTERNAL)
-        misused(host, "fail: %d is no error's status", status);
+        fake_host_misused(host, "fail: %d is no error's status", status);
     if (!text[0])
-        misused(host, "fail: an empty message");
+        fake_host_misused(host, "fail: an empty message");
     pthread_mutex_lock(&lock);
     host->failures++;
     host->status = status;
@@ -148,13 +150,14 @@ static void fake_log(const tn_host *table, int32_t level, const char *topic,
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
     if (level < TN_LOG_ERROR || level > TN_LOG_TRACE || !topic)
-        misused(self_of(table), "log: level %d, topic %s", level, topic ? topic : "NULL");
+        fake_host_misused(self_of(table), "log: level %d, topic %s", level,
+                          topic ? topic : "NULL");
 }
 
 static const char *fake_config(const tn_host *table, const char *name)
 {
     if (!name)
-        misused(self_of(table), "config: name NULL");
+        fake_host_misused(self_of(table), "config: name NULL");
     return self_of(table)->config;
 }
 
@@ -172,20 +175,22 @@ static void cache_put(const tn_host *table, const void *key, uint64_t key_size,
 {
     (void)key, (void)key_size, (void)data, (void)size;
     if (about && about->struct_size < TN_END_OF(about, device))
-        misused(self_of(table), "cache: put with an about of %u bytes", about->struct_size);
+        fake_host_misused(self_of(table), "cache: put with an about of %u bytes",
+                          about->struct_size);
 }
 
 static void trace_event(const tn_host *table, const tn_trace_event *event)
 {
     if (!event->name || !event->track)
-        misused(self_of(table), "trace: an event without name or track");
+        fake_host_misused(self_of(table), "trace: an event without name or track");
 }
 
 static tn_status primitives_add(const tn_host *table, const tn_primitive *record,
                                 const tn_kernel *const *kernels, uint64_t num_kernels)
 {
     if (!record || !record->id || (num_kernels && !kernels))
-        misused(self_of(table), "primitives: a record that lacks its id or kernels");
+        fake_host_misused(self_of(table),
+                          "primitives: a record that lacks its id or kernels");
     return TN_OK;
 }
 
@@ -200,7 +205,7 @@ static tn_status interfaces_find(const tn_host *table, const char *id, const cha
     const tn_runtime_options options = {.variables =
                                             (const char *const[]){"TENON_DLCLOSE=1", NULL}};
     if (!id || !out_interface || !out_host) {
-        misused(host, "interfaces: the id or a place for a result is NULL");
+        fake_host_misused(host, "interfaces: the id or a place for a result is NULL");
         return fake_fail(table, TN_ERR_ARGUMENT, "interfaces: NULL");
     }
     if (host->own && host->own->query(id)) {

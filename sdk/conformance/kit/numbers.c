@@ -5,7 +5,7 @@
 
 static const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
 
-static uint64_t mix(uint64_t x) // splitmix64's finaliser
+static uint64_t kit_numbers_mix(uint64_t x) // splitmix64's finaliser
 {
     x += golden;
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -16,7 +16,7 @@ static uint64_t mix(uint64_t x) // splitmix64's finaliser
 uint64_t numbers_next(uint64_t *state)
 {
     *state += golden;
-    return mix(*state);
+    return kit_numbers_mix(*state);
 }
 
 double numbers_between(uint64_t *state, double lo, double hi)
@@ -27,7 +27,7 @@ double numbers_between(uint64_t *state, double lo, double hi)
 uint64_t numbers_named(uint64_t state, const char *name)
 {
     for (; *name; name++)
-        state = mix(state ^ (uint8_t)*name);
+        state = kit_numbers_mix(state ^ (uint8_t)*name);
     return state;
 }
 

@@ -125,8 +125,8 @@ static void print_groups(const struct report *report, FILE *out)
     }
 }
 
-static void print_findings(const struct report *report, enum outcome outcome,
-                           const char *title, FILE *out)
+static void kit_report_print_findings(const struct report *report, enum outcome outcome,
+                                      const char *title, FILE *out)
 {
     for (size_t i = 0; i < report->count; i++) {
         const struct result *r = &report->results[i];
@@ -211,10 +211,10 @@ void report_text(const struct report *report, FILE *out)
     report_tell(out, "%s\n\n", report->file);
     print_groups(report, out);
     report_tell(out, "\n");
-    print_findings(report, FAILED, "FAIL", out);
-    print_findings(report, EXCEPTED, "known", out);
+    kit_report_print_findings(report, FAILED, "FAIL", out);
+    kit_report_print_findings(report, EXCEPTED, "known", out);
     print_skips(report, out);
-    print_findings(report, WARNED, "WARN", out); // last: skips are many
+    kit_report_print_findings(report, WARNED, "WARN", out); // last: skips are many
     report_tell(out,
                 "%s: %llu passed, %llu failed, %llu warned, %llu skipped, %llu excepted "
                 "in %.1f s, seed %llu\n",
@@ -230,7 +230,7 @@ void report_text(const struct report *report, FILE *out)
 
 // --- JSON ------------------------------------------------------------------------------
 
-static json_t *result_json(const struct result *r)
+static json_t *kit_report_result_json(const struct result *r)
 {
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "check", r->check->name, "subject",
@@ -248,7 +248,7 @@ void report_json(const struct report *report, FILE *out)
 {
     json_t *results = json_array(), *counts = json_object();
     for (size_t i = 0; i < report->count; i++)
-        json_array_append_new(results, result_json(&report->results[i]));
+        json_array_append_new(results, kit_report_result_json(&report->results[i]));
     for (int o = 0; o < NUM_OUTCOMES; o++)
         json_object_set_new(counts, outcome_names[o],
                             json_integer((json_int_t)report->counts[o]));

@@ -72,7 +72,8 @@ bool subject_open(struct subject *subject, struct fake_host *host, struct kit *k
     return false;
 }
 
-static const void *interface(const struct subject *subject, const char *id, uint64_t size)
+static const void *subject_interface(const struct subject *subject, const char *id,
+                                     uint64_t size)
 {
     const uint32_t *table = subject->entry->query(id); // begins with struct_size
     return table && *table >= size ? table : NULL;
@@ -80,17 +81,17 @@ static const void *interface(const struct subject *subject, const char *id, uint
 
 const tn_ops *subject_ops(const struct subject *subject)
 {
-    return interface(subject, TN_IFACE_OPS, sizeof(tn_ops));
+    return subject_interface(subject, TN_IFACE_OPS, sizeof(tn_ops));
 }
 
 const tn_backend *subject_backend(const struct subject *subject)
 {
-    return interface(subject, TN_IFACE_BACKEND, sizeof(tn_backend));
+    return subject_interface(subject, TN_IFACE_BACKEND, sizeof(tn_backend));
 }
 
 // --- for a runtime ---------------------------------------------------------------------
 
-static bool copy_file(const char *from, const char *to)
+static bool subject_copy_file(const char *from, const char *to)
 {
     char buffer[65536];
     size_t n;
@@ -106,7 +107,7 @@ static bool copy_file(const char *from, const char *to)
     return good && chmod(to, 0755) == 0;
 }
 
-static bool write_text(const char *path, const char *text)
+static bool subject_write_text(const char *path, const char *text)
 {
     FILE *out = fopen(path, "w");
     bool good = out && fputs(text, out) >= 0;
@@ -114,7 +115,7 @@ static bool write_text(const char *path, const char *text)
 }
 
 // Reads the id from the file's note. The plugin's directory must have this name.
-static bool read_id(const char *file, char id[64])
+static bool subject_read_id(const char *file, char id[64])
 {
     struct elf_file elf;
     tn_note note = {0};
@@ -125,7 +126,7 @@ static bool read_id(const char *file, char id[64])
     return found;
 }
 
-static bool describe(const char *file, char **out_manifest)
+static bool subject_describe(const char *file, char **out_manifest)
 {
     tn_runtime *runtime = NULL;
     bool good = tn_runtime_open(NULL, &runtime) == TN_OK &&
@@ -135,12 +136,12 @@ static bool describe(const char *file, char **out_manifest)
 }
 
 // Writes <plugins>/<id>/{<id>.so, plugin.json}. False: *out_why is the reason.
-static bool stage(struct kit *k, const char *plugins, const char **out_why)
+static bool subject_stage(struct kit *k, const char *plugins, const char **out_why)
 {
     char path[PATH_MAX], file[PATH_MAX], id[64], *manifest = NULL;
     struct stat info;
     *out_why = "it has no one note with an id";
-    if (!read_id(k->file, id))
+    if (!subject_read_id(k->file, id))
         return false;
     format_text(path, sizeof(path), "%s/%s/plugin.json", plugins, id);
     if (stat(path, &info) == 0)
@@ -149,22 +150,23 @@ static bool stage(struct kit *k, const char *plugins, const char **out_why)
     format_text(file, sizeof(file), "%s/%s", plugins, id);
     mkdir(file, 0755);
     format_text(file, sizeof(file), "%s/%s/%s.so", plugins, id, id);
-    if (!copy_file(k->file, file)) {
+    if (!subject_copy_file(k->file, file)) {
         *out_why = strerror(errno);
         return false;
     }
-    if (!describe(file, &manifest)) {
+    if (!subject_describe(file, &manifest)) {
         *out_why = tn_last_error();
         return false;
     }
-    bool good = write_text(path, manifest);
+    bool good = subject_write_text(path, manifest);
     tn_text_free(manifest);
     *out_why = strerror(errno);
     return good;
 }
 
 // True when the runtime would load the staged copy.
-static bool is_chosen(const tn_runtime *runtime, const char *plugins, const char **out_why)
+static bool subject_is_chosen(const tn_runtime *runtime, const char *plugins,
+                              const char **out_why)
 {
     for (uint64_t i = 0; i < tn_plugin_count(runtime); i++) {
         tn_plugin_info info = {.struct_size = sizeof(info)};
@@ -203,7 +205,7 @@ tn_runtime *subject_runtime_with(struct kit *k, const char *const *variables,
     const char *reason = "";
     tn_runtime *runtime = NULL;
     format_text(plugins, sizeof(plugins), "%s/plugins", k->folder);
-    if (!stage(k, plugins, &reason)) {
+    if (!subject_stage(k, plugins, &reason)) {
         *out_why = format_text(why, sizeof(why), "%s", reason);
         return NULL;
     }
@@ -212,7 +214,7 @@ tn_runtime *subject_runtime_with(struct kit *k, const char *const *variables,
         *out_why = format_text(why, sizeof(why), "%s", tn_last_error());
         return NULL;
     }
-    if (is_chosen(runtime, plugins, &reason))
+    if (subject_is_chosen(runtime, plugins, &reason))
         return runtime;
     *out_why = format_text(why, sizeof(why), "%s", reason);
     tn_runtime_close(runtime);

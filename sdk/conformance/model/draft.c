@@ -34,7 +34,7 @@ static const struct {
     {"rope.freq_base", 10000},
 };
 
-static tn_type matrix(int64_t rows, int64_t columns)
+static tn_type model_draft_matrix(int64_t rows, int64_t columns)
 {
     return (tn_type){.dtype = TN_F32, .rank = 2, .extent = {rows, columns}};
 }
@@ -65,9 +65,9 @@ static int32_t draft_weight(const tn_model_source *source, const char *name,
     if (strcmp(name, "token_embd.weight") == 0 && d->embedding.rank >= 0)
         *out_type = d->embedding;
     else if (strcmp(name, "position_embd.weight") == 0)
-        *out_type = matrix(DRAFT_CONTEXT, DRAFT_WIDTH);
+        *out_type = model_draft_matrix(DRAFT_CONTEXT, DRAFT_WIDTH);
     else if (d->kind == DRAFT_MIXED && is_of_layer(name, "ffn_gate_inp.weight"))
-        *out_type = matrix(DRAFT_EXPERTS, DRAFT_WIDTH);
+        *out_type = model_draft_matrix(DRAFT_EXPERTS, DRAFT_WIDTH);
     else
         return 0;
     return 1;
@@ -81,7 +81,7 @@ static tn_metadata *draft_add(struct model_draft *d, const char *key)
     return pair;
 }
 
-static void add_numbers(struct model_draft *d)
+static void model_draft_add_numbers(struct model_draft *d)
 {
     char key[128];
     for (size_t i = 0; i < COUNT(integers); i++) {
@@ -108,7 +108,7 @@ void model_draft_init(struct model_draft *d, const char *architecture, enum draf
 {
     memset(d, 0, sizeof(*d));
     d->kind = kind;
-    d->embedding = matrix(DRAFT_VOCABULARY, DRAFT_WIDTH);
+    d->embedding = model_draft_matrix(DRAFT_VOCABULARY, DRAFT_WIDTH);
     format_text(d->name, sizeof(d->name), "%s", architecture);
     d->architecture = (tn_text){d->name, strlen(d->name)};
     for (int i = 0; i < DRAFT_VOCABULARY; i++)
@@ -122,7 +122,7 @@ void model_draft_init(struct model_draft *d, const char *architecture, enum draf
     tn_metadata *pair = draft_add(d, "general.architecture");
     pair->kind = TN_METADATA_TEXT;
     pair->data = &d->architecture;
-    add_numbers(d);
+    model_draft_add_numbers(d);
     pair = draft_add(d, "tokenizer.ggml.tokens");
     pair->kind = TN_METADATA_TEXT;
     pair->flags = TN_METADATA_LIST;

@@ -25,8 +25,8 @@ static void check_model_table(struct models *m)
 // --- opening ---------------------------------------------------------------------------
 
 // A failed open: its status, its message, and that the outputs are as they were.
-static void expect_refusal(struct models *m, const char *what, tn_status status,
-                           bool is_untouched)
+static void model_group_expect_refusal(struct models *m, const char *what, tn_status status,
+                                       bool is_untouched)
 {
     if (!is_untouched)
         check_fail(m->kit, "%s: open fails and writes its outputs", what);
@@ -44,7 +44,7 @@ static void expect_refusal(struct models *m, const char *what, tn_status status,
 static bool are_positive(const tn_model_facts *f)
 {
     return f->layers > 0 && f->width > 0 && f->vocabulary > 0 && f->context > 0 &&
-           f->heads > 0 && f->groups > 0 && f->head_size > 0 && f->num_caches > 0 &&
+           f->heads > 0 && f->kv_heads > 0 && f->head_size > 0 && f->num_caches > 0 &&
            f->num_caches <= TN_MODEL_CACHES;
 }
 
@@ -59,7 +59,7 @@ static void expect_sound(struct models *m, const char *what, const tn_model_self
                    "heads %lld, %lld, of %lld, %u caches: expected positive numbers",
                    what, (long long)f->layers, (long long)f->width,
                    (long long)f->vocabulary, (long long)f->context, (long long)f->heads,
-                   (long long)f->groups, (long long)f->head_size, f->num_caches);
+                   (long long)f->kv_heads, (long long)f->head_size, f->num_caches);
         return;
     }
     for (int64_t i = TN_MODEL_OUTPUT; i < f->layers && i < MOST_LAYERS; i++) {
@@ -90,13 +90,13 @@ static tn_status open_draft(struct models *m, const char *what)
         expect_sound(m, what, self, facts);
         m->ops->close(m->host.table, self);
     } else {
-        expect_refusal(m, what, status, self == untouched && facts == no_facts);
+        model_group_expect_refusal(m, what, status, self == untouched && facts == no_facts);
     }
     fake_host_expect_freed(m->kit, &m->host, what);
     return status;
 }
 
-static void expect_facts(struct models *m, const char *architecture)
+static void model_group_expect_facts(struct models *m, const char *architecture)
 {
     tn_model_self *self;
     const tn_model_facts *f;
@@ -124,7 +124,7 @@ static void check_model_opens(struct models *m)
             check_fail(m->kit, "a selector names '%s', which open does not support: %.200s",
                        architecture, m->host.text);
         else
-            expect_facts(m, architecture);
+            model_group_expect_facts(m, architecture);
     }
 }
 

@@ -44,8 +44,8 @@ static void expect_near(const struct stepper *s, uint64_t first, uint64_t rows,
 }
 
 // Runs positions first .. first + count - 1 of the text; their logits go to `out`.
-static bool run_rows(struct stepper *s, void **caches, int64_t first, int64_t count,
-                     float *out)
+static bool model_steps_run_rows(struct stepper *s, void **caches, int64_t first,
+                                 int64_t count, float *out)
 {
     const int32_t position = (int32_t)first;
     struct model_step step = {.count = count,
@@ -61,7 +61,7 @@ static bool run_singly(struct stepper *s, void **caches)
 {
     bool good = true;
     for (int64_t i = 0; good && i < TEXT; i++)
-        good = run_rows(s, caches, i, 1, s->want);
+        good = model_steps_run_rows(s, caches, i, 1, s->want);
     return good;
 }
 
@@ -130,7 +130,7 @@ static void check_model_chunks(struct stepper *s)
     for (size_t i = 0; good && i < COUNT(cuts); i++) {
         model_caches_init(s->run, 1, caches);
         for (int64_t at = 0, c = 0; good && at < TEXT; at += cuts[i].count[c++])
-            good = run_rows(s, caches, at, cuts[i].count[c], s->got);
+            good = model_steps_run_rows(s, caches, at, cuts[i].count[c], s->got);
         model_caches_free(caches);
         if (good)
             expect_near(s, 0, TEXT, cuts[i].what);
@@ -229,13 +229,13 @@ static void check_model_caches(struct stepper *s)
     bool good = run_singly(s, caches);
     model_caches_free(caches);
     model_caches_init(run, 1, caches);
-    good = good && run_rows(s, caches, 0, BEFORE, s->got);
+    good = good && model_steps_run_rows(s, caches, 0, BEFORE, s->got);
     for (uint64_t i = 0; good && i < RUN_CACHES; i++)
         if (run->bytes[i]) {
             fill_from(run, i, caches[i], BEFORE, 100);
             memcpy(before[i], caches[i], run->bytes[i]);
         }
-    good = good && run_rows(s, caches, BEFORE, 2, s->got);
+    good = good && model_steps_run_rows(s, caches, BEFORE, 2, s->got);
     if (good)
         expect_near(s, BEFORE, 2, "with other elements behind the sequence's end");
     for (uint64_t i = 0; good && i < RUN_CACHES; i++) {
@@ -254,7 +254,7 @@ static void check_model_caches(struct stepper *s)
 }
 
 // Whether the caches are of the type that the library lets several sequences share.
-static bool may_share(const struct model_run *run)
+static bool model_steps_may_share(const struct model_run *run)
 {
     for (uint64_t i = 0; i < RUN_CACHES; i++)
         if (run->bytes[i] &&
@@ -271,8 +271,8 @@ static void check_model_sequences(struct stepper *s)
     static const int32_t slots[] = {2, 0};
     void *caches[RUN_CACHES];
     struct model_step step = {.sequences = 2, .slots = slots, .num_slots = SLOTS};
-    if (!may_share(s->run)) {
-        check_skip(s->kit, "its caches are not f32 [1, groups, capacity, width]");
+    if (!model_steps_may_share(s->run)) {
+        check_skip(s->kit, "its caches are not f32 [1, kv_heads, capacity, width]");
         return;
     }
     float *both = calloc(2 * TEXT * s->row, sizeof(*both));
@@ -306,8 +306,8 @@ static void check_model_sequences(struct stepper *s)
 
 // --- the group -------------------------------------------------------------------------
 
-static void run_check(struct models *m, const char *architecture, enum draft_kind kind,
-                      void (*check)(struct stepper *s))
+static void model_steps_run_check(struct models *m, const char *architecture,
+                                  enum draft_kind kind, void (*check)(struct stepper *s))
 {
     struct model_run run;
     struct stepper s = {.kit = m->kit, .run = &run};
@@ -342,7 +342,8 @@ void group_model_steps(struct models *m)
             for (int kind = 0; kind < DRAFT_KINDS; kind++) {
                 if (!check_begin(m->kit, checks[i].name, "%s%s", architecture, kinds[kind]))
                     continue;
-                run_check(m, architecture, (enum draft_kind)kind, checks[i].run);
+                model_steps_run_check(m, architecture, (enum draft_kind)kind,
+                                      checks[i].run);
                 check_end(m->kit);
             }
 }

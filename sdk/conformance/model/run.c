@@ -67,14 +67,14 @@ static bool count_call(struct running_step *step)
     return false;
 }
 
-static struct running_step *step_of(const tn_model_step *base)
+static struct running_step *model_run_step_of(const tn_model_step *base)
 {
     return (struct running_step *)(void *)(uintptr_t)base;
 }
 
 // The weight, where a part of the step lists it so. `flag` 0: whole.
-static const tn_model_weight *weight_of(struct running_step *step, const char *name,
-                                        uint32_t flag)
+static const tn_model_weight *model_run_weight_of(struct running_step *step,
+                                                  const char *name, uint32_t flag)
 {
     static const char *const ways[] = {"to be read whole", "", "for products", "",
                                        "for rows"};
@@ -127,8 +127,8 @@ static tn_array *weight_array(struct running_step *step, const tn_model_weight *
 
 static tn_array *step_weight(const tn_model_step *base, const char *name)
 {
-    struct running_step *step = step_of(base);
-    const tn_model_weight *w = weight_of(step, name, 0);
+    struct running_step *step = model_run_step_of(base);
+    const tn_model_weight *w = model_run_weight_of(step, name, 0);
     bool is_absent =
         w && w->flags & TN_MODEL_OPTIONAL && step->run->draft.kind != DRAFT_FULL;
     return w && !is_absent ? weight_array(step, w) : NULL;
@@ -136,8 +136,8 @@ static tn_array *step_weight(const tn_model_step *base, const char *name)
 
 static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
 {
-    struct running_step *step = step_of(base);
-    const tn_model_weight *w = weight_of(step, name, TN_MODEL_PRODUCT);
+    struct running_step *step = model_run_step_of(base);
+    const tn_model_weight *w = model_run_weight_of(step, name, TN_MODEL_PRODUCT);
     tn_array *turned = w ? tn_op(step->scope, "base.transpose/1",
                                  TN_IN(weight_array(step, w)), TN_NO_ATTRS)
                          : NULL;
@@ -146,8 +146,8 @@ static tn_array *step_product(const tn_model_step *base, tn_array *x, const char
 
 static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char *name)
 {
-    struct running_step *step = step_of(base);
-    const tn_model_weight *w = weight_of(step, name, TN_MODEL_ROWS);
+    struct running_step *step = model_run_step_of(base);
+    const tn_model_weight *w = model_run_weight_of(step, name, TN_MODEL_ROWS);
     return tn_op(step->scope, "base.take/1", TN_IN(w ? weight_array(step, w) : NULL, ids),
                  TN_NO_ATTRS);
 }
@@ -155,22 +155,22 @@ static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char 
 static tn_array *step_constant(const tn_model_step *base, tn_dtype dtype,
                                const tn_shape *shape, const void *data)
 {
-    struct running_step *step = step_of(base);
+    struct running_step *step = model_run_step_of(base);
     return count_call(step) ? tn_from_data(step->scope, dtype, shape, data) : NULL;
 }
 
 static tn_array *step_experts(const tn_model_step *base, tn_array *x, tn_array *ids,
                               const char *name)
 {
-    struct running_step *step = step_of(base);
-    const tn_model_weight *w = weight_of(step, name, TN_MODEL_PRODUCT);
+    struct running_step *step = model_run_step_of(base);
+    const tn_model_weight *w = model_run_weight_of(step, name, TN_MODEL_PRODUCT);
     return tn_op(step->scope, "quant.experts_matmul/1",
                  TN_IN(x, w ? weight_array(step, w) : NULL, ids), tn_attrs("format", ""));
 }
 
 // --- running ---------------------------------------------------------------------------
 
-static tn_array *integers(tn_scope *scope, const int32_t *values, int64_t count)
+static tn_array *model_run_integers(tn_scope *scope, const int32_t *values, int64_t count)
 {
     return tn_from_data(scope, TN_I32, TN_SHAPE(count), values);
 }
@@ -190,12 +190,12 @@ static void fill_inputs(struct running_step *step, tn_array **caches)
     base->input =
         asked->first > 0
             ? tn_from_data(scope, TN_F32, TN_SHAPE(rows, run->facts->width), asked->hidden)
-            : integers(scope, asked->ids, rows);
-    base->position = integers(scope, asked->positions, sequences);
-    base->length = lengths ? integers(scope, lengths, sequences) : NULL;
-    base->start = integers(scope, start, 4);
-    base->last = asked->last ? integers(scope, asked->last, sequences) : NULL;
-    base->slots = asked->slots ? integers(scope, asked->slots, sequences) : NULL;
+            : model_run_integers(scope, asked->ids, rows);
+    base->position = model_run_integers(scope, asked->positions, sequences);
+    base->length = lengths ? model_run_integers(scope, lengths, sequences) : NULL;
+    base->start = model_run_integers(scope, start, 4);
+    base->last = asked->last ? model_run_integers(scope, asked->last, sequences) : NULL;
+    base->slots = asked->slots ? model_run_integers(scope, asked->slots, sequences) : NULL;
     free(lengths);
     uint64_t first = (uint64_t)asked->first * run->facts->num_caches;
     uint64_t end = (uint64_t)base->end * run->facts->num_caches;
@@ -209,8 +209,8 @@ static void fill_inputs(struct running_step *step, tn_array **caches)
     base->caches = caches + first;
 }
 
-static bool has_type(const tn_array *array, tn_dtype dtype, int32_t rank,
-                     const int64_t *extent)
+static bool model_run_has_type(const tn_array *array, tn_dtype dtype, int32_t rank,
+                               const int64_t *extent)
 {
     const tn_type *type = array ? tn_array_type(array) : NULL;
     return type && type->dtype == dtype && type->rank == rank &&
@@ -227,12 +227,12 @@ static bool expect_outputs(const struct running_step *step, tn_array *const *bef
     int64_t rows = base->last && is_whole ? base->sequences : base->sequences * base->count;
     const int64_t extent[] = {rows, is_whole ? f->vocabulary : f->width};
     const int64_t hidden[] = {rows, f->width};
-    bool good = has_type(base->output, TN_F32, 2, extent);
+    bool good = model_run_has_type(base->output, TN_F32, 2, extent);
     if (!good)
         check_fail(run->kit, "the output of layers %lld to %lld is not f32 [%lld, %lld]",
                    (long long)base->first, (long long)base->end - 1, (long long)extent[0],
                    (long long)extent[1]);
-    if (base->hidden && !has_type(base->hidden, TN_F32, 2, hidden)) {
+    if (base->hidden && !model_run_has_type(base->hidden, TN_F32, 2, hidden)) {
         check_fail(run->kit, "the hidden state is not f32 [%lld, %lld]", (long long)rows,
                    (long long)f->width);
         good = false;
@@ -240,7 +240,8 @@ static bool expect_outputs(const struct running_step *step, tn_array *const *bef
     uint64_t count = (uint64_t)(base->end - base->first) * f->num_caches;
     for (uint64_t i = 0; i < count; i++) {
         const tn_type *type = tn_array_type(before[i]);
-        if (type && !has_type(base->caches[i], type->dtype, type->rank, type->extent)) {
+        if (type &&
+            !model_run_has_type(base->caches[i], type->dtype, type->rank, type->extent)) {
             check_fail(run->kit, "cache %llu of layer %lld is of another type after build",
                        (unsigned long long)(i % f->num_caches),
                        (long long)(base->first + (int64_t)(i / f->num_caches)));

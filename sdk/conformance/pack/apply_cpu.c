@@ -119,9 +119,10 @@ tn_status apply_cpu(struct sample_maker *maker, const struct cpu_call *call)
     return call->launch(&table);
 }
 
-static void here(const tn_cpu_call *call, int64_t n, int64_t grain,
-                 void (*body)(void *context, int64_t begin, int64_t end, uint32_t worker),
-                 void *context)
+static void apply_cpu_here(const tn_cpu_call *call, int64_t n, int64_t grain,
+                           void (*body)(void *context, int64_t begin, int64_t end,
+                                        uint32_t worker),
+                           void *context)
 {
     (void)call, (void)grain;
     if (n > 0)
@@ -139,7 +140,7 @@ tn_status apply_prepare(struct sample_maker *maker, const tn_cpu_kernel *kernel,
         out[i].data = NULL;
     table.scratch = table.state = NULL;
     table.scratch_size = 0;
-    table.parallel_for = here;
+    table.parallel_for = apply_cpu_here;
     return kernel->prepare(&table, out_state);
 }
 

@@ -130,8 +130,9 @@ struct rule_body {
     const tn_host *host;
 };
 
-static tn_status call_own(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                          tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status apply_graph_call_own(tn_scope *scope, tn_array *const *inputs,
+                                      uint64_t num_inputs, tn_array **outputs,
+                                      uint64_t num_outputs, void *user)
 {
     const struct rule_body *own = user;
     tn_build build = graph_build(scope, own->host);
@@ -144,8 +145,8 @@ static const tn_graph *build_trace(const tn_build *build, tn_build_body body, vo
 {
     struct rule_body own = {body, user, build->host};
     const tn_graph *graph = NULL;
-    tn_status status = tn_graph_trace(build->scope, call_own, &own, inputs, num_inputs,
-                                      num_outputs, captures, &graph);
+    tn_status status = tn_graph_trace(build->scope, apply_graph_call_own, &own, inputs,
+                                      num_inputs, num_outputs, captures, &graph);
     return status ? NULL : graph;
 }
 
@@ -177,8 +178,8 @@ static tn_status build_vmap(const tn_build *build, tn_build_body body, void *use
                             const int32_t *out_axes, uint64_t num_outputs)
 {
     struct rule_body own = {body, user, build->host};
-    return tn_vmap_call(build->scope, body ? call_own : NULL, &own, inputs, in_axes,
-                        num_inputs, outputs, out_axes, num_outputs);
+    return tn_vmap_call(build->scope, body ? apply_graph_call_own : NULL, &own, inputs,
+                        in_axes, num_inputs, outputs, out_axes, num_outputs);
 }
 
 // Rules get NULL for an input that is not given, or was not built.

@@ -14,7 +14,7 @@ enum { MOVES = 6, TIMES = 8 };
 
 // One rounding of what is computed. Expressions and decompositions promote at each of their
 // steps, and so compute some in the dtype of one input.
-static double unit_of(const struct sample *s)
+static double pack_condition_unit_of(const struct sample *s)
 {
     double unit = 0;
     for (uint32_t i = 0; i < s->num_outputs; i++)
@@ -27,7 +27,8 @@ static double unit_of(const struct sample *s)
 
 // The sample with half floats in the dtype in which they are computed, where the outputs
 // stay what they are: half floats themselves move too far, or not at all.
-static struct sample computed(struct sample_maker *maker, const struct sample *s)
+static struct sample pack_condition_computed(struct sample_maker *maker,
+                                             const struct sample *s)
 {
     struct sample other = *s;
     for (uint32_t i = 0; i < s->num_inputs; i++)
@@ -47,8 +48,8 @@ static double move_of(uint64_t *state)
     return moves[numbers_next(state) >> 62];
 }
 
-static struct array moved(const struct array *from, tn_dtype dtype, double unit,
-                          uint64_t *state)
+static struct array pack_condition_moved(const struct array *from, tn_dtype dtype,
+                                         double unit, uint64_t *state)
 {
     tn_type type = array_type(from);
     type.dtype = dtype;
@@ -67,7 +68,8 @@ static bool is_finite(tn_complex128 x)
     return isfinite(x.re) && isfinite(x.im);
 }
 
-static void widen(double *spread, const struct array *want, const struct array *other)
+static void pack_condition_widen(double *spread, const struct array *want,
+                                 const struct array *other)
 {
     for (int64_t i = 0; i < want->count; i++) {
         tn_complex128 x = array_get_complex(want, i), y = array_get_complex(other, i);
@@ -86,7 +88,7 @@ static int by_size(const void *a, const void *b)
 }
 
 // Moves may cancel in an element, but not in half of them.
-static void level(double *spread, int64_t count)
+static void pack_condition_level(double *spread, int64_t count)
 {
     double *sorted = malloc((size_t)count * sizeof(*sorted) + 1);
     if (!sorted)
@@ -99,27 +101,29 @@ static void level(double *spread, int64_t count)
 }
 
 // Fills spread[i], by which element i may differ.
-static void spread_of(struct sample_maker *maker, const struct sample *s, uint32_t output,
-                      const struct array *want, double *spread)
+static void pack_condition_spread_of(struct sample_maker *maker, const struct sample *s,
+                                     uint32_t output, const struct array *want,
+                                     double *spread)
 {
     uint64_t state = 1;
-    double unit = unit_of(s);
-    const struct sample base = computed(maker, s);
+    double unit = pack_condition_unit_of(s);
+    const struct sample base = pack_condition_computed(maker, s);
     for (int n = 0; n < MOVES; n++) {
         struct sample other = base;
         struct array out[MAX_OUT];
         for (uint32_t i = 0; i < s->num_inputs; i++)
             if (s->in[i].tensor.data && dtype_derives(s->types[i].dtype))
-                other.in[i] = moved(&s->in[i], base.types[i].dtype, unit, &state);
+                other.in[i] =
+                    pack_condition_moved(&s->in[i], base.types[i].dtype, unit, &state);
         if (!apply_definition(maker, &other, out)) {
-            widen(spread, want, &out[output]);
+            pack_condition_widen(spread, want, &out[output]);
             outputs_free(out);
         }
         for (uint32_t i = 0; i < s->num_inputs; i++)
             if (other.in[i].memory != s->in[i].memory)
                 array_free(&other.in[i]);
     }
-    level(spread, want->count);
+    pack_condition_level(spread, want->count);
 }
 
 const char *apply_compare_output(struct sample_maker *maker, const struct sample *s,
@@ -135,7 +139,7 @@ const char *apply_compare_output(struct sample_maker *maker, const struct sample
     double *spread = calloc((size_t)want->count + 1, sizeof(*spread));
     if (!spread)
         abort();
-    spread_of(maker, s, output, want, spread);
+    pack_condition_spread_of(maker, s, output, want, spread);
     failure = array_compare(got, want, tolerance, least, spread);
     free(spread);
     return failure;

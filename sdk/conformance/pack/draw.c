@@ -8,7 +8,7 @@ enum { ATTEMPTS = 6000, ATTEMPTS_BY_CORE = 300, MAX_ELEMENTS = 4096 };
 
 // --- shapes ----------------------------------------------------------------------------
 
-static void set_shape(tn_type *type, int32_t rank, const int64_t *extent)
+static void pack_draw_set_shape(tn_type *type, int32_t rank, const int64_t *extent)
 {
     type->rank = rank;
     for (int32_t i = 0; i < TN_MAX_RANK; i++)
@@ -24,7 +24,7 @@ static void random_shape(struct kit *k, tn_type *type)
         extent[i] = usual[random_below(k, rank > 2 ? 5 : COUNT(usual))];
     if (rank > 0 && rank < 3 && random_below(k, 4) == 0)
         extent[rank - 1] = few[random_below(k, COUNT(few))]; // vectors that leave a tail
-    set_shape(type, rank, extent);
+    pack_draw_set_shape(type, rank, extent);
 }
 
 // Equal shapes. With `broadcast`, later inputs may lack leading axes, or have extents of 1.
@@ -34,7 +34,7 @@ static void shapes_alike(struct kit *k, struct sample *s, bool broadcast)
     for (uint32_t i = 1; i < s->num_inputs; i++) {
         const tn_type *first = &s->types[0];
         int32_t drop = broadcast ? (int32_t)random_below(k, (uint64_t)first->rank + 1) : 0;
-        set_shape(&s->types[i], first->rank - drop, first->extent + drop);
+        pack_draw_set_shape(&s->types[i], first->rank - drop, first->extent + drop);
         for (int32_t axis = 0; broadcast && axis < s->types[i].rank; axis++)
             if (random_below(k, 3) == 0)
                 s->types[i].extent[axis] = 1;
@@ -58,7 +58,7 @@ static void shapes_by_letters(struct kit *k, struct sample *s, const char *const
         int32_t rank = (int32_t)strlen(name);
         for (int32_t axis = 0; axis < rank; axis++)
             extent[axis] = extent_of[name[axis] - 'a'];
-        set_shape(&s->types[i], rank, extent);
+        pack_draw_set_shape(&s->types[i], rank, extent);
     }
 }
 
@@ -360,7 +360,7 @@ static uint32_t keep_accepted(struct sample_maker *maker, struct sample *example
     return kept;
 }
 
-static bool passes(const struct sample_filter *filter, const struct sample *s)
+static bool pack_draw_passes(const struct sample_filter *filter, const struct sample *s)
 {
     return !filter->accepts || filter->accepts(s, filter->context);
 }
@@ -371,14 +371,15 @@ static uint32_t keep_passing(const struct sample_filter *filter, struct sample *
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (passes(filter, &samples[i]))
+        if (pack_draw_passes(filter, &samples[i]))
             samples[kept++] = samples[i];
     return kept;
 }
 
-static uint32_t make_samples(struct sample_maker *maker, const tn_primitive *primitive,
-                             const struct sample_filter *filter, struct sample *out,
-                             uint32_t max)
+static uint32_t pack_draw_make_samples(struct sample_maker *maker,
+                                       const tn_primitive *primitive,
+                                       const struct sample_filter *filter,
+                                       struct sample *out, uint32_t max)
 {
     struct kit *k = maker->kit;
     int attempts = primitive->infer ? ATTEMPTS : ATTEMPTS_BY_CORE;
@@ -395,7 +396,7 @@ static uint32_t make_samples(struct sample_maker *maker, const tn_primitive *pri
         sampling_apply(&how, s);
         if (types_are_small(s->types, s->num_inputs) &&
             sample_is_new(out, count, s, filter) && sample_infer(maker, s) == TN_OK &&
-            types_are_small(s->outputs, s->num_outputs) && passes(filter, s))
+            types_are_small(s->outputs, s->num_outputs) && pack_draw_passes(filter, s))
             count++;
     }
     return count;
@@ -404,13 +405,14 @@ static uint32_t make_samples(struct sample_maker *maker, const tn_primitive *pri
 uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
                       struct sample *out, uint32_t max)
 {
-    return make_samples(maker, primitive, &(struct sample_filter){NULL, NULL}, out, max);
+    return pack_draw_make_samples(maker, primitive, &(struct sample_filter){NULL, NULL},
+                                  out, max);
 }
 
 uint32_t samples_make_for(struct sample_maker *maker, const tn_primitive *primitive,
                           bool (*accepts)(const struct sample *s, const void *context),
                           const void *context, struct sample *out, uint32_t max)
 {
-    return make_samples(maker, primitive, &(struct sample_filter){accepts, context}, out,
-                        max);
+    return pack_draw_make_samples(maker, primitive,
+                                  &(struct sample_filter){accepts, context}, out, max);
 }

@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include "sample.h"
 
-static tn_dtype dtype_of(const char *name)
+static tn_dtype pack_examples_dtype_of(const char *name)
 {
     for (tn_dtype dtype = TN_BOOL; name && dtype < TN_NUM_DTYPES; dtype++)
         if (strcmp(tn_dtype_name(dtype), name) == 0)
@@ -12,7 +12,7 @@ static tn_dtype dtype_of(const char *name)
 }
 
 // Reads one input, and bounds of its values into *s. Returns NULL or an error message.
-static const char *read_input(json_t *json, tn_type *out, struct sample *s)
+static const char *pack_examples_read_input(json_t *json, tn_type *out, struct sample *s)
 {
     const char *dtype = NULL;
     json_t *shape = NULL, *extent;
@@ -24,7 +24,7 @@ static const char *read_input(json_t *json, tn_type *out, struct sample *s)
                     &s->low, "high", &s->high) ||
         !json_is_array(shape) || json_array_size(shape) > TN_MAX_RANK)
         return "an input is {\"dtype\": ..., \"shape\": [...]} or null";
-    out->dtype = dtype_of(dtype);
+    out->dtype = pack_examples_dtype_of(dtype);
     out->rank = (int32_t)json_array_size(shape);
     json_array_foreach(shape, axis, extent)
     {
@@ -35,7 +35,7 @@ static const char *read_input(json_t *json, tn_type *out, struct sample *s)
     return out->dtype ? NULL : "an input's dtype is none of bool, i8 ... f64";
 }
 
-static bool is_value(const tn_attr_field *field, int64_t value)
+static bool pack_examples_is_value(const tn_attr_field *field, int64_t value)
 {
     int64_t count = 0;
     switch (field->kind) {
@@ -54,21 +54,23 @@ static bool is_value(const tn_attr_field *field, int64_t value)
 
 // Reads a boolean, an integer, or the name of a dtype or choice. False: not a value of this
 // field.
-static bool read_integer(const tn_attr_field *field, json_t *value, int64_t *out)
+static bool pack_examples_read_integer(const tn_attr_field *field, json_t *value,
+                                       int64_t *out)
 {
     const char *text = json_string_value(value);
     *out = json_is_true(value) ? 1 : json_integer_value(value);
     if (!text)
-        return (json_is_boolean(value) || json_is_integer(value)) && is_value(field, *out);
+        return (json_is_boolean(value) || json_is_integer(value)) &&
+               pack_examples_is_value(field, *out);
     if (field->kind == TN_ATTR_DTYPE)
-        return (*out = dtype_of(text)) != TN_DTYPE_NONE;
+        return (*out = pack_examples_dtype_of(text)) != TN_DTYPE_NONE;
     for (; field->kind == TN_ATTR_CHOICE && field->choices[*out]; ++*out)
         if (strcmp(field->choices[*out], text) == 0)
             return true;
     return false;
 }
 
-static bool read_ints(json_t *list, tn_ints *out)
+static bool pack_examples_read_ints(json_t *list, tn_ints *out)
 {
     size_t i;
     json_t *one;
@@ -85,7 +87,8 @@ static bool read_ints(json_t *list, tn_ints *out)
 
 // Reads a text, or a list of any length. What the struct points to lives until the process
 // ends, as samples are copied freely: a group reads few examples.
-static bool read_value(const tn_attr_field *field, json_t *value, const void **out)
+static bool pack_examples_read_value(const tn_attr_field *field, json_t *value,
+                                     const void **out)
 {
     const char *text = json_string_value(value);
     size_t count = json_array_size(value);
@@ -114,7 +117,7 @@ static bool read_value(const tn_attr_field *field, json_t *value, const void **o
     return *out != NULL;
 }
 
-static bool read_attr(struct sample *s, uint32_t index, json_t *value)
+static bool pack_examples_read_attr(struct sample *s, uint32_t index, json_t *value)
 {
     const tn_attr_field *field = &s->primitive->attrs.fields[index];
     void *at = (char *)s->attrs + field->offset;
@@ -124,16 +127,16 @@ static bool read_attr(struct sample *s, uint32_t index, json_t *value)
         return field->kind == TN_ATTR_F64 ? json_is_number(value) : json_is_integer(value);
     }
     if (field->kind == TN_ATTR_INTS)
-        return read_ints(value, at);
+        return pack_examples_read_ints(value, at);
     if (field->kind > TN_ATTR_BITS)
-        return read_value(field, value, at);
+        return pack_examples_read_value(field, value, at);
     if (field->kind != TN_ATTR_F64)
-        return read_integer(field, value, at);
+        return pack_examples_read_integer(field, value, at);
     *(double *)at = json_number_value(value);
     return json_is_number(value);
 }
 
-static const char *read_attrs(json_t *attrs, struct sample *s)
+static const char *pack_examples_read_attrs(json_t *attrs, struct sample *s)
 {
     const char *name;
     json_t *value;
@@ -146,7 +149,7 @@ static const char *read_attrs(json_t *attrs, struct sample *s)
             return "an attribute is not one of the primitive's";
         if (s->primitive->attrs.fields[i].flags & TN_ATTR_RESULT)
             return "the dtype of a result is asked for by attrs.result alone";
-        if (!read_attr(s, i, value))
+        if (!pack_examples_read_attr(s, i, value))
             return "an attribute has what is no value of its kind";
     }
     return NULL;
@@ -162,14 +165,14 @@ static const char *read_example(json_t *json, struct sample *s)
         return "an example is {\"inputs\": [...], \"attrs\": {...}}, at most 16 inputs";
     json_array_foreach(inputs, i, input)
     {
-        const char *wrong = read_input(input, &s->types[i], s);
+        const char *wrong = pack_examples_read_input(input, &s->types[i], s);
         if (wrong)
             return wrong;
     }
     s->num_inputs = (uint32_t)json_array_size(inputs);
     if (s->num_inputs < s->primitive->num_inputs)
         s->num_inputs = s->primitive->num_inputs; // missing inputs at the end are not given
-    return attrs ? read_attrs(attrs, s) : NULL;
+    return attrs ? pack_examples_read_attrs(attrs, s) : NULL;
 }
 
 // Returns the list of a primitive's examples, borrowed from `entry`, or NULL. Fills *how

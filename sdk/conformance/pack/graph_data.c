@@ -19,8 +19,8 @@ tn_array *graph_data(tn_scope *scope, const struct array *array)
 
 // Uploads an array of type `type` that holds the elements of `from` at the offsets given by
 // `layout`, whose axes are the axes of `from`. Bytes between the elements are 0x5a.
-static tn_array *upload(tn_scope *scope, const tn_type *type, const struct array *from,
-                        const tn_layout *layout)
+static tn_array *graph_data_upload(tn_scope *scope, const tn_type *type,
+                                   const struct array *from, const tn_layout *layout)
 {
     struct array whole = array_new(type, PLAIN, 0x5a);
     tn_tensor part = whole.tensor;
@@ -33,7 +33,7 @@ static tn_array *upload(tn_scope *scope, const tn_type *type, const struct array
     return made;
 }
 
-static tn_array *transposed(tn_scope *scope, const struct array *array)
+static tn_array *graph_data_transposed(tn_scope *scope, const struct array *array)
 {
     tn_type type = array_type(array), turned = type;
     tn_layout layout = array->tensor.layout;
@@ -46,13 +46,14 @@ static tn_array *transposed(tn_scope *scope, const struct array *array)
         stride *= type.extent[i];
     }
     layout.offset = 0;
-    return tn_op(scope, "base.transpose", TN_IN(upload(scope, &turned, array, &layout)),
+    return tn_op(scope, "base.transpose",
+                 TN_IN(graph_data_upload(scope, &turned, array, &layout)),
                  tn_attrs("axes", (const tn_ints *)&axes));
 }
 
 // View that starts at `first` on each axis and takes every `step`-th element; -1 reverses.
-static tn_array *sliced(tn_scope *scope, const struct array *array, int64_t first,
-                        int64_t step)
+static tn_array *graph_data_sliced(tn_scope *scope, const struct array *array,
+                                   int64_t first, int64_t step)
 {
     tn_type wide = array_type(array);
     tn_layout layout = array->tensor.layout;
@@ -69,12 +70,13 @@ static tn_array *sliced(tn_scope *scope, const struct array *array, int64_t firs
         stop.value[i] = INT64_MAX;
         by.value[i] = step;
     }
-    return tn_op(scope, "base.slice", TN_IN(upload(scope, &wide, array, &layout)),
+    return tn_op(scope, "base.slice",
+                 TN_IN(graph_data_upload(scope, &wide, array, &layout)),
                  tn_attrs("start", (const tn_ints *)&start, "stop", (const tn_ints *)&stop,
                           "step", (const tn_ints *)&by));
 }
 
-static tn_array *repeated(tn_scope *scope, const struct array *array)
+static tn_array *graph_data_repeated(tn_scope *scope, const struct array *array)
 {
     struct array one = *array;
     tn_ints shape = {.count = (uint32_t)one.tensor.layout.rank, .given = 1};
@@ -93,15 +95,15 @@ tn_array *graph_laid_out(tn_scope *scope, const struct array *array, enum layout
         return graph_data(scope, array);
     switch (kind) {
     case SHIFTED:
-        return sliced(scope, array, 1, 1);
+        return graph_data_sliced(scope, array, 1, 1);
     case GAPS:
-        return sliced(scope, array, 1, 2);
+        return graph_data_sliced(scope, array, 1, 2);
     case REVERSED:
-        return sliced(scope, array, 0, -1);
+        return graph_data_sliced(scope, array, 0, -1);
     case TRANSPOSED:
-        return transposed(scope, array);
+        return graph_data_transposed(scope, array);
     case REPEATED:
-        return repeated(scope, array);
+        return graph_data_repeated(scope, array);
     default:
         return graph_data(scope, array);
     }

@@ -3,7 +3,7 @@
 #include "pack.h"
 
 // True when the runtime has a backend that computes.
-static bool computes(tn_runtime *runtime)
+static bool conformance_pack_computes(tn_runtime *runtime)
 {
     tn_scope *scope = tn_scope_open(runtime);
     double got =
@@ -24,7 +24,7 @@ bool pack_open(struct pack *pack, struct kit *k)
         .host = &pack->host,
         .runtime = subject_runtime(k, "TENON_BACKEND=cpu-blas", &why),
     };
-    if (pack->maker.runtime && !computes(pack->maker.runtime)) {
+    if (pack->maker.runtime && !conformance_pack_computes(pack->maker.runtime)) {
         tn_runtime_close(pack->maker.runtime);
         pack->maker.runtime = NULL;
     }

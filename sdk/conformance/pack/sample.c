@@ -92,7 +92,7 @@ bool sample_has_gap(const struct sample *s)
 
 // --- values ----------------------------------------------------------------------------
 
-static double elements(const tn_type *type)
+static double pack_sample_elements(const tn_type *type)
 {
     double count = type->dtype != TN_DTYPE_NONE;
     for (int32_t axis = 0; axis < type->rank; axis++)
@@ -106,9 +106,9 @@ static double terms_of(const struct sample *s)
 {
     double out = 1, first = 0, second = 0;
     for (uint32_t i = 0; i < s->num_outputs; i++)
-        out = fmax(out, elements(&s->outputs[i]));
+        out = fmax(out, pack_sample_elements(&s->outputs[i]));
     for (uint32_t i = 0; i < s->num_inputs; i++) {
-        double count = elements(&s->types[i]);
+        double count = pack_sample_elements(&s->types[i]);
         second = fmax(second, fmin(first, count));
         first = fmax(first, count);
     }

@@ -11,7 +11,7 @@
 #include "../kit/elf_file.h"
 #include "../kit/subject.h"
 
-static bool matches(const char *text, const char *pattern)
+static bool entry_group_matches(const char *text, const char *pattern)
 {
     regex_t compiled;
     if (!text || regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB))
@@ -61,7 +61,8 @@ static void check_entry_header(struct kit *k, const struct subject *s)
 static void check_entry_texts(struct kit *k, const tn_plugin *e)
 {
     if (check_begin(k, "entry.id", NULL)) {
-        if (!matches(e->id, "^[a-z0-9][a-z0-9-]*(\\.[a-z0-9-]+)+$") || strlen(e->id) > 63)
+        if (!entry_group_matches(e->id, "^[a-z0-9][a-z0-9-]*(\\.[a-z0-9-]+)+$") ||
+            strlen(e->id) > 63)
             check_fail(k,
                        "id is '%.80s', expected a reverse domain of [a-z0-9.-], at most "
                        "63 bytes",
@@ -69,8 +70,8 @@ static void check_entry_texts(struct kit *k, const tn_plugin *e)
         check_end(k);
     }
     if (check_begin(k, "entry.version", NULL)) {
-        if (!matches(e->version, "^[0-9]{1,9}[.][0-9]{1,9}[.][0-9]{1,9}"
-                                 "([-+][0-9A-Za-z.+-]+)?$") ||
+        if (!entry_group_matches(e->version, "^[0-9]{1,9}[.][0-9]{1,9}[.][0-9]{1,9}"
+                                             "([-+][0-9A-Za-z.+-]+)?$") ||
             strlen(e->version) > 31)
             check_fail(k,
                        "version is '%.80s', expected MAJOR.MINOR.PATCH, at most 31 "

@@ -124,7 +124,7 @@ static void check_file_array(struct kit *k, const struct elf_file *elf, const ch
 
 // --- symbols ---------------------------------------------------------------------------
 
-static bool is_defined(const Elf64_Sym *symbol)
+static bool file_group_is_defined(const Elf64_Sym *symbol)
 {
     unsigned bind = ELF64_ST_BIND(symbol->st_info);
     return symbol->st_shndx != SHN_UNDEF && bind != STB_LOCAL &&
@@ -144,7 +144,8 @@ static void check_file_exports(struct kit *k, const struct elf_file *elf)
         return;
     for (uint64_t i = 1; i < elf->num_symbols; i++) {
         const Elf64_Sym *symbol = &elf->symbols[i];
-        if (!is_defined(symbol) || is_sanitizers(elf_string(elf, symbol->st_name)))
+        if (!file_group_is_defined(symbol) ||
+            is_sanitizers(elf_string(elf, symbol->st_name)))
             continue;
         check_case(k);
         bool entry = strcmp(elf_string(elf, symbol->st_name), "tn_plugin_v1") == 0;
@@ -168,7 +169,7 @@ static void check_file_unloadable(struct kit *k, const struct elf_file *elf)
     if (dynamic_or_0(elf, DT_FLAGS_1) & DF_1_NODELETE)
         check_fail(k, "it is linked with -z nodelete, and stays in the process for ever");
     for (uint64_t i = 1; i < elf->num_symbols; i++)
-        if (is_defined(&elf->symbols[i]) &&
+        if (file_group_is_defined(&elf->symbols[i]) &&
             ELF64_ST_BIND(elf->symbols[i].st_info) == STB_GNU_UNIQUE)
             check_fail(k,
                        "'%s' is a GNU unique symbol, which keeps it in the process for "
@@ -180,7 +181,8 @@ static void check_file_unloadable(struct kit *k, const struct elf_file *elf)
 enum { MAX_NEEDED = 32 };
 
 // Loads the libraries that the plugin needs, but not the plugin. Returns how many.
-static uint32_t open_needed(struct kit *k, const struct elf_file *elf, void **handles)
+static uint32_t file_group_open_needed(struct kit *k, const struct elf_file *elf,
+                                       void **handles)
 {
     uint64_t at = 0;
     uint32_t count = 0;
@@ -200,7 +202,7 @@ static void check_file_symbols(struct kit *k, const struct elf_file *elf, bool i
     void *handles[MAX_NEEDED];
     if (!check_begin(k, "file.symbols", NULL))
         return;
-    uint32_t count = open_needed(k, elf, handles);
+    uint32_t count = file_group_open_needed(k, elf, handles);
     if (is_sanitized)
         check_skip(k, "sanitizers leave symbols to the program");
     for (uint64_t i = 1; i < elf->num_symbols && strcmp(k->outcome, "skip") != 0; i++) {

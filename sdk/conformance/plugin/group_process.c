@@ -73,7 +73,7 @@ static void look_at_files(struct process_state *state)
     }
 }
 
-static void look(struct process_state *state)
+static void process_group_look(struct process_state *state)
 {
     *state = (struct process_state){.rounding = fegetround(), .control = float_control()};
     format_text(state->locale, sizeof(state->locale), "%s", setlocale(LC_ALL, NULL));
@@ -101,19 +101,19 @@ struct plugin_life {
 };
 
 // Queries the interfaces that the core queries.
-static void ask(const struct subject *s)
+static void process_group_ask(const struct subject *s)
 {
     s->entry->query("tn.nothing/1");
     subject_ops(s);
     subject_backend(s);
 }
 
-static const char *live(struct kit *k, struct plugin_life *life)
+static const char *process_group_live(struct kit *k, struct plugin_life *life)
 {
     struct subject s;
     struct fake_host host;
     const char *why = NULL;
-    look(&life->before);
+    process_group_look(&life->before);
     if (!subject_load(&s, k->file, &why) || !s.entry->query)
         return why ? why : "it has no query";
     if (!fake_host_init(&host, 0))
@@ -123,7 +123,7 @@ static const char *live(struct kit *k, struct plugin_life *life)
         why = "init fails: see entry.init";
     life->threads_after_init = count_threads();
     if (!why)
-        ask(&s);
+        process_group_ask(&s);
     subject_stop(&s, &host);
     life->threads_left = threads_beyond(life->threads_before_init);
     if (!life->threads_left) { // unloading removes the code of threads that are left
@@ -131,11 +131,11 @@ static const char *live(struct kit *k, struct plugin_life *life)
         fake_host_finish(&host);
         life->threads_left = threads_beyond(life->before.num_threads);
     }
-    look(&life->after);
+    process_group_look(&life->after);
     return why;
 }
 
-// Runs live() with standard output and standard error captured.
+// Runs process_group_live() with standard output and standard error captured.
 static void live_quietly(struct kit *k, struct plugin_life *life)
 {
     int out = dup(1), err = dup(2), caught = memfd_create("printed", 0);
@@ -143,7 +143,7 @@ static void live_quietly(struct kit *k, struct plugin_life *life)
     fflush(NULL);
     dup2(caught, 1);
     dup2(caught, 2);
-    const char *why = live(k, life);
+    const char *why = process_group_live(k, life);
     fflush(NULL);
     dup2(out, 1);
     dup2(err, 2);

@@ -80,7 +80,7 @@ static uint64_t heap_bytes(void)
 }
 
 // Lives CYCLES times; what the heap and mapped memory grow by, in bytes.
-static const char *grow(struct kit *k, int64_t *out_heap, int64_t *out_mapped)
+static const char *reload_group_grow(struct kit *k, int64_t *out_heap, int64_t *out_mapped)
 {
     const char *why = NULL;
     uint64_t heap = heap_bytes(), pages = mapped_pages();
@@ -103,7 +103,7 @@ static void check_reload_memory(struct kit *k)
         why = live_once(k);
     // A leak grows each time; what a library allocates once, late, does not grow again.
     for (int round = 0; round < 2 && !why; round++) {
-        why = grow(k, &grown, &mapped);
+        why = reload_group_grow(k, &grown, &mapped);
         if (grown <= MAX_GROWTH * CYCLES && mapped <= 4096 * (int64_t)CYCLES)
             break;
     }
@@ -121,7 +121,7 @@ static void check_reload_memory(struct kit *k)
 }
 
 // The standard interfaces that the plugin has, as a bit mask.
-static unsigned brings(const struct subject *s)
+static unsigned reload_group_brings(const struct subject *s)
 {
     static const char *const ids[] = {TN_IFACE_OPS, TN_IFACE_BACKEND, TN_IFACE_LIST};
     unsigned bits = 0;
@@ -148,7 +148,7 @@ static void check_reload_again(struct kit *k)
         check_case(k);
         if (subject_start(&s, &host) != TN_OK)
             check_fail(k, "init number %d after deinit fails: %s", i + 1, host.text);
-        unsigned now = check_failed(k) ? first : brings(&s);
+        unsigned now = check_failed(k) ? first : reload_group_brings(&s);
         if (i && now != first)
             check_fail(k, "it brings other interfaces when it is started again");
         first = now;

@@ -23,8 +23,9 @@ static char *field_text(const tn_primitive *p, uint32_t field, const void *attrs
 
 // Evaluates the sample with its attributes as values or as text. TN_OK: gives `out`; else
 // `message` says why.
-static tn_status evaluate(struct pack *pack, const struct sample *s, bool as_text,
-                          struct array out[MAX_OUT], char message[300])
+static tn_status attrs_group_evaluate(struct pack *pack, const struct sample *s,
+                                      bool as_text, struct array out[MAX_OUT],
+                                      char message[300])
 {
     tn_attr items[MAX_FIELDS];
     char *texts[MAX_FIELDS] = {NULL};
@@ -61,14 +62,14 @@ static uint64_t plans_made(const struct pack *pack)
 }
 
 // Whether the same application gives `want` once more: an effect need not.
-static bool repeats(struct pack *pack, const struct sample *s,
-                    const struct array want[MAX_OUT])
+static bool attrs_group_repeats(struct pack *pack, const struct sample *s,
+                                const struct array want[MAX_OUT])
 {
     struct array again[MAX_OUT];
     char message[300];
     if (!(s->primitive->flags & TN_PRIM_EFFECT))
         return true;
-    if (evaluate(pack, s, false, again, message) != TN_OK)
+    if (attrs_group_evaluate(pack, s, false, again, message) != TN_OK)
         return false;
     bool is_same = !outputs_compare(s, again, want, 0);
     outputs_free(again);
@@ -81,14 +82,15 @@ static void parse_sample(struct kit *k, struct pack *pack, struct sample *s)
     struct array want[MAX_OUT], got[MAX_OUT];
     char message[300];
     sample_fill(k, s);
-    if (evaluate(pack, s, false, want, message) == TN_OK) {
+    if (attrs_group_evaluate(pack, s, false, want, message) == TN_OK) {
         uint64_t plans = plans_made(pack);
         check_case(k);
-        if (evaluate(pack, s, true, got, message) != TN_OK) {
+        if (attrs_group_evaluate(pack, s, true, got, message) != TN_OK) {
             check_fail(k, "%s: printed, it cannot be parsed: %s", sample_text(s), message);
         } else {
-            const char *failure =
-                repeats(pack, s, want) ? outputs_compare(s, got, want, 0) : NULL;
+            const char *failure = attrs_group_repeats(pack, s, want)
+                                      ? outputs_compare(s, got, want, 0)
+                                      : NULL;
             if (failure || plans_made(pack) != plans)
                 check_fail(k, "%s: printed and parsed, it is something else: %s",
                            sample_text(s), failure ? failure : "another plan");
@@ -182,7 +184,7 @@ static bool set_odd(struct sample *s, const tn_attr_field *field, size_t n)
 }
 
 // True when all outputs together take less than 1 MB, at 8 bytes an element.
-static bool is_small(const struct sample *s)
+static bool attrs_group_is_small(const struct sample *s)
 {
     double bytes = 0;
     for (uint32_t o = 0; o < s->num_outputs; o++) {
@@ -216,7 +218,8 @@ static void odd_sample(struct kit *k, struct pack *pack, struct sample *s)
     if (status > 0 || status < TN_ERR_INTERNAL || (status && pack->host.failures != 1))
         check_fail(k, "%s: infer returns %d, and recorded %llu messages", sample_text(s),
                    status, (unsigned long long)pack->host.failures);
-    if (status != TN_OK || !is_small(s) || !is_tame(s) || !s->primitive->reference)
+    if (status != TN_OK || !attrs_group_is_small(s) || !is_tame(s) ||
+        !s->primitive->reference)
         return;
     sample_fill(k, s);
     outputs_new(s, PLAIN, 0, out);

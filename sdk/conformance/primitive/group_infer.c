@@ -83,7 +83,7 @@ static void check_infer_untouched(struct pack *pack, struct kit *k, const tn_pri
     check_end(k);
 }
 
-static bool is_valid(const tn_type *type)
+static bool infer_group_is_valid(const tn_type *type)
 {
     bool good = type->dtype > TN_DTYPE_NONE && type->dtype < TN_NUM_DTYPES &&
                 type->rank >= 0 && type->rank <= TN_MAX_RANK;
@@ -104,7 +104,7 @@ static void check_infer_valid(struct pack *pack, struct kit *k, const tn_primiti
             continue;
         check_case(k);
         for (uint32_t o = 0; o < s.num_outputs; o++)
-            if (!is_valid(&s.outputs[o]))
+            if (!infer_group_is_valid(&s.outputs[o]))
                 check_fail(k, "%s: output %u has dtype %d and rank %d: %s", sample_text(&s),
                            o, s.outputs[o].dtype, s.outputs[o].rank,
                            is_poisoned(&s, 0xee)
@@ -157,8 +157,8 @@ static bool layout_reach(const tn_layout *layout, int64_t *low, int64_t *high)
 }
 
 // Returns what is wrong with the layout of a view, or NULL.
-static const char *wrong_view(const tn_layout *input, const tn_type *type,
-                              const tn_layout *got)
+static const char *infer_group_wrong_view(const tn_layout *input, const tn_type *type,
+                                          const tn_layout *got)
 {
     int64_t low, high, least, most; // in elements, of as many bytes:
     const int64_t size = tn_dtype_bytes(got->dtype),
@@ -188,7 +188,8 @@ static void check_infer_view_of(struct kit *k, const struct sample *s,
                                                      .attrs = s->attrs},
                                           &got);
     const char *wrong =
-        status == TN_OK ? wrong_view(&in.tensor.layout, &s->outputs[0], &got) : NULL;
+        status == TN_OK ? infer_group_wrong_view(&in.tensor.layout, &s->outputs[0], &got)
+                        : NULL;
     check_case(k);
     if (wrong)
         check_fail(k, "%s: view, of layout %s: %s", sample_text(s), layout_names[kind],

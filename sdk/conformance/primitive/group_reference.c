@@ -10,8 +10,8 @@ enum { POISON = 0xa5 };
 typedef void (*sample_check)(struct pack *pack, struct kit *k, struct sample *s,
                              const struct array *want);
 
-static tn_status run(struct pack *pack, const struct sample *s, const struct array *in,
-                     const struct array *out)
+static tn_status reference_group_run(struct pack *pack, const struct sample *s,
+                                     const struct array *in, const struct array *out)
 {
     fake_host_reset(&pack->host);
     return apply_reference(&pack->maker, s, in, out);
@@ -24,7 +24,7 @@ static tn_status run_on_copies(struct pack *pack, struct sample *s, const struct
     for (uint32_t i = 0; i < s->num_inputs; i++)
         if (s->in[i].tensor.data)
             copies[i] = array_laid_out(&s->in[i], PLAIN);
-    tn_status status = run(pack, s, copies, out);
+    tn_status status = reference_group_run(pack, s, copies, out);
     for (uint32_t i = 0; i < s->num_inputs; i++)
         array_free(&copies[i]);
     return status;
@@ -88,7 +88,7 @@ static void check_reference_guards(struct pack *pack, struct kit *k, struct samp
     for (size_t i = 0; i < COUNT(kinds); i++) {
         struct array out[MAX_OUT];
         outputs_new(s, kinds[i], POISON, out);
-        run(pack, s, s->in, out);
+        reference_group_run(pack, s, s->in, out);
         for (uint32_t o = 0; o < s->num_outputs; o++)
             if (!array_guards_hold(&out[o], POISON))
                 check_fail(k, "%s: it writes outside of output %u (layout %s)",
@@ -104,7 +104,7 @@ static void check_reference_complete(struct pack *pack, struct kit *k, struct sa
     for (size_t i = 0; i < COUNT(poisons); i++) {
         struct array out[MAX_OUT];
         outputs_new(s, PLAIN, poisons[i], out);
-        run(pack, s, s->in, out);
+        reference_group_run(pack, s, s->in, out);
         const char *failure = outputs_compare(s, out, want, 0);
         if (failure)
             check_differs(pack, k, s,
@@ -121,7 +121,7 @@ static void check_reference_repeat(struct pack *pack, struct kit *k, struct samp
     for (int i = 0; i < 3; i++) {
         struct array out[MAX_OUT];
         outputs_new(s, PLAIN, POISON, out);
-        run(pack, s, s->in, out);
+        reference_group_run(pack, s, s->in, out);
         const char *failure = outputs_compare(s, out, want, 0);
         if (failure)
             check_differs(pack, k, s, "it gives something else the next time: %s", failure);
@@ -140,7 +140,7 @@ static void check_reference_inputs(struct pack *pack, struct kit *k, struct samp
     for (uint32_t i = 0; i < s->num_inputs; i++)
         kept[i] = array_laid_out(&copies[i], GAPS);
     outputs_new(s, PLAIN, POISON, out);
-    run(pack, s, copies, out);
+    reference_group_run(pack, s, copies, out);
     for (uint32_t i = 0; i < s->num_inputs; i++)
         if (copies[i].size && memcmp(copies[i].memory, kept[i].memory, kept[i].size) != 0)
             check_fail(k, "%s: it writes to input %u", sample_text(s), i);
@@ -164,7 +164,8 @@ static void check_reference_layouts(struct pack *pack, struct kit *k, struct sam
             in[i] = array_laid_out(&s->in[i], (enum layout_kind)kind);
         outputs_new(s, PLAIN, POISON, plain); // computed again: REPEATED changes the inputs
         outputs_new(s, out_kind, POISON, out);
-        tn_status first = run(pack, s, s->in, plain), second = run(pack, s, in, out);
+        tn_status first = reference_group_run(pack, s, s->in, plain),
+                  second = reference_group_run(pack, s, in, out);
         const char *failure =
             first != second ? "it fails with one of them"
             : first         ? NULL

@@ -56,7 +56,7 @@ static void queue_expect(struct fixture *f, tn_buffer *buffer, uint64_t offset,
 
 // --- points ----------------------------------------------------------------------------
 
-static uint32_t queue_of(const struct fixture *f, int submission)
+static uint32_t group_queue_of(const struct fixture *f, int submission)
 {
     return (uint32_t)submission % fixture_num_queues(f);
 }
@@ -80,14 +80,14 @@ static void check_queue_points(struct fixture *f)
     if (!executable || !in || !out[fixture_num_queues(f) - 1] || !zero_is_reached(f))
         return;
     for (int i = 0; i < CHAIN; i++) {
-        tn_binding bindings[2] = {{in, 0}, {out[queue_of(f, i)], 0}};
+        tn_binding bindings[2] = {{in, 0}, {out[group_queue_of(f, i)], 0}};
         const tn_submission submission = {.struct_size = sizeof(submission),
                                           .flags = i % 3 ? TN_SUBMIT_ASYNC : 0,
                                           .executable = executable,
                                           .bindings = bindings,
                                           .num_bindings = 2,
                                           .binding_size = sizeof(tn_binding),
-                                          .queue = queue_of(f, i)};
+                                          .queue = group_queue_of(f, i)};
         uint64_t *before = &last[submission.queue];
         if (!fixture_submit_to(f, &submission, &points[i]))
             return;
@@ -105,7 +105,8 @@ static void check_queue_points(struct fixture *f)
         return;
     static const int order[] = {50, 99, 0, 99, 7, 98}; // in any order, twice, long reached
     for (size_t i = 0; i < COUNT(order); i++)
-        if (!fixture_wait_for(f, (tn_point){points[order[i]], queue_of(f, order[i]), 0}))
+        if (!fixture_wait_for(f,
+                              (tn_point){points[order[i]], group_queue_of(f, order[i]), 0}))
             return;
 }
 
@@ -137,8 +138,8 @@ static bool wait_and_read(struct fixture *f, uint64_t point, tn_buffer *buffer,
     return fixture_wait(f, point) && fixture_read(f, buffer, 0, values, MANY * 4);
 }
 
-static bool read_after(struct fixture *f, uint64_t point, tn_buffer *buffer,
-                       uint32_t *values)
+static bool queue_group_read_after(struct fixture *f, uint64_t point, tn_buffer *buffer,
+                                   uint32_t *values)
 {
     fixture_listen(f);
     tn_status status = f->backend->buffer_read_after(f->device, buffer, 0, values, MANY * 4,
@@ -196,7 +197,7 @@ static void check_queue_done(struct fixture *f)
 static void check_queue_read_after(struct fixture *f)
 {
     if (TN_HAS(f->backend, buffer_read_after))
-        look_behind(f, read_after);
+        look_behind(f, queue_group_read_after);
     else
         check_skip(f->kit, "it has no buffer_read_after");
 }

@@ -20,7 +20,7 @@ struct scene {
     tn_binding bindings[2];
     uint64_t points[SUBMISSIONS];
     int steps;           // of the work
-    atomic_bool is_lost; // lose() has returned
+    atomic_bool is_lost; // lost_queue_lose() has returned
 };
 
 static const tn_device_loss *find_loss(struct fixture *f)
@@ -64,7 +64,7 @@ static bool scene_prepare(struct scene *s)
 }
 
 // Runs the work on the open device, and checks the result.
-static void works(struct fixture *f, const char *what)
+static void lost_queue_works(struct fixture *f, const char *what)
 {
     static uint32_t got[N];
     struct scene s = {.fixture = f};
@@ -87,7 +87,7 @@ struct lost_waiter {
     tn_status status;
 };
 
-static void *wait_for_work(void *context)
+static void *lost_queue_wait_for_work(void *context)
 {
     struct lost_waiter *w = context;
     const struct fixture *f = w->scene->fixture;
@@ -110,7 +110,7 @@ static void *copy_until_lost(void *context)
     return NULL;
 }
 
-static void lose(struct scene *s)
+static void lost_queue_lose(struct scene *s)
 {
     struct fixture *f = s->fixture;
     fixture_listen(f);
@@ -158,11 +158,11 @@ static bool lose_at_work(struct scene *s)
         return false;
     for (int i = 0; i < WAITERS; i++) {
         waiters[i] = (struct lost_waiter){s, buffer, TN_OK};
-        if (pthread_create(&threads[i], NULL, i ? wait_for_work : copy_until_lost,
-                           &waiters[i]))
+        if (pthread_create(&threads[i], NULL,
+                           i ? lost_queue_wait_for_work : copy_until_lost, &waiters[i]))
             abort(); // checks run in a child process: its parent reports the abort
     }
-    lose(s);
+    lost_queue_lose(s);
     atomic_store(&s->is_lost, true);
     if (has_host_points(f) && f->backend->signal(f->device, 1) != TN_OK)
         check_fail(f->kit, "signal fails on a lost device, where work waits for it");
@@ -239,7 +239,7 @@ static void check_lost_calls(struct scene *s)
     tn_memory_info info = {.struct_size = sizeof(info)};
     if (TN_HAS(t, memory_info) && t->memory_info(f->device, &info) != TN_OK)
         check_fail(f->kit, "memory_info fails on a lost device");
-    lose(s); // losing a lost device again is allowed
+    lost_queue_lose(s); // losing a lost device again is allowed
     t->buffer_destroy(f->device, made);
     t->executable_destroy(f->device, compiled);
 }
@@ -258,13 +258,13 @@ static void check_lost_others(struct scene *s)
     }
     tn_device *other = f->device;
     f->device = lost;
-    lose(s);
+    lost_queue_lose(s);
     fixture_close(f); // closes the lost device, which was idle
     f->device = other;
-    works(f, "another device, open when one is lost,");
+    lost_queue_works(f, "another device, open when one is lost,");
     fixture_close(f);
     if (fixture_open(f))
-        works(f, "a device that is opened after one was lost");
+        lost_queue_works(f, "a device that is opened after one was lost");
     fixture_close(f);
 }
 

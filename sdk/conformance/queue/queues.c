@@ -38,7 +38,7 @@ static bool queues_draft(struct fixture *f, int64_t count)
 }
 
 // The element after `times` runs, which was the number n before.
-static uint32_t worked(uint32_t n, int times)
+static uint32_t kit_queues_worked(uint32_t n, int times)
 {
     return affine_repeated(&work, element_of(&work, n), 3, 1, times);
 }
@@ -184,10 +184,11 @@ static void run_elsewhere(struct fixture *f, uint32_t busy, tn_executable *execu
             return;
         if (atomic_load(&gate.gave_up))
             check_fail(f->kit, "work of queue %u waits for that of queue %u", i, busy);
-        else if (got != worked(i, 1))
+        else if (got != kit_queues_worked(i, 1))
             check_fail(f->kit,
                        "queue %u computes %.10g while queue %u is busy, expected %.10g", i,
-                       element_value(&work, got), busy, element_value(&work, worked(i, 1)));
+                       element_value(&work, got), busy,
+                       element_value(&work, kit_queues_worked(i, 1)));
     }
 }
 
@@ -298,12 +299,12 @@ static void check_queue_chain(struct fixture *f)
         !fixture_computes(f) || !fixture_read(f, buffers[0], 0, got, sizeof(got)))
         return;
     for (uint32_t i = 0; i < N; i++)
-        if (got[i] != worked(5 + i, CHAIN)) {
+        if (got[i] != kit_queues_worked(5 + i, CHAIN)) {
             check_fail(f->kit,
                        "%d submissions, each after the one before on another queue: "
                        "element %u is %.10g, expected %.10g",
                        CHAIN, i, element_value(&work, got[i]),
-                       element_value(&work, worked(5 + i, CHAIN)));
+                       element_value(&work, kit_queues_worked(5 + i, CHAIN)));
             return;
         }
 }
@@ -364,10 +365,10 @@ static bool queues_computed(struct fixture *f, uint32_t queue, tn_buffer *buffer
         !fixture_read(f, buffer, 0, got, sizeof(got)))
         return false;
     for (uint32_t i = 0; i < N && fixture_computes(f); i++)
-        if (got[i] != worked(first + i, 1)) {
+        if (got[i] != kit_queues_worked(first + i, 1)) {
             check_fail(f->kit, "%s: element %u is %.10g, expected %.10g", what, i,
                        element_value(&work, got[i]),
-                       element_value(&work, worked(first + i, 1)));
+                       element_value(&work, kit_queues_worked(first + i, 1)));
             return false;
         }
     return true;
@@ -494,7 +495,7 @@ static bool submitter_holds(struct submitter *s, int runs)
     uint32_t got[ELEMENTS] = {0};
     t->buffer_read(s->fixture->device, s->buffers[runs % 2], 0, got, sizeof(got));
     for (uint32_t i = 0; i < ELEMENTS && fixture_computes(s->fixture); i++) {
-        uint32_t want = worked(s->first + i, runs);
+        uint32_t want = kit_queues_worked(s->first + i, runs);
         if (got[i] != want) {
             format_text(s->failure, sizeof(s->failure),
                         "after %d runs element %u is %.10g, expected %.10g", runs, i,

@@ -7,7 +7,7 @@
 enum { MAX_CALLS = 200, FEW = 3 }; // MAX_CALLS: of a rule's builder; FEW: samples
 
 // An application in a scope of its own, for calling rules directly.
-struct call {
+struct rule_call {
     struct kit *kit;
     struct pack *pack;
     const struct sample *s;
@@ -16,9 +16,9 @@ struct call {
     tn_rule rule;
 };
 
-typedef tn_status (*rule_call)(struct call *c, const tn_build *build);
+typedef tn_status (*rule_call)(struct rule_call *c, const tn_build *build);
 
-static void call_open(struct call *c)
+static void call_open(struct rule_call *c)
 {
     c->scope = tn_scope_open(c->pack->maker.runtime);
     graph_inputs(c->scope, c->s, c->in);
@@ -38,7 +38,7 @@ static void call_open(struct call *c)
 
 // --- the rules -------------------------------------------------------------------------
 
-static tn_status call_vjp(struct call *c, const tn_build *build)
+static tn_status call_vjp(struct rule_call *c, const tn_build *build)
 {
     uint64_t wanted = 0;
     for (uint32_t i = 0; i < c->s->num_inputs; i++)
@@ -46,7 +46,7 @@ static tn_status call_vjp(struct call *c, const tn_build *build)
     return c->s->primitive->vjp(build, &c->rule, c->cotangents, &wanted, c->results);
 }
 
-static tn_status call_jvp(struct call *c, const tn_build *build)
+static tn_status call_jvp(struct rule_call *c, const tn_build *build)
 {
     tn_array *tangents[MAX_IN] = {NULL};
     for (uint32_t i = 0; i < c->s->num_inputs; i++)
@@ -56,7 +56,7 @@ static tn_status call_jvp(struct call *c, const tn_build *build)
 }
 
 // Every input that has an axis is mapped along its first axis.
-static tn_status call_vmap(struct call *c, const tn_build *build)
+static tn_status call_vmap(struct rule_call *c, const tn_build *build)
 {
     int32_t axes[MAX_IN], out_axes[MAX_OUT] = {0};
     int64_t size = 1;
@@ -69,7 +69,7 @@ static tn_status call_vmap(struct call *c, const tn_build *build)
     return c->s->primitive->vmap(build, &c->rule, axes, size, c->results, out_axes);
 }
 
-static tn_status call_decompose(struct call *c, const tn_build *build)
+static tn_status call_decompose(struct rule_call *c, const tn_build *build)
 {
     c->rule.outputs = NULL;
     return c->s->primitive->decompose(build, &c->rule, c->results);
@@ -79,10 +79,10 @@ static tn_status call_decompose(struct call *c, const tn_build *build)
 
 // Calls a rule with all cotangents or tangents zero but number `one`: zero as NULL, or as
 // arrays of zeros.
-typedef tn_status (*partial_call)(struct call *c, const tn_build *build, uint32_t one,
+typedef tn_status (*partial_call)(struct rule_call *c, const tn_build *build, uint32_t one,
                                   bool as_null);
 
-static tn_array *zeros_like(tn_scope *scope, const tn_type *type)
+static tn_array *rule_calls_zeros_like(tn_scope *scope, const tn_type *type)
 {
     struct array zeros = array_new(type, PLAIN, 0);
     tn_array *made = graph_data(scope, &zeros);
@@ -90,16 +90,17 @@ static tn_array *zeros_like(tn_scope *scope, const tn_type *type)
     return made;
 }
 
-static tn_status partial_vjp(struct call *c, const tn_build *build, uint32_t one,
+static tn_status partial_vjp(struct rule_call *c, const tn_build *build, uint32_t one,
                              bool as_null)
 {
     for (uint32_t i = 0; i < c->s->num_outputs; i++)
         if (c->cotangents[i] && i != one)
-            c->cotangents[i] = as_null ? NULL : zeros_like(c->scope, &c->s->outputs[i]);
+            c->cotangents[i] =
+                as_null ? NULL : rule_calls_zeros_like(c->scope, &c->s->outputs[i]);
     return call_vjp(c, build);
 }
 
-static tn_status partial_jvp(struct call *c, const tn_build *build, uint32_t one,
+static tn_status partial_jvp(struct rule_call *c, const tn_build *build, uint32_t one,
                              bool as_null)
 {
     tn_array *tangents[MAX_IN] = {NULL};
@@ -107,13 +108,13 @@ static tn_status partial_jvp(struct call *c, const tn_build *build, uint32_t one
         if (c->in[i] && dtype_derives(c->s->types[i].dtype))
             tangents[i] = i == one  ? c->in[i]
                           : as_null ? NULL
-                                    : zeros_like(c->scope, &c->s->types[i]);
+                                    : rule_calls_zeros_like(c->scope, &c->s->types[i]);
     return c->s->primitive->jvp(build, &c->rule, tangents, c->results);
 }
 
 // Sums the elements of each result; the sum of a NULL result is 0.
-static void sums_of(struct call *c, partial_call run, uint32_t one, bool as_null,
-                    double sums[MAX_IN], const char *what)
+static void rule_calls_sums_of(struct rule_call *c, partial_call run, uint32_t one,
+                               bool as_null, double sums[MAX_IN], const char *what)
 {
     call_open(c);
     tn_build build = graph_build(c->scope, c->pack->host.table);
@@ -134,11 +135,12 @@ static void sums_of(struct call *c, partial_call run, uint32_t one, bool as_null
     tn_scope_close(c->scope);
 }
 
-static void check_one_of(struct call *c, partial_call run, uint32_t one, const char *what)
+static void check_one_of(struct rule_call *c, partial_call run, uint32_t one,
+                         const char *what)
 {
     double with_null[MAX_IN], with_zeros[MAX_IN];
-    sums_of(c, run, one, true, with_null, what);
-    sums_of(c, run, one, false, with_zeros, what);
+    rule_calls_sums_of(c, run, one, true, with_null, what);
+    rule_calls_sums_of(c, run, one, false, with_zeros, what);
     check_case(c->kit);
     for (uint32_t i = 0; i < MAX_IN; i++)
         if (fabs(with_null[i] - with_zeros[i]) > 2e-2 * (1 + fabs(with_zeros[i])))
@@ -148,7 +150,7 @@ static void check_one_of(struct call *c, partial_call run, uint32_t one, const c
                        sample_text(c->s), what, one, i, with_null[i], with_zeros[i]);
 }
 
-static void check_partial(struct call *c)
+static void check_partial(struct rule_call *c)
 {
     const tn_primitive *p = c->s->primitive;
     for (uint32_t i = 0; p->vjp && c->s->num_outputs > 1 && i < c->s->num_outputs; i++)
@@ -166,7 +168,7 @@ struct failing {
     uint64_t calls, fail_at;
 };
 
-static bool fails_now(const tn_build *build)
+static bool rule_calls_fails_now(const tn_build *build)
 {
     struct failing *f = (struct failing *)(uintptr_t)build;
     if (++f->calls == f->fail_at)
@@ -178,15 +180,16 @@ static tn_array *failing_op(const tn_build *build, const char *primitive,
                             const tn_array *const *inputs, uint64_t num_inputs,
                             tn_attr_list attrs)
 {
-    return fails_now(build) ? NULL
-                            : tn_op(build->scope, primitive, inputs, num_inputs, attrs);
+    return rule_calls_fails_now(build)
+               ? NULL
+               : tn_op(build->scope, primitive, inputs, num_inputs, attrs);
 }
 
 static tn_status failing_op_n(const tn_build *build, const char *primitive,
                               const tn_array *const *inputs, uint64_t num_inputs,
                               tn_attr_list attrs, tn_array **outputs, uint64_t num_outputs)
 {
-    if (fails_now(build))
+    if (rule_calls_fails_now(build))
         return tn_scope_status(build->scope);
     return tn_op_n(build->scope, primitive, inputs, num_inputs, attrs, outputs,
                    num_outputs);
@@ -196,17 +199,19 @@ static tn_array *failing_expr(const tn_build *build, const char *text,
                               const tn_array *const *inputs, uint64_t num_inputs,
                               tn_attr_list attrs)
 {
-    return fails_now(build) ? NULL : tn_expr(build->scope, text, inputs, num_inputs, attrs);
+    return rule_calls_fails_now(build)
+               ? NULL
+               : tn_expr(build->scope, text, inputs, num_inputs, attrs);
 }
 
 static tn_array *failing_scalar(const tn_build *build, tn_dtype dtype, double value)
 {
-    return fails_now(build) ? NULL : tn_scalar(build->scope, dtype, value);
+    return rule_calls_fails_now(build) ? NULL : tn_scalar(build->scope, dtype, value);
 }
 
 // Calls the rule with a builder that fails at its n-th call, for each n. The rule only has
 // to survive.
-static void check_failing(struct call *c, rule_call run)
+static void check_failing(struct rule_call *c, rule_call run)
 {
     bool was_met = true;
     for (uint64_t n = 1; n <= MAX_CALLS && was_met; n++) {
@@ -227,7 +232,7 @@ static void check_failing(struct call *c, rule_call run)
     }
 }
 
-static void check_failures(struct call *c)
+static void check_failures(struct rule_call *c)
 {
     const tn_primitive *p = c->s->primitive;
     if (p->vjp)
@@ -243,14 +248,14 @@ static void check_failures(struct call *c)
 // --- samples ---------------------------------------------------------------------------
 
 static void each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
-                        const char *check, void (*run)(struct call *c))
+                        const char *check, void (*run)(struct rule_call *c))
 {
     static struct sample samples[MAX_SAMPLES];
     if (!check_begin(k, check, "%s", p->id))
         return;
     uint32_t count = pack->maker.runtime ? samples_make(&pack->maker, p, samples, FEW) : 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct call call = {.kit = k, .pack = pack, .s = &samples[i]};
+        struct rule_call call = {.kit = k, .pack = pack, .s = &samples[i]};
         sample_fill(k, &samples[i]);
         run(&call);
         sample_free(&samples[i]);

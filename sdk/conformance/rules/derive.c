@@ -25,7 +25,7 @@ bool rules_flows(const struct sample *s, uint32_t i)
 // --- samples ---------------------------------------------------------------------------
 
 // Makes floats f64, where infer accepts this: differences need the precision.
-static void widen(struct pack *pack, struct sample *s)
+static void rule_derive_widen(struct pack *pack, struct sample *s)
 {
     struct sample wide = *s;
     for (uint32_t i = 0; i < s->num_inputs; i++)
@@ -54,10 +54,10 @@ static bool choose_step(const struct sample *s, double *step, double *bound)
     return has_input && has_output && rounding < 0x1p-20;
 }
 
-static bool derivation_init(struct rule_derivation *d)
+static bool rule_derive_derivation_init(struct rule_derivation *d)
 {
     struct array out[MAX_OUT];
-    widen(d->pack, d->s);
+    rule_derive_widen(d->pack, d->s);
     if (!choose_step(d->s, &d->step, &d->bound) || !rules_fill(d->kit, d->pack, d->s, out))
         return false;
     for (uint32_t i = 0; i < d->s->num_outputs; i++) {
@@ -161,8 +161,8 @@ static bool is_near(const struct rule_derivation *d, struct rule_slope a,
 }
 
 // Central difference along `along`. False: the function is not smooth there.
-static bool difference(const struct rule_derivation *d, const struct array *along,
-                       struct rule_slope *out)
+static bool rule_derive_difference(const struct rule_derivation *d,
+                                   const struct array *along, struct rule_slope *out)
 {
     struct rule_slope coarse = difference_by(d, along, d->step);
     *out = difference_by(d, along, d->step / 2);
@@ -177,7 +177,8 @@ static bool is_certain(const struct rule_derivation *d, const struct array *alon
            is_near(d, difference_by(d, along, 0.83 * d->step), want);
 }
 
-static bool agrees(const struct rule_derivation *d, double got, struct rule_slope want)
+static bool rule_derive_agrees(const struct rule_derivation *d, double got,
+                               struct rule_slope want)
 {
     return fabs(got - want.value) <= d->bound * (1 + fabs(want.value)) + want.noise;
 }
@@ -272,13 +273,15 @@ static void no_rule(struct rule_derivation *d, bool has_rule, tn_status status,
 }
 
 // Compares element i of a gradient: `got`, by a move of the input in direction `unit`.
-static void check_part(struct rule_derivation *d, uint32_t input, struct array *along,
-                       int64_t i, tn_complex128 unit, double got)
+static void rule_derive_check_part(struct rule_derivation *d, uint32_t input,
+                                   struct array *along, int64_t i, tn_complex128 unit,
+                                   double got)
 {
     struct rule_slope want;
     array_set_complex(&along[input], i, unit);
-    bool is_smooth = difference(d, along, &want);
-    bool differs = is_smooth && !agrees(d, got, want) && is_certain(d, along, want);
+    bool is_smooth = rule_derive_difference(d, along, &want);
+    bool differs =
+        is_smooth && !rule_derive_agrees(d, got, want) && is_certain(d, along, want);
     array_set(&along[input], i, 0);
     if (!is_smooth)
         return;
@@ -307,9 +310,9 @@ static void vjp_of_input(struct rule_derivation *d, uint32_t input)
                         ? n
                         : (int64_t)random_below(d->kit, (uint64_t)gradient.count);
         tn_complex128 got = array_get_complex(&gradient, i);
-        check_part(d, input, along, i, (tn_complex128){1, 0}, got.re);
+        rule_derive_check_part(d, input, along, i, (tn_complex128){1, 0}, got.re);
         if (tn_is_complex(d->s->types[input].dtype))
-            check_part(d, input, along, i, (tn_complex128){0, 1}, got.im);
+            rule_derive_check_part(d, input, along, i, (tn_complex128){0, 1}, got.im);
     }
     array_free(&gradient);
     array_free(&along[input]);
@@ -337,9 +340,9 @@ static void jvp_along(struct rule_derivation *d, uint32_t inputs)
     tn_status status = tangent_along(d, along, &got, &why);
     if (status != TN_OK) {
         no_rule(d, d->s->primitive->jvp != NULL, status, "jvp", why);
-    } else if (difference(d, along, &want)) {
+    } else if (rule_derive_difference(d, along, &want)) {
         check_case(d->kit);
-        if (!agrees(d, got, want) && is_certain(d, along, want))
+        if (!rule_derive_agrees(d, got, want) && is_certain(d, along, want))
             check_fail(d->kit,
                        "%s: along a direction of %s the derivative is %.9g, by differences "
                        "%.9g",
@@ -373,7 +376,7 @@ void rules_derive(struct kit *k, struct pack *pack, const tn_primitive *p,
         pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
     for (uint32_t i = 0; i < count && tries < most; i++) {
         struct rule_derivation d = {.kit = k, .pack = pack, .s = &samples[i]};
-        if (!derivation_init(&d))
+        if (!rule_derive_derivation_init(&d))
             continue;
         run(&d);
         derivation_finish(&d);

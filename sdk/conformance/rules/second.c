@@ -74,7 +74,8 @@ static tn_status second_products(tn_scope *scope, tn_array *const *arrays,
 }
 
 // The gradient times u; noise is the sum of magnitudes.
-static tn_status gradient_along(const struct second_graph *a, struct rule_slope *out)
+static tn_status rule_second_gradient_along(const struct second_graph *a,
+                                            struct rule_slope *out)
 {
     tn_array *gradients[MAX_IN] = {NULL};
     *out = (struct rule_slope){0, 0};
@@ -123,7 +124,7 @@ static bool moved_gradient(const struct rule_derivation *d,
     struct second_graph a;
     at.s = &moved;
     second_open(&a, &at, by);
-    bool is_known = gradient_along(&a, out) == TN_OK && isfinite(out->value);
+    bool is_known = rule_second_gradient_along(&a, out) == TN_OK && isfinite(out->value);
     tn_scope_close(a.scope);
     rule_moved_free(&moved, by->t);
     return is_known;
@@ -216,7 +217,7 @@ static void second_of(struct rule_derivation *d)
             count++;
         }
     second_open(&a, d, &by);
-    tn_status status = count ? gradient_along(&a, &gradient) : TN_OK;
+    tn_status status = count ? rule_second_gradient_along(&a, &gradient) : TN_OK;
     if (status != TN_OK) // rules.vjp has the failure
         check_skip(d->kit, "%s", tn_scope_error(a.scope));
     tn_scope_close(a.scope);

@@ -48,7 +48,7 @@ struct array rules_slice(const struct array *array, int32_t axis, int64_t number
 }
 
 // Whether the outputs have room for another axis.
-static bool has_room(const struct sample *s)
+static bool rule_batches_has_room(const struct sample *s)
 {
     for (uint32_t i = 0; i < s->num_outputs; i++)
         if (s->outputs[i].rank == TN_MAX_RANK)
@@ -114,7 +114,7 @@ static void batch_free(struct vmap_batch *b)
 
 static bool batch_make(struct vmap_batch *b)
 {
-    if (!has_room(b->s) || !draw_axes(b))
+    if (!rule_batches_has_room(b->s) || !draw_axes(b))
         return false;
     for (int n = 0; n < BATCH; n++)
         if (!fill_slice(b, n))
@@ -194,7 +194,7 @@ static void compare_outputs(struct vmap_batch *b, tn_scope *scope, tn_array *con
 }
 
 // Calls the rule directly, with the batch on any axes.
-static void call_rule(struct vmap_batch *b)
+static void batches_call_rule(struct vmap_batch *b)
 {
     tn_array *in[MAX_IN] = {NULL}, *single[MAX_IN] = {NULL}, *applied[MAX_OUT] = {NULL},
              *outputs[MAX_OUT] = {NULL};
@@ -273,7 +273,7 @@ void rules_vmap(struct kit *k, struct pack *pack, const tn_primitive *p)
             if (batch_make(&b)) {
                 call_transform(&b);
                 if (p->vmap)
-                    call_rule(&b);
+                    batches_call_rule(&b);
             }
             batch_free(&b);
         }

@@ -11,7 +11,7 @@
 struct arithmetic {
     const tn_kernel *kernel; // of the sum; NULL: programs
     tn_dtype dtype;          // TN_I32 or TN_F32
-    struct program affine, combine;
+    struct draft_program affine, combine;
 };
 
 // Finds what the backend can be given; `m` must not be moved. False: nothing, of which

@@ -10,7 +10,7 @@ static uint16_t dtype_wide(tn_dtype dtype)
     return (uint16_t)tn_dtype_computed(dtype);
 }
 
-static uint32_t add_insn(struct program *p, tn_expr_insn insn)
+static uint32_t segment_draft_add_insn(struct draft_program *p, tn_expr_insn insn)
 {
     p->insns[p->record.num_insns] = insn;
     return p->record.num_insns++;
@@ -18,7 +18,7 @@ static uint32_t add_insn(struct program *p, tn_expr_insn insn)
 
 // Extends a program's 128-bit cache key: FNV-1a in the first word, another hash in the
 // second.
-static void hash_bytes(uint64_t hash[2], const void *data, size_t size)
+static void segment_draft_hash_bytes(uint64_t hash[2], const void *data, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         uint8_t byte = ((const uint8_t *)data)[i];
@@ -28,10 +28,10 @@ static void hash_bytes(uint64_t hash[2], const void *data, size_t size)
     }
 }
 
-static void program_start(struct program *p, tn_dtype input, uint32_t num_inputs,
+static void program_start(struct draft_program *p, tn_dtype input, uint32_t num_inputs,
                           tn_dtype output)
 {
-    *p = (struct program){.inputs = {input, input}, .output = output};
+    *p = (struct draft_program){.inputs = {input, input}, .output = output};
     p->record = (tn_expr_program){.struct_size = sizeof(p->record),
                                   .insns = p->insns,
                                   .input_dtypes = p->inputs,
@@ -42,85 +42,93 @@ static void program_start(struct program *p, tn_dtype input, uint32_t num_inputs
                                   .name = "kit"};
 }
 
-static void program_finish(struct program *p, uint32_t num_params)
+static void program_finish(struct draft_program *p, uint32_t num_params)
 {
     tn_expr_program *r = &p->record;
     p->result = r->num_insns - 1;
     r->num_params = num_params;
     r->hash[0] = UINT64_C(0xcbf29ce484222325);
-    hash_bytes(r->hash, p->insns, r->num_insns * sizeof(p->insns[0]));
-    hash_bytes(r->hash, p->inputs, sizeof(p->inputs));
-    hash_bytes(r->hash, &p->output, sizeof(p->output));
-    hash_bytes(r->hash, &r->num_inputs, sizeof(r->num_inputs));
+    segment_draft_hash_bytes(r->hash, p->insns, r->num_insns * sizeof(p->insns[0]));
+    segment_draft_hash_bytes(r->hash, p->inputs, sizeof(p->inputs));
+    segment_draft_hash_bytes(r->hash, &p->output, sizeof(p->output));
+    segment_draft_hash_bytes(r->hash, &r->num_inputs, sizeof(r->num_inputs));
 }
 
-void program_affine(struct program *p, tn_dtype dtype)
+void program_affine(struct draft_program *p, tn_dtype dtype)
 {
     uint16_t w = dtype_wide(dtype);
     program_start(p, dtype, 1, dtype);
-    uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
+    uint32_t x = segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
     if (dtype == TN_BOOL) {
-        add_insn(p, (tn_expr_insn){TN_EXPR_NOT, w, x, 0, 0});
+        segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_NOT, w, x, 0, 0});
         program_finish(p, 0);
         return;
     }
-    uint32_t a = add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 0, 0, 0});
-    uint32_t b = add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 1, 0, 0});
-    uint32_t ax = add_insn(p, (tn_expr_insn){TN_EXPR_MUL, w, x, a, 0});
-    add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, ax, b, 0});
+    uint32_t a = segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 0, 0, 0});
+    uint32_t b = segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 1, 0, 0});
+    uint32_t ax = segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_MUL, w, x, a, 0});
+    segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, ax, b, 0});
     program_finish(p, 2);
 }
 
-void program_combine(struct program *p, tn_dtype dtype)
+void program_combine(struct draft_program *p, tn_dtype dtype)
 {
     uint16_t w = dtype_wide(dtype);
     program_start(p, dtype, 2, dtype);
-    uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
-    uint32_t y = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 1, 0, 0});
+    uint32_t x = segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
+    uint32_t y = segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 1, 0, 0});
     if (dtype == TN_BOOL) {
-        add_insn(p, (tn_expr_insn){TN_EXPR_XOR, w, x, y, 0});
+        segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_XOR, w, x, y, 0});
         program_finish(p, 0);
         return;
     }
-    uint32_t a = add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 0, 0, 0});
-    uint32_t ax = add_insn(p, (tn_expr_insn){TN_EXPR_MUL, w, x, a, 0});
-    add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, ax, y, 0});
+    uint32_t a = segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 0, 0, 0});
+    uint32_t ax = segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_MUL, w, x, a, 0});
+    segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, ax, y, 0});
     program_finish(p, 1);
 }
 
-void program_single(struct program *p, uint16_t op, uint32_t operands, tn_dtype operand,
-                    tn_dtype result)
+void program_single(struct draft_program *p, uint16_t op, uint32_t operands,
+                    tn_dtype operand, tn_dtype result)
 {
     uint16_t w = dtype_wide(operand);
     program_start(p, operand, operands > 1 ? 2 : 1, result);
-    uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
-    uint32_t y = operands > 1 ? add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 1, 0, 0}) : x;
+    uint32_t x = segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
+    uint32_t y = operands > 1
+                     ? segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 1, 0, 0})
+                     : x;
     if (operands == 3) {
-        uint32_t less = add_insn(p, (tn_expr_insn){TN_EXPR_LT, TN_BOOL, x, y, 0});
-        add_insn(p, (tn_expr_insn){op, dtype_wide(result), less, x, y});
+        uint32_t less =
+            segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_LT, TN_BOOL, x, y, 0});
+        segment_draft_add_insn(p, (tn_expr_insn){op, dtype_wide(result), less, x, y});
     } else {
-        add_insn(p, (tn_expr_insn){op, dtype_wide(result), x, operands > 1 ? y : 0, 0});
+        segment_draft_add_insn(
+            p, (tn_expr_insn){op, dtype_wide(result), x, operands > 1 ? y : 0, 0});
     }
     program_finish(p, 0);
     if (tn_expr_class(op) == TN_EXPR_CLASS_REDUCE)
         p->record.flags = TN_EXPR_ROWS;
 }
 
-void program_take(struct program *p, enum take_form form, tn_dtype table, tn_dtype indices)
+void program_take(struct draft_program *p, enum take_form form, tn_dtype table,
+                  tn_dtype indices)
 {
     uint16_t w = dtype_wide(table);
     program_start(p, table, 2, table);
     p->inputs[1] = indices;
-    uint32_t at = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, dtype_wide(indices), 1, 0, 0});
+    uint32_t at = segment_draft_add_insn(
+        p, (tn_expr_insn){TN_EXPR_LOAD, dtype_wide(indices), 1, 0, 0});
     uint32_t by = at;
     if (form == TAKE_AT_MOST)
-        by = add_insn(p, (tn_expr_insn){TN_EXPR_REDUCE_MAX, dtype_wide(indices), at, 0, 0});
-    uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_TAKE, w, 0, by, 0});
+        by = segment_draft_add_insn(
+            p, (tn_expr_insn){TN_EXPR_REDUCE_MAX, dtype_wide(indices), at, 0, 0});
+    uint32_t x = segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_TAKE, w, 0, by, 0});
     if (form == TAKE_CENTRED) {
-        uint32_t sum = add_insn(p, (tn_expr_insn){TN_EXPR_REDUCE_SUM, w, x, 0, 0});
-        add_insn(p, (tn_expr_insn){TN_EXPR_SUB, w, x, sum, 0});
+        uint32_t sum =
+            segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_REDUCE_SUM, w, x, 0, 0});
+        segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_SUB, w, x, sum, 0});
     } else if (form == TAKE_AT_MOST) {
-        add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, x, at, 0});
+        segment_draft_add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, x, at, 0});
     }
     program_finish(p, 2);
     p->record.flags = TN_EXPR_TAKES | (form == TAKE_ELEMENT ? 0 : TN_EXPR_ROWS);
@@ -165,7 +173,7 @@ tn_value flat_value(uint32_t slot, tn_dtype dtype, int64_t count)
 }
 
 // True when axes `axis` and `axis + 1` lie in memory as one axis would.
-static bool joins(const tn_layout *layout, int32_t axis)
+static bool segment_draft_joins(const tn_layout *layout, int32_t axis)
 {
     return layout->stride[axis] == layout->stride[axis + 1] * layout->extent[axis + 1];
 }
@@ -186,7 +194,7 @@ void values_merge(tn_value *values, uint32_t count)
     for (int32_t axis = values[0].layout.rank - 2; axis >= 0; axis--) {
         bool all = true;
         for (uint32_t i = 0; i < count; i++)
-            all = all && joins(&values[i].layout, axis);
+            all = all && segment_draft_joins(&values[i].layout, axis);
         for (uint32_t i = 0; i < count && all; i++)
             layout_join_axes(&values[i].layout, axis);
     }
@@ -236,8 +244,8 @@ static tn_step *next_step(struct draft *d, const tn_value *in, uint32_t num_inpu
     return &d->steps[n];
 }
 
-tn_step *draft_program(struct draft *d, const struct program *program, const tn_value *in,
-                       const tn_value *out, int64_t a, int64_t b)
+tn_step *draft_program(struct draft *d, const struct draft_program *program,
+                       const tn_value *in, const tn_value *out, int64_t a, int64_t b)
 {
     tn_step *step = next_step(d, in, program->record.num_inputs, out);
     uint64_t *params = d->params[step - d->steps];

@@ -9,7 +9,7 @@
 enum { DRAFT_STEPS = 64, DRAFT_SLOTS = 80, DRAFT_OPERANDS = 4, PROGRAM_INSNS = 8 };
 
 // An expression program, and the arrays that `record` points to: it must not be moved.
-struct program {
+struct draft_program {
     tn_expr_program record;
     tn_expr_insn insns[PROGRAM_INSNS];
     tn_dtype inputs[2], output;
@@ -21,15 +21,16 @@ struct program {
 enum take_form { TAKE_ELEMENT, TAKE_CENTRED, TAKE_AT_MOST };
 
 // out = x * params[0] + params[1]; for bool: !x.
-void program_affine(struct program *p, tn_dtype dtype);
+void program_affine(struct draft_program *p, tn_dtype dtype);
 // out = x * params[0] + y; for bool: x ^ y.
-void program_combine(struct program *p, tn_dtype dtype);
+void program_combine(struct draft_program *p, tn_dtype dtype);
 // out = one instruction on up to three operands, which are x, y and x < y.
-void program_single(struct program *p, uint16_t op, uint32_t operands, tn_dtype operand,
-                    tn_dtype result);
+void program_single(struct draft_program *p, uint16_t op, uint32_t operands,
+                    tn_dtype operand, tn_dtype result);
 
 // Both dtypes of TAKE_AT_MOST are TN_I32. The step's params are those of TAKE.
-void program_take(struct program *p, enum take_form form, tn_dtype table, tn_dtype indices);
+void program_take(struct draft_program *p, enum take_form form, tn_dtype table,
+                  tn_dtype indices);
 
 // A segment under construction. Its tables point into the struct: it must not be moved.
 struct draft {
@@ -49,8 +50,8 @@ tn_value flat_value(uint32_t slot, tn_dtype dtype, int64_t count);
 void values_merge(tn_value *values, uint32_t count);
 
 // Appends a step that runs a program of one or two inputs; `a` and `b` are its parameters.
-tn_step *draft_program(struct draft *d, const struct program *program, const tn_value *in,
-                       const tn_value *out, int64_t a, int64_t b);
+tn_step *draft_program(struct draft *d, const struct draft_program *program,
+                       const tn_value *in, const tn_value *out, int64_t a, int64_t b);
 // Appends a step that runs a kernel.
 tn_step *draft_kernel(struct draft *d, const tn_primitive *primitive,
                       const tn_kernel *kernel, const tn_value *in, uint32_t num_inputs,

@@ -10,7 +10,7 @@ enum { N = 3001, MAX_ALLOCATIONS = 300 };
 
 static struct draft draft;
 static struct arithmetic work;
-static struct program single;
+static struct draft_program single;
 
 // --- helpers ---------------------------------------------------------------------------
 
@@ -24,19 +24,19 @@ static bool runs_programs(struct fixture *f, tn_dtype dtype)
     return can;
 }
 
-static uint64_t aligned(const struct fixture *f, uint64_t size)
+static uint64_t segment_group_aligned(const struct fixture *f, uint64_t size)
 {
     uint64_t a = f->info.buffer_alignment ? f->info.buffer_alignment : 1;
     return (size + a - 1) / a * a;
 }
 
-static bool run(struct fixture *f, tn_buffer *const *buffers)
+static bool segment_group_run(struct fixture *f, tn_buffer *const *buffers)
 {
     return segment_run(f, &draft, buffers);
 }
 
 // Creates a buffer of N random elements, and stores them in `values` too.
-static tn_buffer *numbers(struct fixture *f, uint32_t *values)
+static tn_buffer *segment_group_numbers(struct fixture *f, uint32_t *values)
 {
     for (int i = 0; i < N; i++)
         values[i] = element_of(&work, (uint32_t)random_below(f->kit, 1 << 12));
@@ -63,7 +63,7 @@ static void expect_numbers(struct fixture *f, tn_buffer *buffer, const uint32_t 
 
 // --- values ----------------------------------------------------------------------------
 
-static void expected(const struct array *x, struct array *out)
+static void segment_group_expected(const struct array *x, struct array *out)
 {
     bool is_bool = x->tensor.layout.dtype == TN_BOOL;
     for (int64_t i = 0; i < x->count; i++)
@@ -85,7 +85,7 @@ static void try_layout(struct fixture *f, tn_dtype dtype, enum layout_kind kind)
     struct array x = array_laid_out(&plain, kind);
     struct array out = array_new(&type, kind == PLAIN ? PLAIN : SHIFTED, 0x5a);
     struct array want = array_new(&type, PLAIN, 0);
-    expected(&x, &want);
+    segment_group_expected(&x, &want);
     draft_start(&draft);
     program_affine(&work.affine, dtype);
     tn_value values[2] = {segment_upload(f, &draft, &x, &buffers[0]),
@@ -97,7 +97,7 @@ static void try_layout(struct fixture *f, tn_dtype dtype, enum layout_kind kind)
     check_case(f->kit);
     if (!segment_accepts(f, step))
         check_fail(f->kit, "%s: step_check refuses a dtype that its info lists", what);
-    else if (buffers[0] && buffers[1] && run(f, buffers))
+    else if (buffers[0] && buffers[1] && segment_group_run(f, buffers))
         segment_compare(f, buffers[1], &out, &want, what);
     for (uint32_t i = 0; i < 2; i++)
         if (buffers[i])
@@ -138,7 +138,7 @@ static tn_value region_value(const struct fixture *f, uint32_t region)
 {
     tn_value value = arithmetic_value(
         &work, region < SCRATCH_REGIONS ? 0 : region - SCRATCH_REGIONS + 1, N);
-    value.offset = region < SCRATCH_REGIONS ? region * aligned(f, N * 4) : 0;
+    value.offset = region < SCRATCH_REGIONS ? region * segment_group_aligned(f, N * 4) : 0;
     return value;
 }
 
@@ -170,12 +170,12 @@ static void check_segment_order(struct fixture *f)
     if (!arithmetic_begin(f, &work))
         return;
     draft_start(&draft);
-    uint64_t scratch = SCRATCH_REGIONS * aligned(f, N * 4);
+    uint64_t scratch = SCRATCH_REGIONS * segment_group_aligned(f, N * 4);
     draft_slot(&draft, TN_SLOT_SCRATCH, scratch);
     buffers[0] = fixture_buffer(f, scratch);
     for (uint32_t i = SCRATCH_REGIONS; i < REGIONS; i++) {
         draft_slot(&draft, 0, N * 4);
-        buffers[i - SCRATCH_REGIONS + 1] = numbers(f, values[i]);
+        buffers[i - SCRATCH_REGIONS + 1] = segment_group_numbers(f, values[i]);
     }
     for (uint32_t i = 0; i < SCRATCH_REGIONS; i++) { // scratch memory is uninitialised
         tn_value in = region_value(f, REGIONS - 1), out = region_value(f, i);
@@ -185,7 +185,7 @@ static void check_segment_order(struct fixture *f)
     }
     for (int i = 0; i < STEPS; i++)
         random_step(f, values);
-    if (check_failed(f->kit) || !run(f, buffers))
+    if (check_failed(f->kit) || !segment_group_run(f, buffers))
         return;
     for (uint32_t i = SCRATCH_REGIONS; i < REGIONS; i++)
         expect_numbers(f, buffers[i - SCRATCH_REGIONS + 1], values[i],
@@ -207,8 +207,9 @@ static void check_segment_alias(struct fixture *f)
     tn_value over = arithmetic_value(&work, 2, N);
     draft_affine(&draft, &work, &in, &other, 2, 0);
     draft_affine(&draft, &work, &in, &over, 5, 1);
-    tn_buffer *first = numbers(f, x), *second = numbers(f, y);
-    if (!first || !second || !run(f, (tn_buffer *const[]){first, second, first}))
+    tn_buffer *first = segment_group_numbers(f, x), *second = segment_group_numbers(f, y);
+    if (!first || !second ||
+        !segment_group_run(f, (tn_buffer *const[]){first, second, first}))
         return;
     for (int i = 0; i < N; i++) {
         y[i] = affine_of(&work, x[i], 2, 0);
@@ -234,7 +235,8 @@ static void expect_plain(struct fixture *f, tn_executable *executable, const cha
 {
     static uint32_t x[N], y[N];
     uint64_t point;
-    tn_binding bindings[2] = {{numbers(f, x), 0}, {numbers(f, y), 0}};
+    tn_binding bindings[2] = {{segment_group_numbers(f, x), 0},
+                              {segment_group_numbers(f, y), 0}};
     if (!bindings[0].buffer || !bindings[1].buffer ||
         !fixture_submit(f, executable, bindings, 2, 0, &point) || !fixture_wait(f, point))
         return;
@@ -247,7 +249,7 @@ static void expect_plain(struct fixture *f, tn_executable *executable, const cha
 enum { MORE = 40 };
 
 // Gives `count` records of `size` bytes, MORE bytes apart, in memory of static duration.
-static const void *lengthen(const void *records, uint32_t count, size_t size)
+static const void *segment_group_lengthen(const void *records, uint32_t count, size_t size)
 {
     static _Alignas(8) unsigned char room[16384];
     static size_t used;
@@ -267,12 +269,16 @@ static void lengthen_draft(void)
     for (uint32_t i = 0; i < segment->num_steps; i++) {
         tn_step *step = &draft.steps[i];
         step->struct_size += MORE;
-        step->inputs = lengthen(step->inputs, step->num_inputs, sizeof(tn_value));
-        step->outputs = lengthen(step->outputs, step->num_outputs, sizeof(tn_value));
+        step->inputs =
+            segment_group_lengthen(step->inputs, step->num_inputs, sizeof(tn_value));
+        step->outputs =
+            segment_group_lengthen(step->outputs, step->num_outputs, sizeof(tn_value));
         step->value_size += MORE;
     }
-    segment->steps = lengthen(draft.steps, segment->num_steps, sizeof(tn_step));
-    segment->slots = lengthen(draft.slots, segment->num_slots, sizeof(tn_slot));
+    segment->steps =
+        segment_group_lengthen(draft.steps, segment->num_steps, sizeof(tn_step));
+    segment->slots =
+        segment_group_lengthen(draft.slots, segment->num_slots, sizeof(tn_slot));
     segment->step_size += MORE;
     segment->slot_size += MORE;
 }
@@ -292,14 +298,16 @@ static void check_segment_records(struct fixture *f)
     draft_slot(&draft, 0, N * 4);
     draft_combine(&draft, &work, in, &out, 5);
     lengthen_draft();
-    const tn_binding bindings[3] = {
-        {numbers(f, x), 0}, {numbers(f, y), 0}, {numbers(f, z), 0}};
+    const tn_binding bindings[3] = {{segment_group_numbers(f, x), 0},
+                                    {segment_group_numbers(f, y), 0},
+                                    {segment_group_numbers(f, z), 0}};
     tn_executable *executable = fixture_compile(f, &draft.segment);
-    const tn_submission submission = {.struct_size = sizeof(submission),
-                                      .executable = executable,
-                                      .bindings = lengthen(bindings, 3, sizeof(tn_binding)),
-                                      .num_bindings = 3,
-                                      .binding_size = sizeof(tn_binding) + MORE};
+    const tn_submission submission = {
+        .struct_size = sizeof(submission),
+        .executable = executable,
+        .bindings = segment_group_lengthen(bindings, 3, sizeof(tn_binding)),
+        .num_bindings = 3,
+        .binding_size = sizeof(tn_binding) + MORE};
     if (!executable || !bindings[0].buffer || !bindings[1].buffer || !bindings[2].buffer ||
         !fixture_submit_to(f, &submission, &point) || !fixture_wait(f, point))
         return;
@@ -325,16 +333,16 @@ static void check_segment_empty(struct fixture *f)
     static uint32_t x[N], y[N];
     if (!arithmetic_begin(f, &work))
         return;
-    tn_buffer *buffers[2] = {numbers(f, x), numbers(f, y)};
+    tn_buffer *buffers[2] = {segment_group_numbers(f, x), segment_group_numbers(f, y)};
     if (!buffers[0] || !buffers[1])
         return;
     draft_start(&draft); // no step at all
-    run(f, NULL);
+    segment_group_run(f, NULL);
     draft_plain();
     for (uint32_t i = 0; i < draft.steps[0].num_inputs; i++)
         draft.inputs[0][i].layout.extent[0] = 0;
     draft.outputs[0].layout.extent[0] = 0;
-    if (run(f, buffers))
+    if (segment_group_run(f, buffers))
         expect_numbers(f, buffers[1], y, "a step over no elements");
 }
 
@@ -414,7 +422,8 @@ static void check_segment_memory(struct fixture *f)
     if (!arithmetic_begin(f, &work))
         return;
     draft_plain();
-    tn_binding bindings[2] = {{numbers(f, x), 0}, {numbers(f, y), 0}};
+    tn_binding bindings[2] = {{segment_group_numbers(f, x), 0},
+                              {segment_group_numbers(f, y), 0}};
     if (!bindings[0].buffer || !bindings[1].buffer)
         return;
     for (uint64_t n = 1; n < MAX_ALLOCATIONS && run_poorly(f, n, bindings); n++)

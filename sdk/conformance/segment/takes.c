@@ -6,7 +6,7 @@
 enum { ROWS = 13, COUNT_ALONG = 11, MOST_COLUMNS = 3000 };
 
 static struct draft draft;
-static struct program program;
+static struct draft_program program;
 
 // Where the index stands in out[r, c], r < ROWS: table[i[r], c], table[i[r, c]] or
 // table[r, i[c]].
@@ -26,7 +26,7 @@ struct takes_case {
 
 // The element that an index means, by the words of <tenon/expr.h>. Of u64 those from 2^63
 // on are negative here.
-static int64_t meant(tn_dtype dtype, int64_t index)
+static int64_t segment_takes_meant(tn_dtype dtype, int64_t index)
 {
     if (!tn_is_signed(dtype))
         return index >= 0 && index < COUNT_ALONG ? index : COUNT_ALONG - 1;
@@ -58,13 +58,13 @@ static int64_t nth_index(const struct takes_case *s, int64_t i)
 
 // --- one case --------------------------------------------------------------------------
 
-static tn_type type_of(tn_dtype dtype, int64_t rows, int64_t columns)
+static tn_type segment_takes_type_of(tn_dtype dtype, int64_t rows, int64_t columns)
 {
     return (tn_type){.dtype = dtype, .rank = 2, .extent = {rows, columns}};
 }
 
 // An array of 1 x n, n x 1 or m x n as it is read over the extents of the output.
-static tn_layout spread(tn_layout layout, int64_t columns)
+static tn_layout segment_takes_spread(tn_layout layout, int64_t columns)
 {
     for (int32_t axis = 0; axis < 2; axis++) {
         layout.stride[axis] = layout.extent[axis] == 1 ? 0 : layout.stride[axis];
@@ -77,17 +77,18 @@ struct arrays {
     struct array table, indices, out, want;
 };
 
-static struct arrays make_arrays(const struct takes_case *s)
+static struct arrays segment_takes_make_arrays(const struct takes_case *s)
 {
     static const struct {
         bool by_row, by_column; // the axes that the indices have
     } has[] = {{true, false}, {true, true}, {false, true}};
-    tn_type table = s->place == OF_ROW      ? type_of(s->dtype, COUNT_ALONG, s->columns)
-                    : s->place == OF_COLUMN ? type_of(s->dtype, ROWS, COUNT_ALONG)
-                                            : type_of(s->dtype, COUNT_ALONG, 1);
-    tn_type indices = type_of(s->indices, has[s->place].by_row ? ROWS : 1,
-                              has[s->place].by_column ? s->columns : 1);
-    tn_type out = type_of(s->dtype, ROWS, s->columns);
+    tn_type table =
+        s->place == OF_ROW      ? segment_takes_type_of(s->dtype, COUNT_ALONG, s->columns)
+        : s->place == OF_COLUMN ? segment_takes_type_of(s->dtype, ROWS, COUNT_ALONG)
+                                : segment_takes_type_of(s->dtype, COUNT_ALONG, 1);
+    tn_type indices = segment_takes_type_of(s->indices, has[s->place].by_row ? ROWS : 1,
+                                            has[s->place].by_column ? s->columns : 1);
+    tn_type out = segment_takes_type_of(s->dtype, ROWS, s->columns);
     struct arrays a = {array_new(&table, s->kind, 0x33), array_new(&indices, s->kind, 0x5a),
                        array_new(&out, PLAIN, 0x5a), array_new(&out, PLAIN, 0)};
     for (int64_t i = 0; i < a.table.count; i++)
@@ -100,17 +101,17 @@ static struct arrays make_arrays(const struct takes_case *s)
     return a;
 }
 
-static int64_t index_at(const struct arrays *a, int64_t r, int64_t c)
+static int64_t segment_takes_index_at(const struct arrays *a, int64_t r, int64_t c)
 {
     const tn_layout *layout = &a->indices.tensor.layout;
     const int64_t at[] = {layout->extent[0] == 1 ? 0 : r, layout->extent[1] == 1 ? 0 : c};
     return tn_get_i64(&a->indices.tensor, tn_offset_at(layout, at));
 }
 
-static double taken(const struct takes_case *s, const struct arrays *a, int64_t index,
-                    int64_t r, int64_t c)
+static double segment_takes_taken(const struct takes_case *s, const struct arrays *a,
+                                  int64_t index, int64_t r, int64_t c)
 {
-    int64_t i = meant(s->indices, index);
+    int64_t i = segment_takes_meant(s->indices, index);
     int64_t at = s->place == OF_ROW      ? i * s->columns + c
                  : s->place == OF_COLUMN ? r * COUNT_ALONG + i
                                          : i;
@@ -119,15 +120,17 @@ static double taken(const struct takes_case *s, const struct arrays *a, int64_t 
 
 static void fill_row(const struct takes_case *s, struct arrays *a, int64_t r)
 {
-    int64_t most = index_at(a, r, 0);
+    int64_t most = segment_takes_index_at(a, r, 0);
     double sum = 0;
     for (int64_t c = 0; c < s->columns; c++) {
-        most = index_at(a, r, c) > most ? index_at(a, r, c) : most;
-        sum += taken(s, a, index_at(a, r, c), r, c);
+        most =
+            segment_takes_index_at(a, r, c) > most ? segment_takes_index_at(a, r, c) : most;
+        sum += segment_takes_taken(s, a, segment_takes_index_at(a, r, c), r, c);
     }
     for (int64_t c = 0; c < s->columns; c++) {
-        int64_t index = index_at(a, r, c);
-        double value = taken(s, a, s->form == TAKE_AT_MOST ? most : index, r, c);
+        int64_t index = segment_takes_index_at(a, r, c);
+        double value =
+            segment_takes_taken(s, a, s->form == TAKE_AT_MOST ? most : index, r, c);
         value += s->form == TAKE_CENTRED   ? -sum
                  : s->form == TAKE_AT_MOST ? (double)index
                                            : 0;
@@ -150,8 +153,8 @@ static tn_step *draft_take(struct fixture *f, const struct takes_case *s,
     params[0] = COUNT_ALONG;
     params[1] = (uint64_t)table->stride[along];
     values[0].layout.extent[along] = 1; // what is read for index 0
-    values[0].layout = spread(values[0].layout, s->columns);
-    values[1].layout = spread(values[1].layout, s->columns);
+    values[0].layout = segment_takes_spread(values[0].layout, s->columns);
+    values[1].layout = segment_takes_spread(values[1].layout, s->columns);
     if (s->form == TAKE_ELEMENT)
         values_merge(values, 3);
     tn_step *step = draft_program(&draft, &program, values, &values[2], 0, 0);
@@ -160,12 +163,12 @@ static tn_step *draft_take(struct fixture *f, const struct takes_case *s,
 }
 
 // Runs a case; false: step_check declined it.
-static bool try_sample(struct fixture *f, const struct takes_case *s)
+static bool segment_takes_try_sample(struct fixture *f, const struct takes_case *s)
 {
     uint64_t params[2];
     tn_buffer *buffers[3];
     char what[120];
-    struct arrays a = make_arrays(s);
+    struct arrays a = segment_takes_make_arrays(s);
     for (int64_t r = 0; r < ROWS; r++)
         fill_row(s, &a, r);
     tn_step *step = draft_take(f, s, &a, params, buffers);
@@ -215,17 +218,18 @@ static void check_takes(struct fixture *f)
     uint32_t accepted = 0, dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
     for (int place = 0; place < NUM_PLACES; place++)
         for (int kind = PLAIN; kind <= GAPS && !check_failed(f->kit); kind++)
-            accepted +=
-                try_sample(f, &(struct takes_case){TAKE_ELEMENT, (enum place)place, TN_F32,
-                                                   TN_I32, (enum layout_kind)kind, 37});
+            accepted += segment_takes_try_sample(
+                f, &(struct takes_case){TAKE_ELEMENT, (enum place)place, TN_F32, TN_I32,
+                                        (enum layout_kind)kind, 37});
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
         if (!tn_dtype_in(dtype, dtypes) || check_failed(f->kit))
             continue;
-        accepted += try_sample(
+        accepted += segment_takes_try_sample(
             f, &(struct takes_case){TAKE_ELEMENT, OF_ROW, dtype, TN_I32, PLAIN, 40});
         if (tn_dtype_in(dtype, TN_INTEGER_DTYPES))
-            accepted += try_sample(f, &(struct takes_case){TAKE_ELEMENT, OF_ELEMENT, TN_F32,
-                                                           dtype, PLAIN, 40});
+            accepted +=
+                segment_takes_try_sample(f, &(struct takes_case){TAKE_ELEMENT, OF_ELEMENT,
+                                                                 TN_F32, dtype, PLAIN, 40});
     }
     expect_some(f, accepted);
 }
@@ -251,7 +255,7 @@ static void check_takes_rows(struct fixture *f)
     for (size_t i = 0; i < COUNT(samples) && !check_failed(f->kit); i++)
         if (tn_dtype_in(samples[i].dtype, dtypes) &&
             tn_dtype_in(samples[i].indices, dtypes))
-            accepted += try_sample(f, &samples[i]);
+            accepted += segment_takes_try_sample(f, &samples[i]);
     expect_some(f, accepted);
 }
 

@@ -32,12 +32,12 @@ struct tokenizers {
 
 // --- the vocabulary --------------------------------------------------------------------
 
-static tn_text text_of(const char *text)
+static tn_text tokenizer_group_text_of(const char *text)
 {
     return (tn_text){text, strlen(text)};
 }
 
-static bool is_printed(unsigned c)
+static bool tokenizer_group_is_printed(unsigned c)
 {
     return (c >= 0x21 && c <= 0x7e) || (c >= 0xa1 && c <= 0xac) || (c >= 0xae && c <= 0xff);
 }
@@ -47,20 +47,20 @@ static void make_bytes(struct tokenizers *t)
 {
     unsigned others = 0;
     for (unsigned i = 0; i < NUM_BYTES; i++) {
-        unsigned c = is_printed(i) ? i : 0x100 + others++;
+        unsigned c = tokenizer_group_is_printed(i) ? i : 0x100 + others++;
         snprintf(t->bytes[i], sizeof(t->bytes[i]), "<0x%02X>", i);
         if (c < 0x80)
             snprintf(t->letters[i], sizeof(t->letters[i]), "%c", (int)c);
         else
             snprintf(t->letters[i], sizeof(t->letters[i]), "%c%c", (int)(0xc0 | c >> 6),
                      (int)(0x80 | (c & 0x3f)));
-        t->tokens[3 + i] = text_of(t->bytes[i]);
+        t->tokens[3 + i] = tokenizer_group_text_of(t->bytes[i]);
         t->kinds[3 + i] = TN_TOKEN_BYTE;
-        t->tokens[3 + NUM_BYTES + i] = text_of(t->letters[i]);
+        t->tokens[3 + NUM_BYTES + i] = tokenizer_group_text_of(t->letters[i]);
     }
 }
 
-static void make_list(struct tokenizers *t)
+static void tokenizer_group_make_list(struct tokenizers *t)
 {
     static const char *const words[] = {"th",        "the",    "\u0120t",
                                         "\u0120the", "\u2581", "\u2581the"};
@@ -71,16 +71,16 @@ static void make_list(struct tokenizers *t)
         t->scores[i] = -i;
     }
     for (int i = 0; i < 3; i++) {
-        t->tokens[i] = text_of(marks[i]);
+        t->tokens[i] = tokenizer_group_text_of(marks[i]);
         t->kinds[i] = i ? TN_TOKEN_CONTROL : TN_TOKEN_UNKNOWN;
         t->ids[i] = i;
     }
     make_bytes(t);
     for (size_t i = 0; i < COUNT(words); i++)
-        t->tokens[3 + 2 * NUM_BYTES + i] = text_of(words[i]);
+        t->tokens[3 + 2 * NUM_BYTES + i] = tokenizer_group_text_of(words[i]);
     for (size_t i = 0; i < COUNT(merges); i++)
-        t->merges[i] = text_of(merges[i]);
-    t->rule = text_of("gpt-2");
+        t->merges[i] = tokenizer_group_text_of(merges[i]);
+    t->rule = tokenizer_group_text_of("gpt-2");
     const tn_metadata pairs[MAX_PAIRS] = {
         {"tokenizer.ggml.model", &t->model, 1, TN_METADATA_TEXT, 0},
         {"tokenizer.ggml.pre", &t->rule, 1, TN_METADATA_TEXT, 0},
@@ -178,7 +178,7 @@ static bool open_drawn(struct tokenizers *t, tn_tokenizer **out)
     return false;
 }
 
-static void expect_facts(struct tokenizers *t, const tn_tokenizer *open)
+static void tokenizer_group_expect_facts(struct tokenizers *t, const tn_tokenizer *open)
 {
     const tn_tokenizer_facts *f = t->ops->facts(open);
     if (f->count != NUM_TOKENS)
@@ -249,7 +249,7 @@ static void check_tokenizer_values(struct tokenizers *t)
     char text[256];
     if (!open_drawn(t, &open))
         return;
-    expect_facts(t, open);
+    tokenizer_group_expect_facts(t, open);
     for (int i = 0; i < TEXTS; i++) {
         uint64_t size = draw_text(t->kit, text);
         expect_text(t, open, text, size, i % 2);
@@ -315,8 +315,8 @@ void group_tokenizer(struct kit *k)
     if (subject_open(&t->subject, &t->host, k)) {
         t->ops = t->subject.entry->query(TN_IFACE_TOKENIZER);
         const char *model = t->ops ? own_model(t->subject.entry) : NULL;
-        t->model = text_of(model ? model : "none");
-        make_list(t);
+        t->model = tokenizer_group_text_of(model ? model : "none");
+        tokenizer_group_make_list(t);
         for (size_t i = 0; t->ops && i < COUNT(checks); i++) {
             if (!check_begin(k, checks[i].name, NULL))
                 continue;

@@ -176,7 +176,7 @@ TN_API tn_status tn_lm_ensure_shard(tn_lm *model, int64_t first, int64_t last);
 
 // --- tokens ----------------------------------------------------------------------------
 
-// Flags of tn_lm_tokenise, with the meaning of those of <tenon/tokenizer.h>.
+// Flags of tn_lm_tokenize, with the meaning of those of <tenon/tokenizer.h>.
 enum {
     TN_LM_ADD_SPECIAL = 1,   // what a prompt of this model begins with
     TN_LM_PARSE_SPECIAL = 2, // "<|im_end|>" is one token
@@ -187,12 +187,12 @@ enum {
 
 // Gives the tokens of `size` bytes of text: *out_count ids, for tn_lm_free.
 // TN_ERR_NOT_FOUND: the model has no vocabulary, or no plugin knows its kind.
-TN_API tn_status tn_lm_tokenise(tn_lm *model, const char *text, uint64_t size,
+TN_API tn_status tn_lm_tokenize(tn_lm *model, const char *text, uint64_t size,
                                 uint32_t flags, int32_t **out_ids, uint64_t *out_count);
 
 // Gives the text of tokens, without those that are no text: *out_size bytes, and a zero
 // byte behind them, for tn_lm_free. The bytes may begin or end within a character.
-TN_API tn_status tn_lm_detokenise(tn_lm *model, const int32_t *ids, uint64_t count,
+TN_API tn_status tn_lm_detokenize(tn_lm *model, const int32_t *ids, uint64_t count,
                                   char **out_text, uint64_t *out_size);
 
 // 1 when this token ends what the model says, else 0; also where it has no vocabulary.
@@ -220,7 +220,7 @@ TN_API tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
 
 // Gives the tokens of the same conversation, for tn_lm_free and tn_lm_generation.ids. Marks
 // such as "<|im_end|>" are control tokens where the form has them, and text where a message
-// has them. Failures are those of tn_lm_chat_text and tn_lm_tokenise; TN_ERR_UNSUPPORTED:
+// has them. Failures are those of tn_lm_chat_text and tn_lm_tokenize; TN_ERR_UNSUPPORTED:
 // the tokenizer's plugin cannot tell both apart.
 TN_API tn_status tn_lm_chat_tokens(tn_lm *model, const char *family,
                                    const tn_lm_message *messages, uint64_t num_messages,

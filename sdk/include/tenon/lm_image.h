@@ -10,11 +10,11 @@
 //                           .images = &image, .num_images = 1, .piece = print};
 //   tn_lm_generate(sequence, &how, NULL);
 //
-// A model that reads images has a tower (<tenon/vision.h>): in the same folder, of those
-// that Hugging Face has; of GGUF in a file of its own, "mmproj-....gguf". An image is cut
-// into tiles, and each becomes rows as wide as the embedding of a token. A prompt has the
-// model's mark, "<image>", once for each image; in its place come the rows, and the tokens
-// that the model was trained to see around them.
+// A model that reads images has a vision encoder (<tenon/vision.h>): in the same folder, of
+// those that Hugging Face has; of GGUF in a file of its own, "mmproj-....gguf". An image is
+// cut into tiles, and each becomes rows as wide as the embedding of a token. A prompt has
+// the model's mark, "<image>", once for each image; in its place come the rows, and the
+// tokens that the model was trained to see around them.
 //
 // Errors and ownership are those of <tenon/lm.h>.
 //
@@ -33,20 +33,21 @@ extern "C" {
 #define TN_LM_MOST_PIXELS (INT64_C(1) << 27)
 #define TN_LM_MOST_SIDE 65535
 
-// Takes the model's tower from another file than the model's own, before the first image.
-// Its weights are read when an image is. Alone, as tn_lm_ensure_shard is.
+// Takes the model's vision encoder from another file than the model's own, before the first
+// image. Its weights are read when an image is. Alone, as tn_lm_ensure_shard is.
 //
-// TN_ERR_REFUSED: it is damaged, no tower, or gives rows of another width than the model's.
-// TN_ERR_ARGUMENT: the model has read an image already, with another tower.
+// TN_ERR_REFUSED: it is damaged, no vision encoder, or gives rows of another width than the
+// model's. TN_ERR_ARGUMENT: the model has read an image already, with another vision
+// encoder.
 TN_API tn_status tn_lm_vision_load(tn_lm *model, const char *path);
 
 // Gives the model's mark of an image, "<image>"; valid until the model is closed.
-// TN_ERR_UNSUPPORTED: it has no tower. TN_ERR_NOT_FOUND: no plugin knows its kind.
+// TN_ERR_UNSUPPORTED: it has no vision encoder. TN_ERR_NOT_FOUND: no plugin knows its kind.
 TN_API tn_status tn_lm_image_mark(tn_lm *model, const char **out_mark);
 
 // Gives an image, which tn_lm_image_close takes back: reads the file, whose one array is of
-// bytes [height, width, 3], as those of PNG, JPEG and PPM are, and runs the tower on its
-// tiles. The image is closed before the model is.
+// bytes [height, width, 3], as those of PNG, JPEG and PPM are, and runs the vision encoder
+// on its tiles. The image is closed before the model is.
 //
 // TN_ERR_IO: the file cannot be read. TN_ERR_NOT_FOUND: no plugin knows its kind.
 // TN_ERR_REFUSED: it is damaged, has more than TN_LM_MOST_PIXELS, or is no image. Else as

@@ -64,8 +64,9 @@ typedef struct tn_model_facts {
     int64_t width;      // of the hidden state
     int64_t vocabulary; // logits
     int64_t context;    // positions that the model was trained for
-    int64_t heads;      // of queries, for people; of keys in the next
-    int64_t groups;
+    int64_t heads;      // query heads
+    // Key-value heads, each shared by heads / kv_heads query heads.
+    int64_t kv_heads;
     int64_t head_size;
 } tn_model_facts;
 
@@ -205,9 +206,10 @@ typedef struct tn_model {
                          tn_model_weight *out, uint64_t *count);
 
     // The types of a layer's caches for `capacity` positions: num_caches of them. They
-    // begin as zeros. Those of f32 [1, groups, capacity, width] the library may keep as f16
-    // or, where the width allows, as blocks (tn_model_step.cache_format), with a first axis
-    // of several sequences: quant.cache_update and quant.cached_attention take them. [any]
+    // begin as zeros. Those of f32 [1, kv_heads, capacity, width] the library may keep as
+    // f16 or, where the width allows, as blocks (tn_model_step.cache_format), with a first
+    // axis of several sequences: quant.cache_update and quant.cached_attention take them.
+    // [any]
     tn_status (*caches)(const tn_host *host, const tn_model_self *model, int64_t layer,
                         int64_t capacity, tn_type *out_types);
 

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Towers: plugins that build the part of a language model that reads images, for the
-// library of <tenon/lm_image.h>.
+// Vision encoders: plugins that build the part of a language model that reads images, for
+// the library of <tenon/lm_image.h>.
 //
-//   static const tn_vision vision = {.struct_size = sizeof(vision), .tower = &tower,
+//   static const tn_vision vision = {.struct_size = sizeof(vision), .encoder = &encoder,
 //                                    .facts = facts, .cut = cut, .write = write};
 //   static const tn_selector selectors[] = {{TN_IFACE_VISION, "projector", "acme"}};
 //
-// A tower turns a square of pixels, a tile, into rows that stand in a prompt as if they
-// were embeddings of tokens. It is beside the model of the text, whose architecture does
-// not know of it: <tenon/model.h>'s plugins stay as they are. plugins/models/idefics3.c is
-// one, and docs/model-guide.md goes through it.
+// A vision encoder turns a square of pixels, a tile, into rows that stand in a prompt as if
+// they were embeddings of tokens. It is beside the model of the text, whose architecture
+// does not know of it: <tenon/model.h>'s plugins stay as they are.
+// plugins/models/idefics3.c is one, and docs/model-guide.md goes through it.
 //
 // The plugin says how an image is cut into tiles and which text stands around their rows,
-// and builds the tower's graph. Files of images, resizing, weights, plans and putting rows
-// in their places are the library's.
+// and builds the vision encoder's graph. Files of images, resizing, weights, plans and
+// putting rows in their places are the library's.
 //
 // Metadata are untrusted, as <tenon/model.h> says.
 //
-// Threads. Every slot is [any]: several threads may call it at once, for one tower too.
+// Threads. Every slot is [any]: several threads may call it at once, for one vision encoder
+// too.
 #ifndef TENON_VISION_H
 #define TENON_VISION_H
 
@@ -37,7 +38,8 @@ enum {
     TN_VISION_BICUBIC = 2, // a = -0.5
 };
 
-// What the library needs to know of a tower. Owned by the plugin, constant until it closes.
+// What the library needs to know of a vision encoder. Owned by the plugin, constant until
+// it closes.
 typedef struct tn_vision_facts {
     uint32_t struct_size; // sizeof(tn_vision_facts)
     uint32_t filter;      // TN_VISION_...
@@ -65,7 +67,7 @@ typedef struct tn_vision_cut {
     int64_t rows, columns;            // 0, 0: the image is not cut
 } tn_vision_cut;
 
-// The interface of a tower.
+// The interface of a vision encoder.
 typedef struct tn_vision {
     uint32_t struct_size; // sizeof(tn_vision)
     uint32_t flags;       // 0
@@ -75,7 +77,7 @@ typedef struct tn_vision {
     // be NULL. In `build`, step->input is a tile, f32 [3, tile, tile], and step->output
     // becomes f32 [tokens, width]; count, capacity, context and sequences are 1, and
     // positions NULL.
-    const tn_model *tower;
+    const tn_model *encoder;
 
     // What the library needs to know. [any]
     const tn_vision_facts *(*facts)(const tn_model_self *self);

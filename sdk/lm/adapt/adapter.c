@@ -50,14 +50,14 @@ tn_status lm_adapter_use(tn_lm *model, struct lm_adapter *adapter)
 // --- reading ---------------------------------------------------------------------------
 
 // A file that is read.
-struct source {
+struct adapter_source {
     tn_file *file;
     const char *path; // as it was given
     bool is_peft;     // by PEFT's names, with rows in the order of halves
 };
 
 // The name of the weight that an array of the file belongs to; `is_up`: as its B.
-static bool weight_name(const struct source *s, const char *array, bool is_up,
+static bool weight_name(const struct adapter_source *s, const char *array, bool is_up,
                         char out[TN_MODEL_NAME])
 {
     const char *end = is_up ? UP : DOWN;
@@ -73,7 +73,7 @@ static bool weight_name(const struct source *s, const char *array, bool is_up,
 }
 
 // The number under a key of the file, as metadata or as text.
-static bool read_number(const tn_file *file, const char *key, double *out)
+static bool adapter_read_number(const tn_file *file, const char *key, double *out)
 {
     if (tn_metadata_number(tn_metadata_find(tn_file_metadata(file), key), out))
         return true;
@@ -98,8 +98,8 @@ static bool is_elsewhere(const tn_lm *model, const char *name)
 }
 
 // A and B against the weight that they are added to.
-static tn_status check_item(tn_lm *model, const char *file, const tn_type *down,
-                            const tn_type *up, const char *name)
+static tn_status adapter_check_item(tn_lm *model, const char *file, const tn_type *down,
+                                    const tn_type *up, const char *name)
 {
     tn_type type;
     const char *format;
@@ -124,15 +124,16 @@ static tn_status check_item(tn_lm *model, const char *file, const tn_type *down,
                    tn_dtype_name(up->dtype), up->rank, type.extent[1], type.extent[0]);
 }
 
-static tn_array *read_array(tn_scope *scope, const tn_file *file, uint64_t index)
+static tn_array *adapter_read_array(tn_scope *scope, const tn_file *file, uint64_t index)
 {
     return tn_op(scope, "base.astype/1",
                  TN_IN(tn_file_array(scope, file, tn_file_name(file, index))),
                  tn_attrs("dtype", "f32"));
 }
 
-static tn_status read_item(tn_lm *model, tn_scope *scope, const struct source *s,
-                           uint64_t index, struct lm_low_rank *item)
+static tn_status adapter_read_item(tn_lm *model, tn_scope *scope,
+                                   const struct adapter_source *s, uint64_t index,
+                                   struct lm_low_rank *item)
 {
     const tn_type *up = NULL;
     char other[TN_MODEL_NAME];
@@ -144,20 +145,21 @@ static tn_status read_item(tn_lm *model, tn_scope *scope, const struct source *s
             at = i;
         }
     tn_status status =
-        check_item(model, s->path, tn_file_type(s->file, index), up, item->name);
+        adapter_check_item(model, s->path, tn_file_type(s->file, index), up, item->name);
     if (status != TN_OK)
         return status;
     const struct lm_weight *weight = lm_product_find(model, item->name);
     lm_scope_on(&model->division, lm_part_of(&model->division, weight->part), scope);
-    tn_array *rows = read_array(scope, s->file, at);
+    tn_array *rows = adapter_read_array(scope, s->file, at);
     if (!s->is_peft)
         rows = lm_rows_in_halves(scope, rows, weight, false);
-    item->down = tn_keep(scope, read_array(scope, s->file, index));
+    item->down = tn_keep(scope, adapter_read_array(scope, s->file, index));
     item->up = tn_keep(scope, rows);
     return lm_fail_scope(scope);
 }
 
-static tn_status read_items(tn_lm *model, const struct source *s, struct lm_adapter *out)
+static tn_status read_items(tn_lm *model, const struct adapter_source *s,
+                            struct lm_adapter *out)
 {
     uint64_t count = 0, ups = 0, elsewhere = 0;
     while (tn_file_name(s->file, count))
@@ -179,7 +181,7 @@ static tn_status read_items(tn_lm *model, const struct source *s, struct lm_adap
                 elsewhere++;
                 continue;
             }
-            status = read_item(model, scope, s, i, &out->items[out->count++]);
+            status = adapter_read_item(model, scope, s, i, &out->items[out->count++]);
         } else {
             status = lm_fail(TN_ERR_REFUSED,
                              "%s: the array '%s' is none of an adapter: expected ...%s "
@@ -197,27 +199,28 @@ static tn_status read_items(tn_lm *model, const struct source *s, struct lm_adap
     return status;
 }
 
-static double rank_of(const struct lm_adapter *adapter, uint64_t item)
+static double adapter_rank_of(const struct lm_adapter *adapter, uint64_t item)
 {
     return (double)tn_array_type(adapter->items[item].down)->extent[0];
 }
 
 // The alpha that divided by the rank is what PEFT multiplies by.
-static tn_status take_config(const struct source *s, const struct peft_config *config,
-                             struct lm_adapter *out)
+static tn_status take_config(const struct adapter_source *s,
+                             const struct peft_config *config, struct lm_adapter *out)
 {
-    double rank = out->count ? rank_of(out, 0) : 1,
+    double rank = out->count ? adapter_rank_of(out, 0) : 1,
            alpha = config->alpha > 0 ? config->alpha : 8;
     for (uint64_t i = 1; i < out->count && config->is_root; i++)
-        if (rank_of(out, i) != rank)
+        if (adapter_rank_of(out, i) != rank)
             return lm_fail(TN_ERR_UNSUPPORTED,
                            "%s: use_rslora with ranks %g and %g, expected one rank",
-                           s->path, rank, rank_of(out, i));
+                           s->path, rank, adapter_rank_of(out, i));
     out->alpha = config->is_root ? alpha * sqrt(rank) : alpha;
     return TN_OK;
 }
 
-static tn_status read_adapter(tn_lm *model, struct source *s, struct lm_adapter *out)
+static tn_status read_adapter(tn_lm *model, struct adapter_source *s,
+                              struct lm_adapter *out)
 {
     char arrays[PATH_MAX];
     struct peft_config config = {0};
@@ -231,15 +234,15 @@ static tn_status read_adapter(tn_lm *model, struct source *s, struct lm_adapter 
         status = read_items(model, s, out);
     if (status == TN_OK && s->is_peft)
         return take_config(s, &config, out);
-    if (status == TN_OK && !read_number(s->file, KEY_ALPHA, &out->alpha))
-        out->alpha = rank_of(out, 0);
+    if (status == TN_OK && !adapter_read_number(s->file, KEY_ALPHA, &out->alpha))
+        out->alpha = adapter_rank_of(out, 0);
     return status;
 }
 
 tn_status tn_lm_adapter_load(tn_lm *model, const char *path, double scale)
 {
     struct lm_adapter adapter = {.scale = scale};
-    struct source source = {.path = path};
+    struct adapter_source source = {.path = path};
     tn_status status = lm_adapter_check(model);
     if (status == TN_OK && path)
         status = read_adapter(model, &source, &adapter);
@@ -252,7 +255,7 @@ tn_status tn_lm_adapter_load(tn_lm *model, const char *path, double scale)
 
 // --- writing ---------------------------------------------------------------------------
 
-struct named_arrays {
+struct adapter_named_arrays {
     tn_array **arrays;
     const char **names;
     char (*texts)[PEFT_NAME];
@@ -269,7 +272,7 @@ static tn_status name_array(tn_lm *model, const char *weight, bool is_up, bool i
 }
 
 static tn_status name_arrays(tn_lm *model, tn_scope *scope, bool is_peft,
-                             const struct named_arrays *out)
+                             const struct adapter_named_arrays *out)
 {
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < model->adapter.count; i++) {
@@ -308,9 +311,9 @@ static tn_status save_with(tn_lm *model, const char *path, bool is_peft,
                            const tn_save_options *options)
 {
     uint64_t count = 2 * model->adapter.count;
-    const struct named_arrays named = {lm_alloc(count, sizeof(*named.arrays)),
-                                       lm_alloc(count, sizeof(*named.names)),
-                                       lm_alloc(count, sizeof(*named.texts))};
+    const struct adapter_named_arrays named = {lm_alloc(count, sizeof(*named.arrays)),
+                                               lm_alloc(count, sizeof(*named.names)),
+                                               lm_alloc(count, sizeof(*named.texts))};
     tn_status status = TN_ERR_MEMORY;
     if (named.arrays && named.names && named.texts) {
         tn_scope *scope = tn_scope_open(model->runtime);

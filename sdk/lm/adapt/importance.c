@@ -91,13 +91,14 @@ static tn_status run_window(struct importance *p, const int32_t *ids, int32_t co
 
 // --- the file --------------------------------------------------------------------------
 
-struct named {
+struct importance_named {
     tn_array **arrays;
     char (*texts)[TN_MODEL_NAME + sizeof(SQUARES)];
     const char **names;
 };
 
-static void name_sums(const struct importance *p, tn_scope *scope, const struct named *out)
+static void name_sums(const struct importance *p, tn_scope *scope,
+                      const struct importance_named *out)
 {
     for (uint64_t i = 0; i < p->count; i++) {
         const struct lm_sum *sum = &p->gathered.sums[i];
@@ -119,7 +120,7 @@ static void name_sums(const struct importance *p, tn_scope *scope, const struct 
     }
 }
 
-static tn_status save(const struct importance *p, const char *path)
+static tn_status importance_save(const struct importance *p, const char *path)
 {
     const tn_text type = {"imatrix", 7}, none = {"", 0};
     const tn_metadata pairs[] = {
@@ -132,9 +133,9 @@ static tn_status save(const struct importance *p, const char *path)
                                    path};
     const tn_save_options options = {.struct_size = sizeof(options), .metadata = &list};
     uint64_t count = 2 * p->count;
-    const struct named named = {lm_alloc(count, sizeof(*named.arrays)),
-                                lm_alloc(count, sizeof(*named.texts)),
-                                lm_alloc(count, sizeof(*named.names))};
+    const struct importance_named named = {lm_alloc(count, sizeof(*named.arrays)),
+                                           lm_alloc(count, sizeof(*named.texts)),
+                                           lm_alloc(count, sizeof(*named.names))};
     tn_scope *scope = tn_scope_open(p->model->runtime);
     tn_status status = TN_ERR_MEMORY;
     if (named.arrays && named.texts && named.names) {
@@ -183,7 +184,7 @@ tn_status tn_lm_importance_save(tn_lm *model, const int32_t *ids, uint64_t count
                             left < (uint64_t)p.window ? (int32_t)left : (int32_t)p.window);
     }
     if (status == TN_OK)
-        status = save(&p, path);
+        status = importance_save(&p, path);
     importance_finish(&p);
     return status;
 }

@@ -18,8 +18,8 @@
 #define HEAD "base_model.model.lm_head"
 #define MOST_CONFIG (1 << 20) // bytes
 
-// What stands behind the layer there, and here. Of two with one name of ours the first is
-// that of models whose matrices are one for queries, keys and values.
+// Names behind the layer's, in peft and here. Of two rows with one name of ours the first
+// is for models whose queries, keys and values have one matrix.
 static const struct {
     const char *theirs, *ours;
     bool is_fused;
@@ -57,7 +57,7 @@ const char *peft_arrays(const char *folder, char out[PATH_MAX])
 // --- names -----------------------------------------------------------------------------
 
 // The text behind `prefix`, or NULL.
-static const char *behind(const char *text, const char *prefix)
+static const char *peft_behind(const char *text, const char *prefix)
 {
     size_t size = strlen(prefix);
     return strncmp(text, prefix, size) == 0 ? text + size : NULL;
@@ -66,16 +66,16 @@ static const char *behind(const char *text, const char *prefix)
 // Reads ".lora_A.weight", or ".lora_A.NAME.weight" of older files.
 static bool read_end(const char *end, bool *out_is_up)
 {
-    const char *rest = behind(end, ".lora_A.");
+    const char *rest = peft_behind(end, ".lora_A.");
     *out_is_up = !rest;
-    rest = rest ? rest : behind(end, ".lora_B.");
+    rest = rest ? rest : peft_behind(end, ".lora_B.");
     const char *last = rest ? strrchr(rest, '.') : NULL;
     return rest && strcmp(last ? last + 1 : rest, "weight") == 0;
 }
 
 bool peft_weight(const char *array, char out[TN_MODEL_NAME], bool *out_is_up)
 {
-    const char *head = behind(array, HEAD), *rest = behind(array, LAYERS);
+    const char *head = peft_behind(array, HEAD), *rest = peft_behind(array, LAYERS);
     if (head && read_end(head, out_is_up)) {
         snprintf(out, TN_MODEL_NAME, "output.weight");
         return true;
@@ -84,7 +84,7 @@ bool peft_weight(const char *array, char out[TN_MODEL_NAME], bool *out_is_up)
     if (digits == 0 || digits > 6 || rest[digits] != '.')
         return false;
     for (size_t i = 0; i < COUNT(names); i++) {
-        const char *end = behind(rest + digits + 1, names[i].theirs);
+        const char *end = peft_behind(rest + digits + 1, names[i].theirs);
         if (!end || !read_end(end, out_is_up))
             continue;
         snprintf(out, TN_MODEL_NAME, "blk.%.*s.%s.weight", (int)digits, rest,
@@ -103,7 +103,7 @@ bool peft_is_base(const char *array)
 
 bool peft_array(tn_lm *model, const char *weight, bool is_up, char out[PEFT_NAME])
 {
-    const char *end = is_up ? "lora_B" : "lora_A", *rest = behind(weight, "blk.");
+    const char *end = is_up ? "lora_B" : "lora_A", *rest = peft_behind(weight, "blk.");
     char fused[TN_MODEL_NAME];
     snprintf(fused, sizeof(fused), "blk.%" PRId64 ".attn_qkv.weight", model->first);
     bool is_fused = lm_product_find(model, fused) != NULL;
@@ -230,7 +230,8 @@ static json_t *list_ranks(tn_lm *model)
         if (!peft_array(model, adapter->items[i].name, false, array))
             continue;
         *strstr(array, ".lora_A") = '\0';
-        json_object_set_new(ranks, behind(array, "base_model.model."), json_integer(rank));
+        json_object_set_new(ranks, peft_behind(array, "base_model.model."),
+                            json_integer(rank));
     }
     if (!differ)
         json_object_clear(ranks);

@@ -11,7 +11,7 @@
 // Bytes of the name of an array of such a file, with the NUL.
 #define PEFT_NAME 192
 
-// What the folder's configuration says.
+// Values of the folder's configuration.
 struct peft_config {
     double alpha; // 0: not said
     bool is_root; // alpha counts over the root of the rank

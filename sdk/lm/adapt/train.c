@@ -96,8 +96,8 @@ static tn_array *window_loss(const struct training *t, tn_scope *scope, tn_array
 }
 
 // Window `number` of arrays of several.
-static tn_array *row_of(const struct training *t, tn_scope *scope, tn_array *rows,
-                        int64_t number)
+static tn_array *adapt_train_row_of(const struct training *t, tn_scope *scope,
+                                    tn_array *rows, int64_t number)
 {
     int64_t at = number * t->how.window;
     return tn_op(scope, "base.slice/1", TN_IN(rows),
@@ -110,9 +110,9 @@ static tn_array *mean_loss(const struct training *t, tn_scope *scope,
 {
     tn_array *sum = NULL;
     for (int64_t i = 0; i < t->share; i++) {
-        tn_array *loss =
-            window_loss(t, scope, row_of(t, scope, inputs[IN_TOKENS], i),
-                        row_of(t, scope, inputs[IN_NEXT], i), inputs + IN_STATE);
+        tn_array *loss = window_loss(
+            t, scope, adapt_train_row_of(t, scope, inputs[IN_TOKENS], i),
+            adapt_train_row_of(t, scope, inputs[IN_NEXT], i), inputs + IN_STATE);
         sum = sum ? tn_expr(scope, "a, b -> a + b", TN_IN(sum, loss), TN_NO_ATTRS) : loss;
     }
     return t->share == 1 ? sum
@@ -177,14 +177,15 @@ static bool is_trained(const tn_lm_training *how, const char *name, uint8_t *use
 }
 
 // Experts' weights have an axis more.
-static bool is_matrix(const tn_lm *model, const char *name)
+static bool adapt_train_is_matrix(const tn_lm *model, const char *name)
 {
     tn_type type;
     const char *format;
     return model->source.find(&model->source, name, &type, &format) && type.rank == 2;
 }
 
-static tn_array *uniform(struct training *t, tn_scope *scope, int64_t rows, int64_t columns)
+static tn_array *adapt_train_uniform(struct training *t, tn_scope *scope, int64_t rows,
+                                     int64_t columns)
 {
     float *values = lm_alloc((uint64_t)(rows * columns), sizeof(*values));
     if (!values) {
@@ -209,7 +210,7 @@ static tn_status begin_item(struct training *t, tn_scope *scope, const char *nam
     const struct lm_division *division = &t->model->division;
     lm_scope_on(division, lm_part_of(division, lm_product_find(t->model, name)->part),
                 scope);
-    item->down = tn_keep(scope, uniform(t, scope, t->how.rank, type.extent[1]));
+    item->down = tn_keep(scope, adapt_train_uniform(t, scope, t->how.rank, type.extent[1]));
     item->up =
         tn_keep(scope, tn_op(scope, "base.full/1", NULL, 0,
                              tn_attrs("shape", TN_INTS(type.extent[0], t->how.rank))));
@@ -223,7 +224,7 @@ static tn_status begin_items(struct training *t, tn_scope *scope, struct lm_adap
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < weights->count && status == TN_OK; i++)
         if (weights->items[i].flags & TN_MODEL_PRODUCT && !weights->items[i].is_absent &&
-            is_matrix(t->model, weights->items[i].name) &&
+            adapt_train_is_matrix(t->model, weights->items[i].name) &&
             is_trained(&t->how, weights->items[i].name, used))
             status =
                 begin_item(t, scope, weights->items[i].name, &out->items[out->count++]);
@@ -275,7 +276,7 @@ static tn_status make_state(struct training *t)
 }
 
 // In a group the state is not given away: it has to outlive a step that fails.
-static tn_status make_step(struct training *t)
+static tn_status adapt_train_make_step(struct training *t)
 {
     uint64_t count = 3 * t->num_parameters;
     uint32_t *donated = lm_alloc(2 * count, sizeof(*donated));
@@ -314,8 +315,8 @@ static tn_status take_state(struct training *t, tn_scope *scope, tn_array *const
 
 // One step on windows, which `ids` has behind each other, of a token more than they have;
 // `arrays` has room for inputs and outputs.
-static tn_status run_step(struct training *t, const int32_t *ids, int64_t number,
-                          tn_array **arrays, double *out_loss)
+static tn_status adapt_train_run_step(struct training *t, const int32_t *ids,
+                                      int64_t number, tn_array **arrays, double *out_loss)
 {
     uint64_t count = 3 * t->num_parameters;
     tn_array **outputs = arrays + IN_STATE + count;
@@ -395,7 +396,8 @@ static tn_status any_ends(const struct training *t, int32_t *ends)
     return status;
 }
 
-static tn_status run_steps(struct training *t, const int32_t *ids, uint64_t count)
+static tn_status adapt_train_run_steps(struct training *t, const int32_t *ids,
+                                       uint64_t count)
 {
     uint64_t room = IN_STATE + OUT_STATE + 6 * t->num_parameters;
     tn_array **arrays = lm_alloc(room, sizeof(*arrays));
@@ -406,7 +408,7 @@ static tn_status run_steps(struct training *t, const int32_t *ids, uint64_t coun
     for (int64_t i = 1; i <= t->how.steps && status == TN_OK && !ended; i++) {
         tn_lm_trained now = {.struct_size = sizeof(now), .step = i, .steps = t->how.steps};
         draw_windows(t, ids, count, windows);
-        status = run_step(t, windows, i, arrays, &now.loss);
+        status = adapt_train_run_step(t, windows, i, arrays, &now.loss);
         if (status == TN_OK && !isfinite(now.loss))
             status = fail_loss(&now);
         now.seconds = seconds_since(&t->began);
@@ -437,7 +439,7 @@ static tn_status take_parameters(struct training *t)
     return lm_plans_make(t->model);
 }
 
-// Which windows of a step are this process's.
+// Finds which windows of a step this process computes.
 static tn_status find_share(struct training *t)
 {
     tn_group_facts facts = {.size = 1};
@@ -521,12 +523,12 @@ tn_status tn_lm_train_adapter(tn_lm *model, const int32_t *ids, uint64_t count,
     if (status == TN_OK)
         status = make_state(&t);
     if (status == TN_OK)
-        status = make_step(&t);
+        status = adapt_train_make_step(&t);
     if (status == TN_OK)
-        status = run_steps(&t, ids, count);
+        status = adapt_train_run_steps(&t, ids, count);
     struct lm_failure first = {TN_OK, ""};
     lm_failure_note(&first, status);
-    // What was reached counts, also where a later step failed.
+    // Parameters that were reached are kept, also where a later step failed.
     if (t.step)
         lm_failure_note(&first, take_parameters(&t));
     tn_function_destroy(t.step);

@@ -11,7 +11,7 @@
 
 // --- types -----------------------------------------------------------------------------
 
-// What options call the elements of caches.
+// Names that options have for dtypes of caches.
 static const struct cache_kind {
     const char *name;
     tn_dtype dtype;
@@ -33,12 +33,12 @@ tn_status lm_caches_choose(tn_lm *model, const char *name)
 
 // Caches of the layout that sequences share get the elements and the slots that the options
 // ask for.
-static tn_status adapt(const tn_lm *model, tn_type *type)
+static tn_status caches_adapt(const tn_lm *model, tn_type *type)
 {
     bool is_shared = type->dtype == TN_F32 && type->rank == 4 && type->extent[0] == 1;
     if (!is_shared && (model->slots > 1 || model->cache_format))
         return lm_fail(TN_ERR_UNSUPPORTED,
-                       "%s: its caches are not of f32 [1, groups, positions, width]: "
+                       "%s: its caches are not of f32 [1, kv_heads, positions, width]: "
                        "sequences cannot share them, nor are they kept as blocks",
                        model->plugin);
     if (!is_shared)
@@ -62,7 +62,7 @@ tn_status lm_caches_types(const tn_lm *model, int64_t layer, tn_type *out)
     tn_status status = lm_fail_core(
         model->ops->caches(model->host, model->self, layer, model->capacity, out));
     for (uint32_t i = 0; i < model->facts->num_caches && status == TN_OK; i++)
-        status = adapt(model, &out[i]);
+        status = caches_adapt(model, &out[i]);
     return status;
 }
 
@@ -97,7 +97,7 @@ static tn_array *cache_make(tn_scope *scope, const tn_type *type)
     return tn_array_import_host(scope, type->dtype, &shape, &given);
 }
 
-static tn_status make_arrays(const tn_lm *model, struct lm_caches *caches)
+static tn_status caches_make_arrays(const tn_lm *model, struct lm_caches *caches)
 {
     uint32_t each = model->facts->num_caches;
     tn_scope *scope = tn_scope_open(model->runtime);
@@ -134,8 +134,9 @@ static tn_status caches_make(tn_lm *model, struct lm_caches **out_caches)
     caches->count = (uint64_t)(model->end - model->first) * model->facts->num_caches;
     caches->arrays = lm_alloc(caches->count, sizeof(tn_array *));
     caches->is_taken = lm_alloc((uint64_t)model->slots, sizeof(bool));
-    tn_status status =
-        caches->arrays && caches->is_taken ? make_arrays(model, caches) : TN_ERR_MEMORY;
+    tn_status status = caches->arrays && caches->is_taken
+                           ? caches_make_arrays(model, caches)
+                           : TN_ERR_MEMORY;
     if (status == TN_OK)
         *out_caches = caches;
     else

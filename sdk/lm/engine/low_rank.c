@@ -4,7 +4,7 @@
 #include <string.h>
 #include "low_rank.h"
 
-static uint64_t item_of(const struct lm_adapter *adapter, const char *name)
+static uint64_t low_rank_item_of(const struct lm_adapter *adapter, const char *name)
 {
     uint64_t i = 0;
     while (i < adapter->count && strcmp(adapter->items[i].name, name) != 0)
@@ -22,7 +22,7 @@ tn_array *lm_adapted(const struct lm_adapter *adapter, tn_scope *scope,
                      tn_array *const *trained, const char *name, tn_array *x,
                      tn_array *product)
 {
-    uint64_t i = item_of(adapter, name);
+    uint64_t i = low_rank_item_of(adapter, name);
     if (i == adapter->count)
         return product;
     const struct lm_low_rank *item = &adapter->items[i];

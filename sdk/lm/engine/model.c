@@ -55,8 +55,8 @@ static tn_status open_architecture(tn_lm *model)
     return lm_fail_core(ops->open(model->host, &source.base, &model->self, &model->facts));
 }
 
-// What the library computes with has to be positive, whatever the plugin says.
-static tn_status check_facts(const tn_lm *model)
+// Facts that the library computes with have to be positive, whatever the plugin says.
+static tn_status engine_model_check_facts(const tn_lm *model)
 {
     const tn_model_facts *f = model->facts;
     if (f->layers > 0 && f->width > 0 && f->vocabulary > 0 && f->context > 0 &&
@@ -131,7 +131,7 @@ tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
                                   mine.flags)
                         : open_architecture(model);
     if (status == TN_OK)
-        status = check_facts(model);
+        status = engine_model_check_facts(model);
     if (status == TN_OK)
         status = choose_context(model, mine.context);
     if (status == TN_OK)
@@ -161,7 +161,7 @@ tn_status lm_model_reopen(tn_lm *model, const tn_lm_source *source)
     model->source = *source;
     tn_status status = open_architecture(model);
     if (status == TN_OK)
-        status = check_facts(model);
+        status = engine_model_check_facts(model);
     if (status == TN_OK)
         status = choose_context(model, context);
     return status == TN_OK ? lm_weights_check(model) : status;
@@ -202,8 +202,8 @@ const tn_metadata_list *tn_lm_metadata(const tn_lm *model)
     return model->source.metadata;
 }
 
-// Of one slot.
-static uint64_t cache_bytes(const tn_lm *model)
+// Bytes of one slot's caches.
+static uint64_t engine_model_cache_bytes(const tn_lm *model)
 {
     uint64_t bytes = 0;
     for (int64_t layer = model->first; layer < model->end; layer++) {
@@ -230,7 +230,7 @@ void tn_lm_describe(const tn_lm *model, tn_lm_info *out)
         .trained = model->facts->context,
         .first = model->first,
         .end = model->end,
-        .cache_bytes = cache_bytes(model),
+        .cache_bytes = engine_model_cache_bytes(model),
         .cache = model->cache_name,
         .sequences = model->slots,
     };

@@ -13,7 +13,7 @@
 #include <tenon/tokenizer.h>
 #include <tenon/vision.h>
 #include "../base/fail.h"
-#include "divide.h"
+#include "sharding.h"
 
 // --- weights ----------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ struct lm_adapter {
 
 // --- models -----------------------------------------------------------------------------
 
-// What a plan gives beside caches.
+// Results of a plan beside caches.
 enum lm_kind { LM_NOTHING, LM_LAST_ROW, LM_EACH_ROW, LM_HIDDEN, LM_KINDS };
 
 struct lm_plan {
@@ -99,10 +99,10 @@ struct lm_caches {
     struct lm_failure failure;
 };
 
-// The tower that reads images; see image/vision.h.
+// The vision encoder that reads images; see image/vision.h.
 struct lm_vision {
     pthread_mutex_t lock; // of opening it, and of its runs
-    tn_lm *tower;         // its weights and its plugin, as a model's; NULL: not opened
+    tn_lm *encoder;       // its weights and its plugin, as a model's; NULL: not opened
     const tn_vision *ops;
     const tn_vision_facts *facts;
     tn_function *function; // of a tile
@@ -196,8 +196,8 @@ tn_status lm_check_here(const tn_lm *model);
 // the model takes. Nothing is loaded, and no sequence is open.
 tn_status lm_model_reopen(tn_lm *model, const tn_lm_source *source);
 
-// What a model, or a tower, begins with, of zeros; and its end, but for what stands on it:
-// the vocabulary of grammars, and the tower. NULL is fine.
+// Begins and ends a model or a vision encoder. `init` expects zeros; `close` also ends
+// what belongs to it: the grammars' vocabulary and the vision encoder. NULL is fine.
 void lm_model_init(tn_lm *model);
 void lm_model_close(tn_lm *model);
 

@@ -12,8 +12,8 @@
 #include "parts.h"
 #include "weights.h"
 
-// What a device keeps for the working memory of steps: one part in this many of what is
-// left, at most so many bytes.
+// Memory that a device keeps for steps: one part in RESERVED_SHARE of what is left, at
+// most MOST_RESERVED bytes.
 #define RESERVED_SHARE 8
 #define MOST_RESERVED (UINT64_C(512) << 20)
 #define SHORTEST_CONTEXT 64 // that is proposed
@@ -21,7 +21,7 @@
 // --- devices ---------------------------------------------------------------------------
 
 // Devices whose bytes are the same memory have one number.
-static uint32_t memory_of(const tn_selected_device *devices, int64_t index)
+static uint32_t model_shards_memory_of(const tn_selected_device *devices, int64_t index)
 {
     static const uint8_t none[sizeof(devices[0].share_id)];
     const tn_selected_device *device = &devices[index];
@@ -37,7 +37,7 @@ static uint32_t memory_of(const tn_selected_device *devices, int64_t index)
 
 // Bytes of the model's weights that are loaded to a device: they are taken already, and
 // stay or are freed.
-static uint64_t loaded_bytes(const tn_lm *model, int64_t device)
+static uint64_t model_shards_loaded_bytes(const tn_lm *model, int64_t device)
 {
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < model->weights.count; i++)
@@ -58,12 +58,12 @@ static void find_rooms(const tn_lm *model, const tn_selected_device *devices, in
         const tn_selected_device *device = &devices[i];
         uint64_t bytes = device->available, kept = bytes / RESERVED_SHARE;
         bytes -= kept < MOST_RESERVED ? kept : MOST_RESERVED;
-        out[i] = (struct lm_room){.bytes = bytes + loaded_bytes(model, i),
+        out[i] = (struct lm_room){.bytes = bytes + model_shards_loaded_bytes(model, i),
                                   .is_unbounded =
                                       device->available == 0 ||
                                       (i == last && device->flags & TN_DEVICE_HOST_MEMORY),
                                   .is_closed = device->is_lost,
-                                  .memory = memory_of(devices, i)};
+                                  .memory = model_shards_memory_of(devices, i)};
     }
 }
 
@@ -134,7 +134,7 @@ tn_status lm_sizes_make(const tn_lm *model, int64_t first, int64_t end,
 
 // --- what does not fit -----------------------------------------------------------------
 
-struct problem {
+struct model_shards_problem {
     const tn_lm *model;
     const tn_selected_device *devices;
     const struct lm_room *rooms;
@@ -144,30 +144,31 @@ struct problem {
     struct lm_shortage shortage;
 };
 
-static bool fits(struct problem *p, int64_t *out_ends)
+static bool model_shards_fits(struct model_shards_problem *p, int64_t *out_ends)
 {
     if (!p->split)
-        return lm_divide(&p->sizes.needs, p->rooms, p->num_devices, out_ends, &p->shortage);
+        return lm_shard_layers(&p->sizes.needs, p->rooms, p->num_devices, out_ends,
+                               &p->shortage);
     memcpy(out_ends, p->split, (size_t)p->num_devices * sizeof(*out_ends));
     return lm_division_fits(&p->sizes.needs, p->rooms, p->num_devices, out_ends,
                             &p->shortage);
 }
 
 // Whether it would fit if caches had `share` in `of` of their bytes.
-static bool would_fit(const struct problem *p, uint64_t share, uint64_t of)
+static bool would_fit(const struct model_shards_problem *p, uint64_t share, uint64_t of)
 {
-    struct problem trial = *p;
+    struct model_shards_problem trial = *p;
     int64_t ends[LM_MOST_DEVICES];
     for (int64_t i = 0; i < p->sizes.needs.layers; i++)
         p->sizes.both[i] = p->sizes.weights[i] + p->sizes.caches[i] / of * share;
-    bool does = fits(&trial, ends);
+    bool does = model_shards_fits(&trial, ends);
     for (int64_t i = 0; i < p->sizes.needs.layers; i++)
         p->sizes.both[i] = p->sizes.weights[i] + p->sizes.caches[i];
     return does;
 }
 
-// What would fit, each behind a comma.
-static void propose(const struct problem *p, struct lm_line *out)
+// Lists options with which the model would fit, each before a comma.
+static void model_shards_propose(const struct model_shards_problem *p, struct lm_line *out)
 {
     const tn_lm *model = p->model;
     bool has_host = false;
@@ -194,7 +195,7 @@ static void propose(const struct problem *p, struct lm_line *out)
                          : "all of it with cpu-blas behind the others in TENON_BACKEND");
 }
 
-static tn_status refuse(const struct problem *p)
+static tn_status model_shards_refuse(const struct model_shards_problem *p)
 {
     const struct lm_shortage *s = &p->shortage;
     const tn_selected_device *device = &p->devices[s->device];
@@ -207,7 +208,7 @@ static tn_status refuse(const struct problem *p)
                        "runtime%s",
                        layers.data, p->model->facts->layers, device->device,
                        p->split ? ", or divide the layers by memory" : "");
-    propose(p, &what);
+    model_shards_propose(p, &what);
     return lm_fail(TN_ERR_MEMORY,
                    "%s: does not fit: no room for %s of %" PRId64
                    " on %s, which has %.1f MB of memory for layers: %.1f MB are missing; "
@@ -220,8 +221,8 @@ static tn_status refuse(const struct problem *p)
 // --- dividing --------------------------------------------------------------------------
 
 // The ends that the options ask for, within the layers first .. end - 1.
-static tn_status read_split(const tn_lm *model, int64_t first, int64_t end, int64_t count,
-                            int64_t *out_ends)
+static tn_status model_shards_read_split(const tn_lm *model, int64_t first, int64_t end,
+                                         int64_t count, int64_t *out_ends)
 {
     const char *wrong = lm_read_split(model->split, model->facts->layers, count, out_ends);
     for (int64_t i = 0; i < count && !wrong; i++) {
@@ -236,8 +237,8 @@ static tn_status read_split(const tn_lm *model, int64_t first, int64_t end, int6
                             count == 1 ? "" : "s", wrong);
 }
 
-static void write_parts(const struct problem *p, const int64_t *ends,
-                        struct lm_division *out)
+static void model_shards_write_parts(const struct model_shards_problem *p,
+                                     const int64_t *ends, struct lm_division *out)
 {
     *out = (struct lm_division){.count = 0};
     for (int64_t i = 0, begin = 0; i < p->num_devices; begin = ends[i++]) {
@@ -268,23 +269,23 @@ tn_status lm_division_make(const tn_lm *model, int64_t first, int64_t end,
     tn_selected_device devices[LM_MOST_DEVICES];
     struct lm_room rooms[LM_MOST_DEVICES];
     int64_t ends[LM_MOST_DEVICES], split[LM_MOST_DEVICES];
-    struct problem p = {.model = model,
-                        .devices = devices,
-                        .rooms = rooms,
-                        .first = first,
-                        .end = end,
-                        .split = model->split ? split : NULL};
+    struct model_shards_problem p = {.model = model,
+                                     .devices = devices,
+                                     .rooms = rooms,
+                                     .first = first,
+                                     .end = end,
+                                     .split = model->split ? split : NULL};
     tn_status status = lm_devices_ask(model, devices, &p.num_devices);
     if (status == TN_OK && model->split)
-        status = read_split(model, first, end, p.num_devices, split);
+        status = model_shards_read_split(model, first, end, p.num_devices, split);
     if (status != TN_OK)
         return status;
     find_rooms(model, devices, p.num_devices, rooms);
     status = lm_sizes_make(model, first, end, &p.sizes);
-    if (status == TN_OK && !fits(&p, ends))
-        status = refuse(&p);
+    if (status == TN_OK && !model_shards_fits(&p, ends))
+        status = model_shards_refuse(&p);
     if (status == TN_OK)
-        write_parts(&p, ends, out);
+        model_shards_write_parts(&p, ends, out);
     lm_sizes_finish(&p.sizes);
     return status;
 }

@@ -36,7 +36,7 @@ static bool is_on_another(const tn_lm *model, uint64_t index)
     return false;
 }
 
-// Of the metadata, and of the names, formats and extents of the weights that are loaded.
+// Hashes the metadata, and names, formats and extents of the weights that are loaded.
 static void hash_model(const tn_lm *model, char out[HASH_TEXT])
 {
     uint64_t hash = LM_HASH_BEGIN;
@@ -60,7 +60,7 @@ static void hash_array(uint64_t *hash, tn_scope *scope, tn_array *array)
                       (uint64_t)(type->extent[0] * type->extent[1]) * sizeof(float));
 }
 
-// Of what the adapter adds: names, scales and elements; NO_ADAPTER where there is none.
+// Hashes the adapter: names, scales and elements; NO_ADAPTER where there is none.
 static tn_status hash_adapter(const tn_lm *model, tn_scope *scope, char out[HASH_TEXT])
 {
     const struct lm_adapter *adapter = &model->adapter;
@@ -87,8 +87,8 @@ static void name_cache(uint64_t index, char out[32])
     snprintf(out, 32, "cache.%" PRIu64, index);
 }
 
-// What a sequence of `length` positions has of a cache.
-static tn_type part_of(const tn_type *cache, int64_t length)
+// The part of a cache that a sequence of `length` positions fills.
+static tn_type saved_part_of(const tn_type *cache, int64_t length)
 {
     tn_type part = *cache;
     part.extent[0] = 1;
@@ -103,7 +103,7 @@ static tn_status check_caches(const tn_lm *model, const struct lm_caches *caches
         const tn_type *type = tn_array_type(caches->arrays[i]);
         if (type->rank != 4 || type->extent[2] != model->capacity)
             return lm_fail(TN_ERR_UNSUPPORTED,
-                           "%s: its caches are not of [1, groups, positions, width]",
+                           "%s: its caches are not of [1, kv_heads, positions, width]",
                            model->plugin);
     }
     return TN_OK;
@@ -111,9 +111,9 @@ static tn_status check_caches(const tn_lm *model, const struct lm_caches *caches
 
 // --- saving ----------------------------------------------------------------------------
 
-static tn_status save_arrays(const tn_lm_sequence *sequence, tn_scope *scope,
-                             const char *path, tn_array **arrays, char (*names)[32],
-                             const char **pointers)
+static tn_status saved_save_arrays(const tn_lm_sequence *sequence, tn_scope *scope,
+                                   const char *path, tn_array **arrays, char (*names)[32],
+                                   const char **pointers)
 {
     const tn_lm *model = sequence->model;
     uint64_t count = sequence->caches->count;
@@ -161,7 +161,7 @@ tn_status tn_lm_sequence_save(const tn_lm_sequence *sequence, const char *path)
     if (status == TN_OK)
         status = check_caches(sequence->model, caches);
     if (status == TN_OK)
-        status = scope ? save_arrays(sequence, scope, path, arrays, names, pointers)
+        status = scope ? saved_save_arrays(sequence, scope, path, arrays, names, pointers)
                        : lm_fail_scope(scope);
     tn_scope_close(scope);
     pthread_mutex_unlock(&caches->lock);
@@ -195,7 +195,7 @@ static tn_status check_adapter(const tn_lm *model, const tn_file *file, const ch
                            : status;
 }
 
-static const tn_type *type_of(const tn_file *file, const char *name)
+static const tn_type *saved_type_of(const tn_file *file, const char *name)
 {
     for (uint64_t i = 0; tn_file_name(file, i); i++)
         if (strcmp(tn_file_name(file, i), name) == 0)
@@ -203,10 +203,10 @@ static const tn_type *type_of(const tn_file *file, const char *name)
     return NULL;
 }
 
-static tn_status check_part(const tn_file *file, const char *path, const char *name,
-                            const tn_type *expected)
+static tn_status saved_check_part(const tn_file *file, const char *path, const char *name,
+                                  const tn_type *expected)
 {
-    const tn_type *got = type_of(file, name);
+    const tn_type *got = saved_type_of(file, name);
     bool fits = got && got->dtype == expected->dtype && got->rank == expected->rank;
     for (int32_t i = 0; fits && i < got->rank; i++)
         fits = got->extent[i] == expected->extent[i];
@@ -220,11 +220,11 @@ static tn_status check_part(const tn_file *file, const char *path, const char *n
 }
 
 // Gives the number of positions, when all that is in the file fits the model.
-static tn_status check_file(const tn_lm_sequence *sequence, const tn_file *file,
-                            const char *path, tn_scope *scope, int64_t *out_length)
+static tn_status saved_check_file(const tn_lm_sequence *sequence, const tn_file *file,
+                                  const char *path, tn_scope *scope, int64_t *out_length)
 {
     const tn_lm *model = sequence->model;
-    const tn_type *ids = type_of(file, IDS);
+    const tn_type *ids = saved_type_of(file, IDS);
     char hash[HASH_TEXT], name[32];
     hash_model(model, hash);
     tn_status status = check_text(file, path, KEY_MODEL, hash,
@@ -242,9 +242,10 @@ static tn_status check_file(const tn_lm_sequence *sequence, const tn_file *file,
                          "%s: has %" PRId64 " positions, the context has %" PRId64, path,
                          ids->extent[0], model->context);
     for (uint64_t i = 0; i < sequence->caches->count && status == TN_OK; i++) {
-        tn_type part = part_of(tn_array_type(sequence->caches->arrays[i]), ids->extent[0]);
+        tn_type part =
+            saved_part_of(tn_array_type(sequence->caches->arrays[i]), ids->extent[0]);
         name_cache(i, name);
-        status = check_part(file, path, name, &part);
+        status = saved_check_part(file, path, name, &part);
     }
     if (status == TN_OK)
         *out_length = ids->extent[0];
@@ -252,9 +253,9 @@ static tn_status check_file(const tn_lm_sequence *sequence, const tn_file *file,
 }
 
 // Reads the arrays into memory; the tokens into `ids`.
-static tn_status read_file(const tn_lm_sequence *sequence, const tn_file *file,
-                           const char *path, tn_scope *scope, int64_t length, int32_t *ids,
-                           tn_array **out_parts)
+static tn_status saved_read_file(const tn_lm_sequence *sequence, const tn_file *file,
+                                 const char *path, tn_scope *scope, int64_t length,
+                                 int32_t *ids, tn_array **out_parts)
 {
     char name[32];
     for (uint64_t i = 0; i < sequence->caches->count; i++) {
@@ -282,8 +283,9 @@ struct update {
     int64_t part;
 };
 
-static tn_status build_update(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                              tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status saved_build_update(tn_scope *scope, tn_array *const *inputs,
+                                    uint64_t num_inputs, tn_array **outputs,
+                                    uint64_t num_outputs, void *user)
 {
     const struct update *update = user;
     (void)num_inputs, (void)num_outputs;
@@ -306,7 +308,7 @@ static tn_status write_on(tn_lm_sequence *sequence, tn_scope *scope, tn_array **
     const int32_t start[] = {(int32_t)sequence->slot, 0, 0, 0};
     tn_function *update = NULL;
     tn_status status = lm_fail_core(tn_function_create(
-        sequence->model->runtime, build_update, where, &options, &update));
+        sequence->model->runtime, saved_build_update, where, &options, &update));
     lm_scope_on(&where->model->division, where->part, scope);
     tn_array *at = tn_from_data(scope, TN_I32, TN_SHAPE(4), start);
     for (uint64_t i = 0; i < caches->count && status == TN_OK; i++) {
@@ -322,7 +324,8 @@ static tn_status write_on(tn_lm_sequence *sequence, tn_scope *scope, tn_array **
     return status;
 }
 
-static tn_status write_parts(tn_lm_sequence *sequence, tn_scope *scope, tn_array **parts)
+static tn_status saved_write_parts(tn_lm_sequence *sequence, tn_scope *scope,
+                                   tn_array **parts)
 {
     tn_status status = TN_OK;
     struct update where = {.model = sequence->model};
@@ -333,8 +336,8 @@ static tn_status write_parts(tn_lm_sequence *sequence, tn_scope *scope, tn_array
     return status;
 }
 
-static tn_status restore(tn_lm_sequence *sequence, const tn_file *file, const char *path,
-                         tn_scope *scope)
+static tn_status saved_restore(tn_lm_sequence *sequence, const tn_file *file,
+                               const char *path, tn_scope *scope)
 {
     struct lm_caches *caches = sequence->caches;
     int64_t length = 0;
@@ -342,16 +345,16 @@ static tn_status restore(tn_lm_sequence *sequence, const tn_file *file, const ch
     if (status == TN_OK)
         status = check_caches(sequence->model, caches);
     if (status == TN_OK)
-        status = check_file(sequence, file, path, scope, &length);
+        status = saved_check_file(sequence, file, path, scope, &length);
     if (status != TN_OK)
         return status;
     int32_t *ids = lm_alloc((uint64_t)length, sizeof(*ids));
     tn_array **parts = lm_alloc(caches->count, sizeof(tn_array *));
-    status = ids && parts ? read_file(sequence, file, path, scope, length, ids, parts)
+    status = ids && parts ? saved_read_file(sequence, file, path, scope, length, ids, parts)
                           : TN_ERR_MEMORY;
     if (status == TN_OK) {
         sequence->length = 0; // of a failure in between
-        status = write_parts(sequence, scope, parts);
+        status = saved_write_parts(sequence, scope, parts);
     }
     if (status == TN_OK) {
         memcpy(sequence->ids, ids, (size_t)length * sizeof(*ids));
@@ -374,7 +377,7 @@ tn_status tn_lm_sequence_restore(tn_lm_sequence *sequence, const char *path)
         return status;
     tn_scope *scope = tn_scope_open(sequence->model->runtime);
     pthread_mutex_lock(&sequence->caches->lock);
-    status = scope ? restore(sequence, file, path, scope) : lm_fail_scope(scope);
+    status = scope ? saved_restore(sequence, file, path, scope) : lm_fail_scope(scope);
     tn_scope_close(scope);
     pthread_mutex_unlock(&sequence->caches->lock);
     tn_file_close(file);

@@ -95,8 +95,8 @@ tn_status lm_check_ids(const tn_lm *model, const int32_t *ids, int64_t count)
 }
 
 // All but what the tokens are.
-static tn_status check_room(const tn_lm_sequence *sequence, const void *input,
-                            int64_t count, uint32_t flags)
+static tn_status sequence_check_room(const tn_lm_sequence *sequence, const void *input,
+                                     int64_t count, uint32_t flags)
 {
     const tn_lm *model = sequence->model;
     int64_t room = model->context - sequence->length;
@@ -112,10 +112,10 @@ static tn_status check_room(const tn_lm_sequence *sequence, const void *input,
     return TN_OK;
 }
 
-static tn_status check_call(const tn_lm_sequence *sequence, const void *input,
-                            int64_t count, uint32_t flags)
+static tn_status sequence_check_call(const tn_lm_sequence *sequence, const void *input,
+                                     int64_t count, uint32_t flags)
 {
-    tn_status status = check_room(sequence, input, count, flags);
+    tn_status status = sequence_check_room(sequence, input, count, flags);
     return status != TN_OK || sequence->model->first > 0
                ? status
                : lm_check_ids(sequence->model, input, count);
@@ -177,7 +177,7 @@ tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input, int64_
     const tn_lm *model = sequence->model;
     bool is_end = reaches_output(model);
     enum lm_kind kind = !is_end || flags & TN_LM_ALL_ROWS ? LM_EACH_ROW : LM_LAST_ROW;
-    tn_status status = check_call(sequence, input, count, flags);
+    tn_status status = sequence_check_call(sequence, input, count, flags);
     return status == TN_OK
                ? lm_append(sequence, input, NULL, count, kind,
                            is_end ? model->facts->vocabulary : model->facts->width, output)
@@ -214,7 +214,7 @@ tn_status lm_infer_rows(tn_lm_sequence *sequence, const int32_t *ids,
         return tn_lm_infer(sequence, ids, count, flags, out_logits);
     tn_status status = check_whole(sequence->model);
     if (status == TN_OK)
-        status = check_room(sequence, ids, count, flags);
+        status = sequence_check_room(sequence, ids, count, flags);
     return status == TN_OK ? lm_append(sequence, ids, rows, count,
                                        flags & TN_LM_ALL_ROWS ? LM_EACH_ROW : LM_LAST_ROW,
                                        sequence->model->facts->vocabulary, out_logits)
@@ -224,7 +224,7 @@ tn_status lm_infer_rows(tn_lm_sequence *sequence, const int32_t *ids,
 // --- embeddings ------------------------------------------------------------------------
 
 // One row of many, in place of the first.
-static void pool(float *rows, int64_t count, int64_t width, uint32_t pooling)
+static void sequence_pool(float *rows, int64_t count, int64_t width, uint32_t pooling)
 {
     if (pooling == TN_LM_POOL_LAST)
         memmove(rows, rows + (count - 1) * width, (size_t)width * sizeof(*rows));
@@ -270,7 +270,7 @@ tn_status tn_lm_embed(tn_lm_sequence *sequence, const int32_t *ids, int64_t coun
     sequence->length = 0;
     status = lm_append(sequence, ids, NULL, count, LM_HIDDEN, width, rows);
     if (status == TN_OK) {
-        pool(rows, count, width, pooling);
+        sequence_pool(rows, count, width, pooling);
         if (flags & TN_LM_UNIT)
             make_unit(rows, width);
         status = lm_check_numbers(rows, (uint64_t)width,
@@ -285,7 +285,7 @@ tn_status tn_lm_embed(tn_lm_sequence *sequence, const int32_t *ids, int64_t coun
 
 // --- several sequences -------------------------------------------------------------------
 
-static tn_status check_item(const tn_lm_item *items, uint64_t index)
+static tn_status sequence_check_item(const tn_lm_item *items, uint64_t index)
 {
     const tn_lm_item *item = &items[index];
     for (uint64_t i = 0; i < index; i++)
@@ -294,7 +294,8 @@ static tn_status check_item(const tn_lm_item *items, uint64_t index)
                            "items %" PRIu64 " and %" PRIu64 " are of the same sequence", i,
                            index);
     tn_status status = check_whole(item->sequence->model);
-    return status == TN_OK ? check_call(item->sequence, item->ids, item->count, 0) : status;
+    return status == TN_OK ? sequence_check_call(item->sequence, item->ids, item->count, 0)
+                           : status;
 }
 
 // Begins a step of the last token of each item. All have the same caches.
@@ -354,7 +355,7 @@ tn_status lm_batch_begin(tn_lm_item *items, uint64_t num_items, int64_t most,
     }
     for (uint64_t i = 0; i < num_items; i++) {
         tn_lm_item *item = &items[i];
-        item->status = check_item(items, i);
+        item->status = sequence_check_item(items, i);
         if (item->status == TN_OK && item->count > 1)
             item->status =
                 tn_lm_infer_tensor(item->sequence, item->ids, item->count - 1, 0, NULL);

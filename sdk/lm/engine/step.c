@@ -27,7 +27,7 @@ static uint64_t first_cache(const tn_lm *model)
 
 // --- building --------------------------------------------------------------------------
 
-struct step {
+struct engine_step {
     tn_model_step base; // first
     tn_lm *model;
     tn_scope *scope;
@@ -36,10 +36,10 @@ struct step {
     struct lm_gathered *gathered;
 };
 
-static struct lm_weight *weight_of(const tn_model_step *base, const char *name,
-                                   uint32_t flag)
+static struct lm_weight *engine_step_weight_of(const tn_model_step *base, const char *name,
+                                               uint32_t flag)
 {
-    const struct step *step = (const struct step *)(const void *)base;
+    const struct engine_step *step = (const struct engine_step *)(const void *)base;
     struct lm_weight *weight = lm_weight_find(&step->model->weights, name, step->device);
     if (!weight || (flag ? !(weight->flags & flag) : weight->flags != 0))
         tn_scope_fail(step->scope, TN_ERR_INTERNAL,
@@ -53,9 +53,9 @@ static struct lm_weight *weight_of(const tn_model_step *base, const char *name,
     return NULL;
 }
 
-static tn_array *step_weight(const tn_model_step *base, const char *name)
+static tn_array *engine_step_weight(const tn_model_step *base, const char *name)
 {
-    struct lm_weight *weight = weight_of(base, name, 0);
+    struct lm_weight *weight = engine_step_weight_of(base, name, 0);
     return weight ? weight->plain : NULL;
 }
 
@@ -67,7 +67,7 @@ static bool is_half(const tn_array *array)
 
 // x times all rows of the matrix that has the weight. Equal products of a step are computed
 // once.
-static tn_array *whole_product(const struct step *step, tn_array *x,
+static tn_array *whole_product(const struct engine_step *step, tn_array *x,
                                const struct lm_weight *weight)
 {
     if (weight->packed)
@@ -82,7 +82,8 @@ static tn_array *whole_product(const struct step *step, tn_array *x,
 }
 
 // Where it is asked for, the sums of the squares of what a product reads, by column.
-static void gather(const struct step *step, tn_array *x, const char *name)
+static void engine_step_gather(const struct engine_step *step, tn_array *x,
+                               const char *name)
 {
     struct lm_gathered *g = step->gathered;
     const tn_type *type = g ? tn_array_type(x) : NULL;
@@ -100,7 +101,8 @@ static void gather(const struct step *step, tn_array *x, const char *name)
 }
 
 // The sum of what processes have of a product, where each has some columns of the weight.
-static tn_array *whole_sum(const struct step *step, tn_array *product, const char *name)
+static tn_array *whole_sum(const struct engine_step *step, tn_array *product,
+                           const char *name)
 {
     const struct lm_partial *partial = &step->model->partial;
     return partial->has && partial->has(name)
@@ -110,7 +112,8 @@ static tn_array *whole_sum(const struct step *step, tn_array *product, const cha
 }
 
 // The logits of all processes, where each has those of some rows of the output's matrix.
-static tn_array *whole_logits(const struct step *step, tn_array *product, const char *name)
+static tn_array *whole_logits(const struct engine_step *step, tn_array *product,
+                              const char *name)
 {
     const struct lm_partial *partial = &step->model->partial;
     int64_t size = lm_output_shares(partial, name);
@@ -131,27 +134,28 @@ static tn_array *whole_logits(const struct step *step, tn_array *product, const 
     return tn_op(s, "base.reshape/1", TN_IN(all), tn_attrs("shape", shape));
 }
 
-static tn_array *step_experts(const tn_model_step *base, tn_array *x, tn_array *ids,
-                              const char *name)
+static tn_array *engine_step_experts(const tn_model_step *base, tn_array *x, tn_array *ids,
+                                     const char *name)
 {
-    const struct step *step = (const struct step *)(const void *)base;
-    struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
+    const struct engine_step *step = (const struct engine_step *)(const void *)base;
+    struct lm_weight *weight = engine_step_weight_of(base, name, TN_MODEL_PRODUCT);
     if (!weight)
         return NULL;
-    gather(step, x, name);
+    engine_step_gather(step, x, name);
     tn_array *product =
         tn_op(step->scope, "quant.experts_matmul/1", TN_IN(x, weight->product, ids),
               tn_attrs("format", weight->packed ? weight->packed : ""));
     return whole_sum(step, product, name);
 }
 
-static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
+static tn_array *engine_step_product(const tn_model_step *base, tn_array *x,
+                                     const char *name)
 {
-    const struct step *step = (const struct step *)(const void *)base;
-    struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
+    const struct engine_step *step = (const struct engine_step *)(const void *)base;
+    struct lm_weight *weight = engine_step_weight_of(base, name, TN_MODEL_PRODUCT);
     if (!weight)
         return NULL;
-    gather(step, x, name);
+    engine_step_gather(step, x, name);
     tn_array *product = whole_sum(step, whole_product(step, x, weight), name);
     product = whole_logits(step, product, name);
     if (weight->count != 0)
@@ -161,10 +165,11 @@ static tn_array *step_product(const tn_model_step *base, tn_array *x, const char
     return lm_adapted(&step->model->adapter, step->scope, step->trained, name, x, product);
 }
 
-static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char *name)
+static tn_array *engine_step_rows(const tn_model_step *base, tn_array *ids,
+                                  const char *name)
 {
-    const struct step *step = (const struct step *)(const void *)base;
-    struct lm_weight *weight = weight_of(base, name, TN_MODEL_ROWS);
+    const struct engine_step *step = (const struct engine_step *)(const void *)base;
+    struct lm_weight *weight = engine_step_weight_of(base, name, TN_MODEL_ROWS);
     if (!weight)
         return NULL;
     tn_array *rows =
@@ -180,15 +185,15 @@ static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char 
                    TN_IN(rows, step->given[0], step->given[1]), TN_NO_ATTRS);
 }
 
-static tn_array *step_constant(const tn_model_step *base, tn_dtype dtype,
-                               const tn_shape *shape, const void *data)
+static tn_array *engine_step_constant(const tn_model_step *base, tn_dtype dtype,
+                                      const tn_shape *shape, const void *data)
 {
-    const struct step *step = (const struct step *)(const void *)base;
+    const struct engine_step *step = (const struct engine_step *)(const void *)base;
     return tn_from_data(step->scope, dtype, shape, data);
 }
 
 // Builds the layers of one part, whose input is in *base.
-static tn_status build_part(struct step *step, tn_model_step *base, int64_t index,
+static tn_status build_part(struct engine_step *step, tn_model_step *base, int64_t index,
                             const struct lm_place *place, tn_array *last)
 {
     tn_lm *model = step->model;
@@ -229,16 +234,16 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
     tn_status status = graph->build(model->host, scope, &build);
     if (status != TN_OK)
         return status;
-    struct step step = {*base, model, scope, 0, trained, given, gathered};
+    struct engine_step step = {*base, model, scope, 0, trained, given, gathered};
     step.base.struct_size = sizeof(step.base);
     step.base.build = &build;
     step.base.context = model->context;
     step.base.sequences = base->sequences ? base->sequences : 1;
-    step.base.weight = step_weight;
-    step.base.product = step_product;
-    step.base.rows = step_rows;
-    step.base.constant = step_constant;
-    step.base.experts = step_experts;
+    step.base.weight = engine_step_weight;
+    step.base.product = engine_step_product;
+    step.base.rows = engine_step_rows;
+    step.base.constant = engine_step_constant;
+    step.base.experts = engine_step_experts;
     for (int64_t i = 0; i < model->division.count && status == TN_OK; i++)
         status = build_part(&step, base, i, &places[i], base->last);
     return status;
@@ -379,8 +384,8 @@ static bool are_in_order(float *const *outputs, int64_t num_outputs, uint64_t ro
 }
 
 // Reads the rows that count of what a plan gave beside the caches.
-static tn_status read_rows(tn_scope *scope, tn_array *array, int64_t rows,
-                           float *const *outputs, int64_t num_outputs)
+static tn_status engine_step_read_rows(tn_scope *scope, tn_array *array, int64_t rows,
+                                       float *const *outputs, int64_t num_outputs)
 {
     const tn_type *type = tn_array_type(array);
     if (!array)
@@ -443,7 +448,8 @@ static uint64_t num_inputs(const struct lm_chunk *c)
 }
 
 // Runs the plan with the caches, whose lock is held.
-static tn_status call_plan(const struct lm_chunk *c, tn_scope *scope, tn_array **inputs)
+static tn_status engine_step_call_plan(const struct lm_chunk *c, tn_scope *scope,
+                                       tn_array **inputs)
 {
     tn_lm *model = c->sequences[0]->model;
     struct lm_caches *caches = c->sequences[0]->caches;
@@ -478,12 +484,12 @@ static tn_status run_chunk(const struct lm_chunk *c, tn_scope *scope, tn_array *
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&caches->lock);
-    status = call_plan(c, scope, inputs);
+    status = engine_step_call_plan(c, scope, inputs);
     pthread_mutex_unlock(&caches->lock);
     tn_array *made = inputs[num_inputs(c) + caches->count];
     if (status == TN_OK && c->kind != LM_NOTHING)
-        status = read_rows(scope, made, c->kind == LM_LAST_ROW ? 1 : c->valid, c->outputs,
-                           c->num_sequences);
+        status = engine_step_read_rows(scope, made, c->kind == LM_LAST_ROW ? 1 : c->valid,
+                                       c->outputs, c->num_sequences);
     return status;
 }
 

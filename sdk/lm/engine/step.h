@@ -5,7 +5,7 @@
 
 #include "model.h"
 
-// What products read, gathered while a step is built, for importance.
+// Sums over the inputs of products, gathered while a step is built, for importance.
 struct lm_sum {
     char name[TN_MODEL_NAME]; // of the weight
     tn_array *squares;        // f32 [columns]: sums over the rows

@@ -57,7 +57,8 @@ tn_status lm_tokenizer(tn_lm *model)
 
 // Gives a copy that tn_lm_free takes, of memory that is the plugin's host's, with `room`
 // bytes in front.
-static void *take(const tn_lm *model, void *memory, uint64_t size, uint64_t room)
+static void *engine_tokens_take(const tn_lm *model, void *memory, uint64_t size,
+                                uint64_t room)
 {
     char *copy = lm_alloc(1, room + size);
     if (copy && size)
@@ -74,7 +75,7 @@ static tn_status give_ids(const tn_lm *model, tn_status status, int32_t *ids,
     if (status != TN_OK)
         return lm_fail_core(status);
     uint64_t more = first >= 0;
-    ids = take(model, ids, count * sizeof(*ids), more * sizeof(*ids));
+    ids = engine_tokens_take(model, ids, count * sizeof(*ids), more * sizeof(*ids));
     if (!ids)
         return TN_ERR_MEMORY;
     if (more)
@@ -84,7 +85,7 @@ static tn_status give_ids(const tn_lm *model, tn_status status, int32_t *ids,
     return TN_OK;
 }
 
-tn_status tn_lm_tokenise(tn_lm *model, const char *text, uint64_t size, uint32_t flags,
+tn_status tn_lm_tokenize(tn_lm *model, const char *text, uint64_t size, uint32_t flags,
                          int32_t **out_ids, uint64_t *out_count)
 {
     int32_t *ids = NULL;
@@ -99,7 +100,7 @@ tn_status tn_lm_tokenise(tn_lm *model, const char *text, uint64_t size, uint32_t
     return give_ids(model, status, ids, count, -1, out_ids, out_count);
 }
 
-tn_status lm_tokenise_mixed(tn_lm *model, const char *text, uint64_t size,
+tn_status lm_tokenize_mixed(tn_lm *model, const char *text, uint64_t size,
                             const tn_text_range *plain, uint64_t num_plain,
                             enum lm_begin begin, int32_t **out_ids, uint64_t *out_count)
 {
@@ -120,8 +121,8 @@ tn_status lm_tokenise_mixed(tn_lm *model, const char *text, uint64_t size,
     return give_ids(model, status, ids, count, first, out_ids, out_count);
 }
 
-static tn_status decode(tn_lm *model, const int32_t *ids, uint64_t count, uint32_t flags,
-                        char **out_text, uint64_t *out_size)
+static tn_status engine_tokens_decode(tn_lm *model, const int32_t *ids, uint64_t count,
+                                      uint32_t flags, char **out_text, uint64_t *out_size)
 {
     char *text = NULL;
     uint64_t size = 0;
@@ -132,7 +133,7 @@ static tn_status decode(tn_lm *model, const int32_t *ids, uint64_t count, uint32
                                    &text, &size);
     if (status != TN_OK)
         return lm_fail_core(status);
-    text = take(model, text, size + 1, 0);
+    text = engine_tokens_take(model, text, size + 1, 0);
     if (!text)
         return TN_ERR_MEMORY;
     *out_text = text;
@@ -140,15 +141,15 @@ static tn_status decode(tn_lm *model, const int32_t *ids, uint64_t count, uint32
     return TN_OK;
 }
 
-tn_status tn_lm_detokenise(tn_lm *model, const int32_t *ids, uint64_t count,
+tn_status tn_lm_detokenize(tn_lm *model, const int32_t *ids, uint64_t count,
                            char **out_text, uint64_t *out_size)
 {
-    return decode(model, ids, count, 0, out_text, out_size);
+    return engine_tokens_decode(model, ids, count, 0, out_text, out_size);
 }
 
 tn_status lm_token_text(tn_lm *model, int32_t id, char **out_text, uint64_t *out_size)
 {
-    return decode(model, &id, 1, TN_DECODE_CONTINUES, out_text, out_size);
+    return engine_tokens_decode(model, &id, 1, TN_DECODE_CONTINUES, out_text, out_size);
 }
 
 int32_t tn_lm_is_end(tn_lm *model, int32_t id)

@@ -16,7 +16,7 @@ void lm_tokenizer_unlock(tn_lm *model);
 enum lm_begin { LM_BEGIN_AS_FILE, LM_BEGIN, LM_BEGIN_NOT };
 
 // The tokens of a prompt in whose ranges `plain` no control tokens are found.
-tn_status lm_tokenise_mixed(tn_lm *model, const char *text, uint64_t size,
+tn_status lm_tokenize_mixed(tn_lm *model, const char *text, uint64_t size,
                             const tn_text_range *plain, uint64_t num_plain,
                             enum lm_begin begin, int32_t **out_ids, uint64_t *out_count);
 

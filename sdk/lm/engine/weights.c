@@ -117,9 +117,9 @@ static void write_shape(char *text, size_t size, int32_t rank, const int64_t *ex
         snprintf(text + used, size - used, "]");
 }
 
-// What the file has of a weight against what the model expects.
-static tn_status check_weight(const tn_lm *model, const tn_model_weight *weight,
-                              bool *out_absent)
+// Compares the file's weight with the one that the model expects.
+static tn_status engine_check_weight(const tn_lm *model, const tn_model_weight *weight,
+                                     bool *out_absent)
 {
     tn_type type;
     const char *format = NULL, *file = model->source.metadata->name;
@@ -165,7 +165,7 @@ static tn_status visit_part(tn_lm *model, int64_t layer, const struct lm_divisio
     for (uint64_t i = 0; i < count && status == TN_OK; i++) {
         bool is_absent;
         list[i].name[TN_MODEL_NAME - 1] = 0;
-        status = check_weight(model, &list[i], &is_absent);
+        status = engine_check_weight(model, &list[i], &is_absent);
         if (status != TN_OK || !division)
             continue;
         int64_t device = division->parts[lm_part_of(division, layer)].device;
@@ -207,7 +207,8 @@ static bool stays_half(uint32_t flags, tn_dtype dtype)
 
 // Bytes of a weight of the file as it is loaded: blocks as they are, of any order; elements
 // as halves or as f32. A format of somebody else's counts as bytes.
-static uint64_t loaded_bytes(const tn_type *type, const char *format, uint32_t flags)
+static uint64_t engine_weights_loaded_bytes(const tn_type *type, const char *format,
+                                            uint32_t flags)
 {
     const tn_quant_format *known = format ? tn_quant_find(format) : NULL;
     uint64_t elements = 1;
@@ -243,7 +244,8 @@ tn_status lm_weights_bytes(const tn_lm *model, int64_t layer, uint64_t *bytes,
         if (!model->source.find(&model->source, list[i].name, &type, &format))
             continue;
         bool is_shared = has_name(first, num_first, list[i].name);
-        *(is_shared ? again : bytes) += loaded_bytes(&type, format, list[i].flags);
+        *(is_shared ? again : bytes) +=
+            engine_weights_loaded_bytes(&type, format, list[i].flags);
     }
     free(first);
     free(list);
@@ -252,7 +254,7 @@ tn_status lm_weights_bytes(const tn_lm *model, int64_t layer, uint64_t *bytes,
 
 // --- loading ----------------------------------------------------------------------------
 
-static uint64_t bytes_of(const tn_array *array)
+static uint64_t engine_weights_bytes_of(const tn_array *array)
 {
     const tn_type *type = tn_array_type(array);
     uint64_t bytes = (uint64_t)tn_dtype_bytes(type->dtype);
@@ -276,7 +278,8 @@ static tn_array *as_read(tn_scope *scope, const struct lm_weight *weight, tn_arr
 }
 
 // The part on whose device a weight is.
-static const struct lm_part *part_of(const tn_lm *model, const struct lm_weight *weight)
+static const struct lm_part *engine_weights_part_of(const tn_lm *model,
+                                                    const struct lm_weight *weight)
 {
     const struct lm_part *parts = model->division.parts;
     int64_t i = 0;
@@ -288,7 +291,7 @@ static const struct lm_part *part_of(const tn_lm *model, const struct lm_weight 
 // Whether the weight's device computes in the memory of the host, also in that of the file.
 static bool is_on_host(const tn_lm *model, const struct lm_weight *weight)
 {
-    return part_of(model, weight)->flags & TN_DEVICE_HOST_MEMORY;
+    return engine_weights_part_of(model, weight)->flags & TN_DEVICE_HOST_MEMORY;
 }
 
 // The packing in which kernels of the weight's device read blocks of `format` fastest, with
@@ -298,7 +301,7 @@ static const char *weight_packing(const tn_lm *model, const struct lm_weight *we
                                   const char *format, uint32_t flags)
 {
     const tn_packing *packing = NULL;
-    const char *device = part_of(model, weight)->name;
+    const char *device = engine_weights_part_of(model, weight)->name;
     return format &&
                    tn_selected_packing(model->runtime, device, format, &packing) == TN_OK &&
                    packing && (packing->flags & flags) == flags
@@ -312,7 +315,7 @@ static tn_status open_scope(const tn_lm *model, const struct lm_weight *weight,
 {
     tn_scope *scope = tn_scope_open(model->runtime);
     if (scope)
-        tn_scope_device(scope, part_of(model, weight)->name);
+        tn_scope_device(scope, engine_weights_part_of(model, weight)->name);
     tn_status status = lm_fail_scope(scope);
     if (status == TN_OK)
         *out_scope = scope;
@@ -353,8 +356,9 @@ tn_array *lm_rows_in_halves(tn_scope *scope, tn_array *array,
 // `made` computed, for tn_release: before the next weight is read, so that this one's
 // intermediate values are not beside those of others. The pages of the file's arrays that
 // it was made of are given back; a GPU has these in memory of its own.
-static tn_array *settle(const tn_lm *model, tn_scope *scope, const struct lm_weight *weight,
-                        tn_array *made, tn_array *const *read, int64_t count)
+static tn_array *engine_weights_settle(const tn_lm *model, tn_scope *scope,
+                                       const struct lm_weight *weight, tn_array *made,
+                                       tn_array *const *read, int64_t count)
 {
     tn_array *kept = tn_keep(scope, made);
     if (!kept || made == read[0] || tn_eval(scope, kept) != TN_OK)
@@ -369,8 +373,8 @@ static tn_array *settle(const tn_lm *model, tn_scope *scope, const struct lm_wei
 
 // Whether the weight is still to be read, as rows of a matrix that has others, too. What
 // products read in the memory of the file stays there.
-static bool may_join(const tn_lm *model, const struct lm_weight *weight, const char *format,
-                     const tn_type *type)
+static bool engine_weights_may_join(const tn_lm *model, const struct lm_weight *weight,
+                                    const char *format, const tn_type *type)
 {
     bool is_in_place =
         is_on_host(model, weight) &&
@@ -381,21 +385,21 @@ static bool may_join(const tn_lm *model, const struct lm_weight *weight, const c
 }
 
 // Lists the weights that are joined with this one, itself included: at most MOST_JOINED.
-static int64_t list_joined(tn_lm *model, const struct lm_weight *weight,
-                           struct lm_weight **out)
+static int64_t engine_weights_list_joined(tn_lm *model, const struct lm_weight *weight,
+                                          struct lm_weight **out)
 {
     tn_type type, other;
     const char *format = NULL, *others = NULL;
     int64_t count = 0;
     if (!model->source.find(&model->source, weight->name, &type, &format) ||
-        !may_join(model, weight, format, &type))
+        !engine_weights_may_join(model, weight, format, &type))
         return 0;
     for (uint64_t i = 0; i < model->weights.count && count < MOST_JOINED; i++) {
         struct lm_weight *item = &model->weights.items[i];
         if (item->part != weight->part || item->joined != weight->joined ||
             item->device != weight->device ||
             !model->source.find(&model->source, item->name, &other, &others) ||
-            !may_join(model, item, others, &other))
+            !engine_weights_may_join(model, item, others, &other))
             continue;
         bool is_alike = format && others ? strcmp(format, others) == 0 : format == others;
         if (is_alike && type.dtype == other.dtype && type.extent[1] == other.extent[1])
@@ -406,9 +410,9 @@ static int64_t list_joined(tn_lm *model, const struct lm_weight *weight,
 
 // The rows of the weights one behind the other, in the format `packed` where it is not
 // NULL.
-static tn_array *join_rows(const tn_lm *model, tn_scope *scope,
-                           struct lm_weight *const *joined, int64_t count,
-                           const char *packed)
+static tn_array *engine_weights_join_rows(const tn_lm *model, tn_scope *scope,
+                                          struct lm_weight *const *joined, int64_t count,
+                                          const char *packed)
 {
     tn_array *read[MOST_JOINED], *parts[MOST_JOINED];
     for (int64_t i = 0; i < count; i++) {
@@ -422,7 +426,7 @@ static tn_array *join_rows(const tn_lm *model, tn_scope *scope,
     if (packed)
         all = tn_op(scope, "quant.pack/1", TN_IN(all),
                     tn_attrs("format", joined[0]->format, "to", packed));
-    return settle(model, scope, joined[0], all, read, count);
+    return engine_weights_settle(model, scope, joined[0], all, read, count);
 }
 
 // Reads weights as rows of one matrix.
@@ -445,11 +449,12 @@ static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int6
     }
     const char *format = joined[0]->format,
                *packed = weight_packing(model, joined[0], format, 0);
-    tn_array *all = join_rows(model, scope, joined, count, packed);
+    tn_array *all = engine_weights_join_rows(model, scope, joined, count, packed);
     for (int64_t i = 0; i < count && all; i++) {
         joined[i]->packed = packed ? packed : format;
         joined[i]->product = tn_retain(NULL, all);
-        joined[i]->bytes = bytes_of(all) / (uint64_t)rows * (uint64_t)joined[i]->count;
+        joined[i]->bytes =
+            engine_weights_bytes_of(all) / (uint64_t)rows * (uint64_t)joined[i]->count;
     }
     tn_release(all);
     status = lm_fail_scope(scope);
@@ -474,7 +479,7 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     bool product = weight->flags & TN_MODEL_PRODUCT, rows = weight->flags & TN_MODEL_ROWS;
     if (is_loaded(weight))
         return TN_OK;
-    int64_t count = list_joined(model, weight, joined);
+    int64_t count = engine_weights_list_joined(model, weight, joined);
     if (count > 1)
         return load_joined(model, joined, count);
     weight_finish(weight);
@@ -492,7 +497,7 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     if (packed)
         array = tn_op(scope, "quant.pack/1", TN_IN(array),
                       tn_attrs("format", format, "to", packed));
-    array = settle(model, scope, weight, array, &read, 1);
+    array = engine_weights_settle(model, scope, weight, array, &read, 1);
     // Rows are looked up in what products read, so that there is one of both.
     weight->format = weight->packed = packed ? packed : format;
     if (rows)
@@ -503,7 +508,7 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
         tn_release(array);
     else
         weight->plain = array;
-    weight->bytes = array ? bytes_of(array) : 0;
+    weight->bytes = array ? engine_weights_bytes_of(array) : 0;
     status = lm_fail_scope(scope);
     tn_scope_close(scope);
     return status;
@@ -516,7 +521,7 @@ static uint64_t missing_bytes(const tn_lm *model, const struct lm_weight *weight
     const char *format = NULL;
     return !is_loaded(weight) &&
                    model->source.find(&model->source, weight->name, &type, &format)
-               ? loaded_bytes(&type, format, weight->flags)
+               ? engine_weights_loaded_bytes(&type, format, weight->flags)
                : 0;
 }
 

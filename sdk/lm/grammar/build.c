@@ -51,7 +51,8 @@ void grammar_builder_finish(struct grammar_builder *b)
     *b = (struct grammar_builder){.status = b->status};
 }
 
-static grammar_node add_node(struct grammar_builder *b, struct grammar_tree_node node)
+static grammar_node grammar_build_add_node(struct grammar_builder *b,
+                                           struct grammar_tree_node node)
 {
     if (!GROW(b, nodes, num_nodes, room_nodes, 1, "nodes"))
         return -1;
@@ -67,8 +68,8 @@ grammar_node grammar_literal(struct grammar_builder *b, const char *bytes, uint6
     if (size)
         memcpy(b->bytes + b->num_bytes, bytes, size);
     b->num_bytes += size;
-    return add_node(b,
-                    (struct grammar_tree_node){NODE_LITERAL, first, (uint32_t)size, 0, 0});
+    return grammar_build_add_node(
+        b, (struct grammar_tree_node){NODE_LITERAL, first, (uint32_t)size, 0, 0});
 }
 
 grammar_node grammar_text(struct grammar_builder *b, const char *text)
@@ -85,31 +86,34 @@ grammar_node grammar_class(struct grammar_builder *b, const struct grammar_range
     if (count)
         memcpy(b->ranges + b->num_ranges, ranges, count * sizeof(*ranges));
     b->num_ranges += count;
-    return add_node(b,
-                    (struct grammar_tree_node){NODE_CLASS, first, (uint32_t)count, 0, 0});
+    return grammar_build_add_node(
+        b, (struct grammar_tree_node){NODE_CLASS, first, (uint32_t)count, 0, 0});
 }
 
-static grammar_node add_list(struct grammar_builder *b, uint32_t kind,
-                             const grammar_node *children, uint64_t count)
+static grammar_node grammar_build_add_list(struct grammar_builder *b, uint32_t kind,
+                                           const grammar_node *children, uint64_t count)
 {
     int32_t first = (int32_t)b->num_children;
     if (!GROW(b, children, num_children, room_children, count, "elements"))
         return -1;
     for (uint64_t i = 0; i < count; i++)
         b->children[b->num_children++] = children[i];
-    return add_node(b, (struct grammar_tree_node){kind, first, (uint32_t)count, 0, 0});
+    return grammar_build_add_node(
+        b, (struct grammar_tree_node){kind, first, (uint32_t)count, 0, 0});
 }
 
 grammar_node grammar_sequence(struct grammar_builder *b, const grammar_node *children,
                               uint64_t count)
 {
-    return count == 1 ? children[0] : add_list(b, NODE_SEQUENCE, children, count);
+    return count == 1 ? children[0]
+                      : grammar_build_add_list(b, NODE_SEQUENCE, children, count);
 }
 
 grammar_node grammar_choice(struct grammar_builder *b, const grammar_node *children,
                             uint64_t count)
 {
-    return count == 1 ? children[0] : add_list(b, NODE_CHOICE, children, count);
+    return count == 1 ? children[0]
+                      : grammar_build_add_list(b, NODE_CHOICE, children, count);
 }
 
 grammar_node grammar_repeat(struct grammar_builder *b, grammar_node child, uint32_t min,
@@ -119,15 +123,16 @@ grammar_node grammar_repeat(struct grammar_builder *b, grammar_node child, uint3
         return -1;
     return min == 1 && max == 1
                ? child
-               : add_node(b, (struct grammar_tree_node){NODE_REPEAT, child, 1, min, max});
+               : grammar_build_add_node(
+                     b, (struct grammar_tree_node){NODE_REPEAT, child, 1, min, max});
 }
 
 grammar_node grammar_call(struct grammar_builder *b, int32_t rule)
 {
-    return add_node(b, (struct grammar_tree_node){NODE_CALL, rule, 0, 0, 0});
+    return grammar_build_add_node(b, (struct grammar_tree_node){NODE_CALL, rule, 0, 0, 0});
 }
 
-static uint32_t bucket_of(const char *name, uint64_t size)
+static uint32_t grammar_build_bucket_of(const char *name, uint64_t size)
 {
     uint32_t hash = 0;
     for (uint64_t i = 0; i < size; i++)
@@ -137,7 +142,7 @@ static uint32_t bucket_of(const char *name, uint64_t size)
 
 int32_t grammar_rule_find(const struct grammar_builder *b, const char *name, uint64_t size)
 {
-    int32_t at = b->by_name[bucket_of(name, size)] - 1;
+    int32_t at = b->by_name[grammar_build_bucket_of(name, size)] - 1;
     while (at >= 0 &&
            (b->rules[at].name_size != size || memcmp(b->rules[at].name, name, size) != 0))
         at = b->rules[at].same;
@@ -156,7 +161,7 @@ int32_t grammar_rule_add(struct grammar_builder *b, const char *name, uint64_t s
         return -1;
     }
     if (name) {
-        int32_t *bucket = &b->by_name[bucket_of(name, size)];
+        int32_t *bucket = &b->by_name[grammar_build_bucket_of(name, size)];
         memcpy(added->name, name, size);
         added->same = *bucket - 1;
         *bucket = rule + 1;

@@ -18,7 +18,7 @@ struct compiling {
     uint32_t buckets[2 * MOST_SETS]; // sets by their hash, plus 1
 };
 
-static int32_t compile(struct compiling *c, grammar_node node, int32_t next);
+static int32_t grammar_compile_rule(struct compiling *c, grammar_node node, int32_t next);
 
 // --- states ----------------------------------------------------------------------------
 
@@ -33,7 +33,8 @@ static int32_t add_state(struct compiling *c, uint8_t kind, int32_t next, int32_
     return (int32_t)n->num_states++;
 }
 
-static bool is_same(const struct grammar_set *a, const struct grammar_set *b)
+static bool grammar_compile_is_same(const struct grammar_set *a,
+                                    const struct grammar_set *b)
 {
     return memcmp(a, b, sizeof(*a)) == 0;
 }
@@ -44,7 +45,7 @@ static int32_t add_set(struct compiling *c, const struct grammar_set *set)
     uint64_t hash = set->bits[0] ^ set->bits[1] >> 7 ^ set->bits[2] >> 13 ^ set->bits[3];
     hash = (hash ^ hash >> 29 ^ hash >> 47) & (COUNT(c->buckets) - 1);
     for (; c->buckets[hash]; hash = (hash + 1) & (COUNT(c->buckets) - 1))
-        if (is_same(&n->sets[c->buckets[hash] - 1], set))
+        if (grammar_compile_is_same(&n->sets[c->buckets[hash] - 1], set))
             return (int32_t)c->buckets[hash] - 1;
     if (!grammar_grow(&c->b->status, &n->sets, n->num_sets, 1, &n->room_sets,
                       sizeof(*n->sets), MOST_SETS, "sets of characters"))
@@ -60,7 +61,8 @@ static void set_put(struct grammar_set *set, uint32_t first, uint32_t last)
         set->bits[byte / 64] |= UINT64_C(1) << byte % 64;
 }
 
-static int32_t add_bytes(struct compiling *c, uint32_t first, uint32_t last, int32_t next)
+static int32_t grammar_compile_add_bytes(struct compiling *c, uint32_t first, uint32_t last,
+                                         int32_t next)
 {
     struct grammar_set set = {{0}};
     set_put(&set, first, last);
@@ -68,7 +70,7 @@ static int32_t add_bytes(struct compiling *c, uint32_t first, uint32_t last, int
 }
 
 // Either of two, where 0 or more are there already; -1: none yet.
-static int32_t either(struct compiling *c, int32_t a, int32_t b)
+static int32_t grammar_compile_either(struct compiling *c, int32_t a, int32_t b)
 {
     return a < 0 ? b : add_state(c, GRAMMAR_SPLIT, a, b);
 }
@@ -82,7 +84,7 @@ struct utf8_class {
     int32_t next;
 };
 
-static int encode(uint32_t c, uint8_t *out)
+static int grammar_compile_encode(uint32_t c, uint8_t *out)
 {
     int size = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     for (int i = size - 1; i > 0; i--, c >>= 6)
@@ -95,7 +97,8 @@ static int32_t any_bytes(struct compiling *c, struct utf8_class *u, int count)
 {
     if (u->any[count] < 0)
         u->any[count] =
-            count ? add_bytes(c, 0x80, 0xbf, any_bytes(c, u, count - 1)) : u->next;
+            count ? grammar_compile_add_bytes(c, 0x80, 0xbf, any_bytes(c, u, count - 1))
+                  : u->next;
     return u->any[count];
 }
 
@@ -108,21 +111,25 @@ static bool is_all(const uint8_t *bytes, int size, uint8_t byte)
 }
 
 // The continuation bytes a .. b, of one size.
-static int32_t between(struct compiling *c, struct utf8_class *u, const uint8_t *a,
-                       const uint8_t *b, int size)
+static int32_t grammar_compile_between(struct compiling *c, struct utf8_class *u,
+                                       const uint8_t *a, const uint8_t *b, int size)
 {
     static const uint8_t least[3] = {0x80, 0x80, 0x80}, most[3] = {0xbf, 0xbf, 0xbf};
     if (is_all(a, size, 0x80) && is_all(b, size, 0xbf))
         return any_bytes(c, u, size);
     if (a[0] == b[0])
-        return add_bytes(c, a[0], a[0], between(c, u, a + 1, b + 1, size - 1));
-    int32_t low = add_bytes(c, a[0], a[0], between(c, u, a + 1, most, size - 1));
-    int32_t high = add_bytes(c, b[0], b[0], between(c, u, least, b + 1, size - 1));
-    int32_t both = either(c, low, high);
-    return b[0] - a[0] < 2
-               ? both
-               : either(c, both,
-                        add_bytes(c, a[0] + 1U, b[0] - 1U, any_bytes(c, u, size - 1)));
+        return grammar_compile_add_bytes(
+            c, a[0], a[0], grammar_compile_between(c, u, a + 1, b + 1, size - 1));
+    int32_t low = grammar_compile_add_bytes(
+        c, a[0], a[0], grammar_compile_between(c, u, a + 1, most, size - 1));
+    int32_t high = grammar_compile_add_bytes(
+        c, b[0], b[0], grammar_compile_between(c, u, least, b + 1, size - 1));
+    int32_t both = grammar_compile_either(c, low, high);
+    return b[0] - a[0] < 2 ? both
+                           : grammar_compile_either(
+                                 c, both,
+                                 grammar_compile_add_bytes(c, a[0] + 1U, b[0] - 1U,
+                                                           any_bytes(c, u, size - 1)));
 }
 
 static void add_lead(struct compiling *c, struct utf8_class *u, uint32_t first,
@@ -131,8 +138,10 @@ static void add_lead(struct compiling *c, struct utf8_class *u, uint32_t first,
     if (is_all(a, size, 0x80) && is_all(b, size, 0xbf))
         set_put(&u->leads[size], first, last);
     else
-        u->others =
-            either(c, u->others, add_bytes(c, first, last, between(c, u, a, b, size)));
+        u->others = grammar_compile_either(
+            c, u->others,
+            grammar_compile_add_bytes(c, first, last,
+                                      grammar_compile_between(c, u, a, b, size)));
 }
 
 // Characters whose encodings are of one size.
@@ -141,8 +150,8 @@ static void add_characters(struct compiling *c, struct utf8_class *u, uint32_t f
 {
     static const uint8_t least[3] = {0x80, 0x80, 0x80}, most[3] = {0xbf, 0xbf, 0xbf};
     uint8_t a[4], b[4];
-    int size = encode(first, a);
-    encode(last, b);
+    int size = grammar_compile_encode(first, a);
+    grammar_compile_encode(last, b);
     if (a[0] == b[0]) {
         add_lead(c, u, a[0], a[0], a + 1, b + 1, size - 1);
         return;
@@ -172,9 +181,10 @@ static int32_t compile_class(struct compiling *c, const struct grammar_range *ra
     for (int size = 3; size >= 0; size--) {
         const uint64_t *bits = u.leads[size].bits;
         if (bits[0] | bits[1] | bits[2] | bits[3])
-            start = either(c, start,
-                           add_state(c, GRAMMAR_BYTES, any_bytes(c, &u, size),
-                                     add_set(c, &u.leads[size])));
+            start =
+                grammar_compile_either(c, start,
+                                       add_state(c, GRAMMAR_BYTES, any_bytes(c, &u, size),
+                                                 add_set(c, &u.leads[size])));
     }
     return start < 0 ? add_state(c, GRAMMAR_FAIL, 0, 0) : start;
 }
@@ -182,7 +192,7 @@ static int32_t compile_class(struct compiling *c, const struct grammar_range *ra
 // --- nodes -----------------------------------------------------------------------------
 
 // States that a node takes, roughly.
-static uint64_t weight(const struct grammar_builder *b, grammar_node at)
+static uint64_t grammar_compile_weight(const struct grammar_builder *b, grammar_node at)
 {
     const struct grammar_tree_node *node = &b->nodes[at];
     uint64_t sum = 1;
@@ -193,10 +203,10 @@ static uint64_t weight(const struct grammar_builder *b, grammar_node at)
             sum += b->ranges[node->first + (int32_t)i].last < 0x80 ? 0 : 8;
     if (node->kind == NODE_SEQUENCE || node->kind == NODE_CHOICE)
         for (uint32_t i = 0; i < node->count; i++)
-            sum += weight(b, b->children[node->first + (int32_t)i]);
+            sum += grammar_compile_weight(b, b->children[node->first + (int32_t)i]);
     if (node->kind == NODE_REPEAT) {
         uint64_t copies = node->max == GRAMMAR_MANY ? node->min + 1U : node->max;
-        uint64_t each = weight(b, node->first);
+        uint64_t each = grammar_compile_weight(b, node->first);
         sum += copies * each > MOST_COPIED ? copies : copies * each;
     }
     return sum;
@@ -210,7 +220,8 @@ static int32_t compile_repeat(struct compiling *c, const struct grammar_tree_nod
     uint64_t copies = is_open ? (uint64_t)node->min + 1 : node->max;
     uint32_t least = node->min, most = node->max;
     grammar_node body = node->first; // `node` moves when nodes are added
-    if (copies > 1 && weight(b, body) > 2 && copies * weight(b, body) > MOST_COPIED) {
+    if (copies > 1 && grammar_compile_weight(b, body) > 2 &&
+        copies * grammar_compile_weight(b, body) > MOST_COPIED) {
         int32_t rule = grammar_rule_add(b, NULL, 0);
         if (rule < 0)
             return 0;
@@ -220,20 +231,20 @@ static int32_t compile_repeat(struct compiling *c, const struct grammar_tree_nod
     int32_t start = next;
     if (is_open) {
         start = add_state(c, GRAMMAR_SPLIT, 0, next);
-        int32_t again = compile(c, body, start);
+        int32_t again = grammar_compile_rule(c, body, start);
         if (b->status == TN_OK)
             c->n->states[start].next = again;
         start = least > 0 ? again : start;
         least -= least > 0;
     }
     for (uint32_t i = least; !is_open && i < most && b->status == TN_OK; i++)
-        start = add_state(c, GRAMMAR_SPLIT, compile(c, body, start), next);
+        start = add_state(c, GRAMMAR_SPLIT, grammar_compile_rule(c, body, start), next);
     for (uint32_t i = 0; i < least && b->status == TN_OK; i++)
-        start = compile(c, body, start);
+        start = grammar_compile_rule(c, body, start);
     return start;
 }
 
-static int32_t compile(struct compiling *c, grammar_node at, int32_t next)
+static int32_t grammar_compile_rule(struct compiling *c, grammar_node at, int32_t next)
 {
     struct grammar_builder *b = c->b;
     if (b->status != TN_OK)
@@ -244,7 +255,7 @@ static int32_t compile(struct compiling *c, grammar_node at, int32_t next)
     case NODE_LITERAL:
         for (uint32_t i = node.count; i > 0; i--) {
             uint8_t byte = (uint8_t)b->bytes[node.first + (int32_t)i - 1];
-            start = add_bytes(c, byte, byte, start);
+            start = grammar_compile_add_bytes(c, byte, byte, start);
         }
         return start;
     case NODE_CLASS:
@@ -252,12 +263,14 @@ static int32_t compile(struct compiling *c, grammar_node at, int32_t next)
                              next);
     case NODE_SEQUENCE:
         for (uint32_t i = node.count; i > 0; i--)
-            start = compile(c, b->children[node.first + (int32_t)i - 1], start);
+            start =
+                grammar_compile_rule(c, b->children[node.first + (int32_t)i - 1], start);
         return start;
     case NODE_CHOICE:
         for (uint32_t i = node.count; i > 0; i--)
-            start = either(c, start,
-                           compile(c, b->children[node.first + (int32_t)i - 1], next));
+            start = grammar_compile_either(
+                c, start,
+                grammar_compile_rule(c, b->children[node.first + (int32_t)i - 1], next));
         return start < 0 ? add_state(c, GRAMMAR_FAIL, 0, 0) : start;
     case NODE_REPEAT:
         return compile_repeat(c, &node, next);
@@ -269,13 +282,13 @@ static int32_t compile(struct compiling *c, grammar_node at, int32_t next)
 // --- what is known of states -----------------------------------------------------------
 
 // Lists of states: those before each one, and the calls of each rule.
-struct backward {
+struct grammar_compile_backward {
     uint32_t *first, *list; // of state i: list[first[i]] .. list[first[i + 1] - 1]
     uint32_t *first_call, *calls;
     int32_t *todo;
 };
 
-static void backward_finish(struct backward *w)
+static void backward_finish(struct grammar_compile_backward *w)
 {
     free(w->first);
     free(w->list);
@@ -285,7 +298,8 @@ static void backward_finish(struct backward *w)
 }
 
 // Counts, or puts down, one entry.
-static void note(uint32_t *first, uint32_t *list, int32_t at, uint64_t value)
+static void grammar_compile_note(uint32_t *first, uint32_t *list, int32_t at,
+                                 uint64_t value)
 {
     if (list)
         list[--first[at]] = (uint32_t)value;
@@ -293,21 +307,24 @@ static void note(uint32_t *first, uint32_t *list, int32_t at, uint64_t value)
         first[at]++;
 }
 
-static void note_all(const struct grammar_network *n, struct backward *w, bool is_second)
+static void note_all(const struct grammar_network *n, struct grammar_compile_backward *w,
+                     bool is_second)
 {
     for (uint64_t i = 0; i < n->num_states; i++) {
         const struct grammar_state *s = &n->states[i];
         if (s->kind == GRAMMAR_ACCEPT || s->kind == GRAMMAR_FAIL)
             continue;
-        note(w->first, is_second ? w->list : NULL, s->next, i);
+        grammar_compile_note(w->first, is_second ? w->list : NULL, s->next, i);
         if (s->kind == GRAMMAR_SPLIT)
-            note(w->first, is_second ? w->list : NULL, s->other, i);
+            grammar_compile_note(w->first, is_second ? w->list : NULL, s->other, i);
         if (s->kind == GRAMMAR_CALL) // what begins the rule, and what is behind it, counts
-            note(w->first_call, is_second ? w->calls : NULL, n->starts[s->other], i);
+            grammar_compile_note(w->first_call, is_second ? w->calls : NULL,
+                                 n->starts[s->other], i);
     }
 }
 
-static bool backward_make(const struct grammar_network *n, struct backward *w)
+static bool backward_make(const struct grammar_network *n,
+                          struct grammar_compile_backward *w)
 {
     uint64_t states = n->num_states;
     w->first = lm_alloc(states + 1, sizeof(uint32_t));
@@ -344,8 +361,9 @@ static bool is_good(const struct grammar_network *n, const uint8_t *good, bool w
 
 // Marks the states from which the end of their rule is reached, by the empty text, or by
 // any.
-static void reach(const struct grammar_network *n, const struct backward *w,
-                  bool with_bytes, uint8_t *good)
+static void grammar_compile_reach(const struct grammar_network *n,
+                                  const struct grammar_compile_backward *w, bool with_bytes,
+                                  uint8_t *good)
 {
     uint64_t count = 0;
     memset(good, 0, n->num_states);
@@ -368,15 +386,15 @@ static void reach(const struct grammar_network *n, const struct backward *w,
 
 static tn_status know_states(struct grammar_network *n)
 {
-    struct backward w = {NULL};
+    struct grammar_compile_backward w = {NULL};
     uint8_t *good = lm_alloc(n->num_states, 1);
     n->is_nullable = lm_alloc(n->num_rules, 1);
     bool is_made = good && n->is_nullable && backward_make(n, &w);
     if (is_made) {
-        reach(n, &w, false, good);
+        grammar_compile_reach(n, &w, false, good);
         for (uint64_t i = 0; i < n->num_rules; i++)
             n->is_nullable[i] = good[n->starts[i]];
-        reach(n, &w, true, good);
+        grammar_compile_reach(n, &w, true, good);
         for (uint64_t i = 0; i < n->num_states; i++) {
             n->states[i].is_productive = good[i];
             n->states[i].is_tail =
@@ -427,7 +445,7 @@ static void compile_rules(struct compiling *c)
     struct grammar_network *n = c->n;
     add_state(c, GRAMMAR_ACCEPT, 0, 0);
     for (uint64_t i = 0; i < c->b->num_rules && c->b->status == TN_OK; i++) {
-        int32_t start = compile(c, c->b->rules[i].body, 0);
+        int32_t start = grammar_compile_rule(c, c->b->rules[i].body, 0);
         if (grammar_grow(&c->b->status, &n->starts, i, 1, &n->room_rules, sizeof(int32_t),
                          MOST_STATES, "rules"))
             n->starts[n->num_rules++] = start;

@@ -16,21 +16,21 @@
 
 #define MOST_REPEATED 100000
 
-struct reader {
+struct gbnf_reader {
     struct grammar_builder *b;
     const char *text;
     uint64_t size, at;
     int depth;
 };
 
-struct nodes {
+struct gbnf_nodes {
     grammar_node *items;
     uint64_t count, room;
 };
 
-static grammar_node read_choice(struct reader *r, bool is_nested);
+static grammar_node gbnf_read_choice(struct gbnf_reader *r, bool is_nested);
 
-static bool nodes_add(struct reader *r, struct nodes *list, grammar_node node)
+static bool nodes_add(struct gbnf_reader *r, struct gbnf_nodes *list, grammar_node node)
 {
     if (!grammar_grow(&r->b->status, &list->items, list->count, 1, &list->room,
                       sizeof(node), UINT64_C(1) << 20, "elements"))
@@ -41,7 +41,7 @@ static bool nodes_add(struct reader *r, struct nodes *list, grammar_node node)
 
 // --- failures --------------------------------------------------------------------------
 
-static grammar_node fail_at(struct reader *r, uint64_t at, const char *expected)
+static grammar_node gbnf_fail_at(struct gbnf_reader *r, uint64_t at, const char *expected)
 {
     uint64_t line = 1, column = 1, end = at + 1;
     char got[80] = "the end";
@@ -66,31 +66,31 @@ static grammar_node fail_at(struct reader *r, uint64_t at, const char *expected)
     return -1;
 }
 
-static grammar_node fail(struct reader *r, const char *expected)
+static grammar_node gbnf_fail(struct gbnf_reader *r, const char *expected)
 {
-    return fail_at(r, r->at, expected);
+    return gbnf_fail_at(r, r->at, expected);
 }
 
 // --- characters ------------------------------------------------------------------------
 
-static char peek(const struct reader *r)
+static char gbnf_peek(const struct gbnf_reader *r)
 {
     return r->at < r->size ? r->text[r->at] : '\0';
 }
 
-static bool is_one_of(char c, const char *list)
+static bool gbnf_is_one_of(char c, const char *list)
 {
     return c && strchr(list, c);
 }
 
-static bool is_name(char c)
+static bool gbnf_is_name(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            c == '-' || c == '_';
 }
 
 // White space and comments; lines only where they do not end a rule.
-static void skip(struct reader *r, bool with_lines)
+static void gbnf_skip(struct gbnf_reader *r, bool with_lines)
 {
     for (; r->at < r->size; r->at++) {
         char c = r->text[r->at];
@@ -102,30 +102,30 @@ static void skip(struct reader *r, bool with_lines)
     }
 }
 
-static bool read_hex(struct reader *r, int digits, uint32_t *out)
+static bool gbnf_read_hex(struct gbnf_reader *r, int digits, uint32_t *out)
 {
     *out = 0;
     for (int i = 0; i < digits; i++, r->at++) {
-        char c = peek(r);
+        char c = gbnf_peek(r);
         uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
                          : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
                          : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
                                                 : 16;
         if (digit == 16) {
-            fail(r, "a hexadecimal digit");
+            gbnf_fail(r, "a hexadecimal digit");
             return false;
         }
         *out = *out << 4 | digit;
     }
     if (*out > 0x10ffff || (*out >= 0xd800 && *out < 0xe000)) {
         r->at -= (uint64_t)digits;
-        fail(r, "a character of Unicode");
+        gbnf_fail(r, "a character of Unicode");
         return false;
     }
     return true;
 }
 
-static bool read_escape(struct reader *r, uint32_t *out)
+static bool gbnf_read_escape(struct gbnf_reader *r, uint32_t *out)
 {
     static const struct {
         char name;
@@ -134,23 +134,23 @@ static bool read_escape(struct reader *r, uint32_t *out)
                    {'r', 0, '\r'}, {'t', 0, '\t'}, {'"', 0, '"'}, {'\\', 0, '\\'},
                    {'[', 0, '['},  {']', 0, ']'},  {'-', 0, '-'}, {'^', 0, '^'}};
     for (size_t i = 0; i < COUNT(escapes) && r->at < r->size; i++) {
-        if (escapes[i].name != peek(r))
+        if (escapes[i].name != gbnf_peek(r))
             continue;
         r->at++;
         *out = escapes[i].character;
-        return !escapes[i].digits || read_hex(r, escapes[i].digits, out);
+        return !escapes[i].digits || gbnf_read_hex(r, escapes[i].digits, out);
     }
-    fail(r, "x, u, U, n, r, t, \", \\, [, ], - or ^ behind the backslash");
+    gbnf_fail(r, "x, u, U, n, r, t, \", \\, [, ], - or ^ behind the backslash");
     return false;
 }
 
 // One character of a text or class, as it is or escaped.
-static bool read_character(struct reader *r, uint32_t *out)
+static bool gbnf_read_character(struct gbnf_reader *r, uint32_t *out)
 {
-    uint8_t c = (uint8_t)peek(r);
+    uint8_t c = (uint8_t)gbnf_peek(r);
     if (c == '\\') {
         r->at++;
-        return read_escape(r, out);
+        return gbnf_read_escape(r, out);
     }
     int size = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
     uint32_t value = size == 1 ? c : c & (0x7fU >> size);
@@ -162,7 +162,7 @@ static bool read_character(struct reader *r, uint32_t *out)
         value = value << 6 | (next & 0x3f);
     }
     if (!is_valid) {
-        fail(r, "valid UTF-8");
+        gbnf_fail(r, "valid UTF-8");
         return false;
     }
     r->at += (uint64_t)size;
@@ -172,8 +172,8 @@ static bool read_character(struct reader *r, uint32_t *out)
 
 // --- elements --------------------------------------------------------------------------
 
-static grammar_node class_of(struct reader *r, struct grammar_range *ranges, uint64_t count,
-                             bool is_negated)
+static grammar_node gbnf_class_of(struct gbnf_reader *r, struct grammar_range *ranges,
+                                  uint64_t count, bool is_negated)
 {
     struct grammar_range *tidy = lm_alloc(count + 3, sizeof(*tidy));
     grammar_node node = -1;
@@ -186,19 +186,19 @@ static grammar_node class_of(struct reader *r, struct grammar_range *ranges, uin
     return node;
 }
 
-static grammar_node read_literal(struct reader *r)
+static grammar_node read_literal(struct gbnf_reader *r)
 {
-    struct nodes list = {NULL, 0, 0};
+    struct gbnf_nodes list = {NULL, 0, 0};
     uint32_t character;
     r->at++;
-    while (r->b->status == TN_OK && peek(r) != '"') {
-        if (r->at >= r->size || peek(r) == '\n') {
-            fail_at(r, r->at, "a '\"' that ends the text");
+    while (r->b->status == TN_OK && gbnf_peek(r) != '"') {
+        if (r->at >= r->size || gbnf_peek(r) == '\n') {
+            gbnf_fail_at(r, r->at, "a '\"' that ends the text");
             break;
         }
         uint64_t from = r->at;
-        bool is_escape = peek(r) == '\\';
-        if (!read_character(r, &character))
+        bool is_escape = gbnf_peek(r) == '\\';
+        if (!gbnf_read_character(r, &character))
             break;
         struct grammar_range one = {character, character};
         nodes_add(r, &list,
@@ -211,46 +211,46 @@ static grammar_node read_literal(struct reader *r)
     return node;
 }
 
-static grammar_node read_class(struct reader *r)
+static grammar_node gbnf_read_class(struct gbnf_reader *r)
 {
     struct grammar_range *ranges = NULL;
     uint64_t count = 0, room = 0;
     tn_status *status = &r->b->status;
     r->at++;
-    bool is_negated = peek(r) == '^';
+    bool is_negated = gbnf_peek(r) == '^';
     r->at += is_negated;
-    while (*status == TN_OK && peek(r) != ']') {
+    while (*status == TN_OK && gbnf_peek(r) != ']') {
         struct grammar_range one;
         uint64_t from = r->at;
-        if (r->at >= r->size || peek(r) == '\n') {
-            fail(r, "a ']' that ends the class");
+        if (r->at >= r->size || gbnf_peek(r) == '\n') {
+            gbnf_fail(r, "a ']' that ends the class");
             break;
         }
-        if (!read_character(r, &one.first))
+        if (!gbnf_read_character(r, &one.first))
             break;
         one.last = one.first;
-        if (peek(r) == '-' && r->at + 1 < r->size && r->text[r->at + 1] != ']') {
+        if (gbnf_peek(r) == '-' && r->at + 1 < r->size && r->text[r->at + 1] != ']') {
             r->at++;
-            if (!read_character(r, &one.last))
+            if (!gbnf_read_character(r, &one.last))
                 break;
         }
         if (one.last < one.first)
-            fail_at(r, from, "a range that ascends");
+            gbnf_fail_at(r, from, "a range that ascends");
         else if (grammar_grow(status, &ranges, count, 1, &room, sizeof(one),
                               UINT64_C(1) << 20, "ranges of characters"))
             ranges[count++] = one;
     }
     r->at++;
-    grammar_node node = *status == TN_OK ? class_of(r, ranges, count, is_negated) : -1;
+    grammar_node node = *status == TN_OK ? gbnf_class_of(r, ranges, count, is_negated) : -1;
     free(ranges);
     return node;
 }
 
-static grammar_node read_call(struct reader *r)
+static grammar_node read_call(struct gbnf_reader *r)
 {
     uint64_t from = r->at;
     struct grammar_builder *b = r->b;
-    while (is_name(peek(r)))
+    while (gbnf_is_name(gbnf_peek(r)))
         r->at++;
     uint64_t size = r->at - from;
     int32_t rule = grammar_rule_find(b, r->text + from, size);
@@ -262,33 +262,33 @@ static grammar_node read_call(struct reader *r)
     return rule < 0 ? -1 : grammar_call(b, rule);
 }
 
-static grammar_node read_group(struct reader *r)
+static grammar_node gbnf_read_group(struct gbnf_reader *r)
 {
     r->at++;
     if (++r->depth > GRAMMAR_DEPTH)
-        return fail(r, "fewer groups within groups: at most 128");
-    grammar_node node = read_choice(r, true);
+        return gbnf_fail(r, "fewer groups within groups: at most 128");
+    grammar_node node = gbnf_read_choice(r, true);
     r->depth--;
-    if (r->b->status == TN_OK && peek(r) != ')')
-        return fail(r, "a ')' that ends the group");
+    if (r->b->status == TN_OK && gbnf_peek(r) != ')')
+        return gbnf_fail(r, "a ')' that ends the group");
     r->at++;
     return node;
 }
 
-static grammar_node read_element(struct reader *r)
+static grammar_node read_element(struct gbnf_reader *r)
 {
     static const struct grammar_range every = {0, 0x10ffff};
     struct grammar_range any = every;
-    switch (peek(r)) {
+    switch (gbnf_peek(r)) {
     case '"':
         return read_literal(r);
     case '[':
-        return read_class(r);
+        return gbnf_read_class(r);
     case '(':
-        return read_group(r);
+        return gbnf_read_group(r);
     case '.':
         r->at++;
-        return class_of(r, &any, 1, false);
+        return gbnf_class_of(r, &any, 1, false);
     default:
         return read_call(r);
     }
@@ -296,55 +296,55 @@ static grammar_node read_element(struct reader *r)
 
 // --- repetition ------------------------------------------------------------------------
 
-static bool read_number(struct reader *r, uint32_t *out)
+static bool gbnf_read_number(struct gbnf_reader *r, uint32_t *out)
 {
     uint64_t from = r->at, value = 0;
-    for (; peek(r) >= '0' && peek(r) <= '9'; r->at++)
-        value = value > MOST_REPEATED ? value : value * 10 + (uint64_t)(peek(r) - '0');
+    for (; gbnf_peek(r) >= '0' && gbnf_peek(r) <= '9'; r->at++)
+        value = value > MOST_REPEATED ? value : value * 10 + (uint64_t)(gbnf_peek(r) - '0');
     if (r->at == from)
-        fail(r, "a number");
+        gbnf_fail(r, "a number");
     else if (value > MOST_REPEATED)
-        fail_at(r, from, "a number of at most 100000");
+        gbnf_fail_at(r, from, "a number of at most 100000");
     *out = (uint32_t)value;
     return r->b->status == TN_OK;
 }
 
-static bool read_braces(struct reader *r, uint32_t *min, uint32_t *max)
+static bool read_braces(struct gbnf_reader *r, uint32_t *min, uint32_t *max)
 {
     uint64_t from = r->at++;
-    skip(r, false);
+    gbnf_skip(r, false);
     *min = 0;
-    if (peek(r) != ',' && !read_number(r, min))
+    if (gbnf_peek(r) != ',' && !gbnf_read_number(r, min))
         return false;
     *max = *min;
-    skip(r, false);
-    if (peek(r) == ',') {
+    gbnf_skip(r, false);
+    if (gbnf_peek(r) == ',') {
         r->at++;
-        skip(r, false);
+        gbnf_skip(r, false);
         *max = GRAMMAR_MANY;
-        if (peek(r) != '}' && !read_number(r, max))
+        if (gbnf_peek(r) != '}' && !gbnf_read_number(r, max))
             return false;
-        skip(r, false);
+        gbnf_skip(r, false);
     }
-    if (peek(r) != '}')
-        fail(r, "a '}' that ends the bounds");
+    if (gbnf_peek(r) != '}')
+        gbnf_fail(r, "a '}' that ends the bounds");
     else if (*max < *min)
-        fail_at(r, from, "bounds that ascend");
+        gbnf_fail_at(r, from, "bounds that ascend");
     r->at++;
     return r->b->status == TN_OK;
 }
 
-static grammar_node read_repeated(struct reader *r, bool is_nested)
+static grammar_node read_repeated(struct gbnf_reader *r, bool is_nested)
 {
     grammar_node node = read_element(r);
     for (int depth = 0; r->b->status == TN_OK; depth++) {
         uint32_t min = 0, max = GRAMMAR_MANY;
-        skip(r, is_nested);
-        char c = peek(r);
-        if (!is_one_of(c, "*+?{"))
+        gbnf_skip(r, is_nested);
+        char c = gbnf_peek(r);
+        if (!gbnf_is_one_of(c, "*+?{"))
             break;
         if (depth == 16)
-            return fail(r, "fewer repetitions of repetitions");
+            return gbnf_fail(r, "fewer repetitions of repetitions");
         if (c == '{' && !read_braces(r, &min, &max))
             break;
         if (c != '{')
@@ -358,41 +358,41 @@ static grammar_node read_repeated(struct reader *r, bool is_nested)
 
 // --- rules -----------------------------------------------------------------------------
 
-static grammar_node read_sequence(struct reader *r, bool is_nested)
+static grammar_node gbnf_read_sequence(struct gbnf_reader *r, bool is_nested)
 {
-    struct nodes list = {NULL, 0, 0};
-    skip(r, is_nested);
+    struct gbnf_nodes list = {NULL, 0, 0};
+    gbnf_skip(r, is_nested);
     while (r->b->status == TN_OK && r->at < r->size &&
-           (is_name(peek(r)) || is_one_of(peek(r), "\"[(."))) {
+           (gbnf_is_name(gbnf_peek(r)) || gbnf_is_one_of(gbnf_peek(r), "\"[(."))) {
         nodes_add(r, &list, read_repeated(r, is_nested));
-        skip(r, is_nested);
+        gbnf_skip(r, is_nested);
     }
-    if (is_one_of(peek(r), "<!"))
-        fail(r, "texts and classes of characters: tokens by name or id are not known");
+    if (gbnf_is_one_of(gbnf_peek(r), "<!"))
+        gbnf_fail(r, "texts and classes of characters: tokens by name or id are not known");
     grammar_node node = grammar_sequence(r->b, list.items, list.count);
     free(list.items);
     return node;
 }
 
 // Whether "|" comes next, perhaps on the next line.
-static bool is_bar(struct reader *r, bool is_nested)
+static bool is_bar(struct gbnf_reader *r, bool is_nested)
 {
     uint64_t at = r->at;
-    skip(r, true);
-    bool found = peek(r) == '|';
+    gbnf_skip(r, true);
+    bool found = gbnf_peek(r) == '|';
     if (!found && !is_nested)
         r->at = at;
     return found;
 }
 
-static grammar_node read_choice(struct reader *r, bool is_nested)
+static grammar_node gbnf_read_choice(struct gbnf_reader *r, bool is_nested)
 {
-    struct nodes list = {NULL, 0, 0};
-    nodes_add(r, &list, read_sequence(r, is_nested));
+    struct gbnf_nodes list = {NULL, 0, 0};
+    nodes_add(r, &list, gbnf_read_sequence(r, is_nested));
     while (r->b->status == TN_OK && is_bar(r, is_nested)) {
         r->at++;
-        skip(r, true);
-        nodes_add(r, &list, read_sequence(r, is_nested));
+        gbnf_skip(r, true);
+        nodes_add(r, &list, gbnf_read_sequence(r, is_nested));
     }
     grammar_node node = grammar_choice(r->b, list.items, list.count);
     free(list.items);
@@ -400,13 +400,13 @@ static grammar_node read_choice(struct reader *r, bool is_nested)
 }
 
 // Whether a rule begins here: a name, and "::=".
-static bool is_rule(struct reader *r)
+static bool is_rule(struct gbnf_reader *r)
 {
     uint64_t at = r->at;
-    while (is_name(peek(r)))
+    while (gbnf_is_name(gbnf_peek(r)))
         r->at++;
     bool has_name = r->at > at;
-    skip(r, true);
+    gbnf_skip(r, true);
     bool found = has_name && r->size - r->at >= 3 && !memcmp(r->text + r->at, "::=", 3);
     r->at = at;
     return found;
@@ -414,52 +414,52 @@ static bool is_rule(struct reader *r)
 
 // To the body of a rule, which may begin on a later line; one that has no text ends where
 // the next rule begins.
-static void skip_to_body(struct reader *r)
+static void skip_to_body(struct gbnf_reader *r)
 {
     uint64_t at = r->at;
-    skip(r, true);
+    gbnf_skip(r, true);
     if (is_rule(r))
         r->at = at;
 }
 
-static void read_rule(struct reader *r)
+static void gbnf_read_rule(struct gbnf_reader *r)
 {
     uint64_t from = r->at;
-    if (!is_name(peek(r))) {
-        fail(r, "the name of a rule");
+    if (!gbnf_is_name(gbnf_peek(r))) {
+        gbnf_fail(r, "the name of a rule");
         return;
     }
     grammar_node call = read_call(r);
-    skip(r, true);
+    gbnf_skip(r, true);
     if (r->b->status == TN_OK && (r->size - r->at < 3 || memcmp(r->text + r->at, "::=", 3)))
-        fail(r, "'::='");
+        gbnf_fail(r, "'::='");
     if (r->b->status != TN_OK)
         return;
     int32_t rule = r->b->nodes[call].first;
     if (r->b->rules[rule].body >= 0) {
-        fail_at(r, from, "a rule that is not there yet");
+        gbnf_fail_at(r, from, "a rule that is not there yet");
         return;
     }
     r->at += 3;
     skip_to_body(r);
-    grammar_node body = read_choice(r, false);
-    skip(r, false);
-    if (r->b->status == TN_OK && r->at < r->size && peek(r) != '\n')
-        fail(r, "an element, '|' or the end of the line");
+    grammar_node body = gbnf_read_choice(r, false);
+    gbnf_skip(r, false);
+    if (r->b->status == TN_OK && r->at < r->size && gbnf_peek(r) != '\n')
+        gbnf_fail(r, "an element, '|' or the end of the line");
     r->b->rules[rule].body = body;
 }
 
 tn_status grammar_read_gbnf(struct grammar_builder *b, const char *text, uint64_t size)
 {
-    struct reader r = {.b = b, .text = text, .size = size};
+    struct gbnf_reader r = {.b = b, .text = text, .size = size};
     grammar_rule_add(b, "root", 4);
-    for (skip(&r, true); b->status == TN_OK && r.at < size; skip(&r, true))
-        read_rule(&r);
+    for (gbnf_skip(&r, true); b->status == TN_OK && r.at < size; gbnf_skip(&r, true))
+        gbnf_read_rule(&r);
     if (b->status == TN_OK && b->rules[0].body < 0)
         b->status = lm_fail(TN_ERR_REFUSED, "grammar: got no rule 'root', expected one, "
                                             "with which a text begins");
     for (uint64_t i = 0; i < b->num_rules && b->status == TN_OK; i++)
         if (b->rules[i].body < 0)
-            fail_at(&r, b->rules[i].used_at, "the name of a rule that is defined");
+            gbnf_fail_at(&r, b->rules[i].used_at, "the name of a rule that is defined");
     return b->status;
 }

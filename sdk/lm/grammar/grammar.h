@@ -101,8 +101,7 @@ uint64_t grammar_ranges_tidy(struct grammar_range *ranges, uint64_t count, bool 
 bool grammar_grow(tn_status *status, void *items, uint64_t used, uint64_t count,
                   uint64_t *room, uint64_t size, uint64_t most, const char *what);
 
-// What reads a text into rules, of which rule 0 is where matching begins. `what` begins
-// messages.
+// Read a text into rules; matching begins at rule 0. `what` begins messages.
 tn_status grammar_read_gbnf(struct grammar_builder *b, const char *text, uint64_t size);
 tn_status grammar_read_schema(struct grammar_builder *b, const char *text, uint64_t size);
 

@@ -92,7 +92,7 @@ static int compare_texts(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static uint64_t shared_bytes(const struct sorted *a, const struct sorted *b)
+static uint64_t grammar_mask_shared_bytes(const struct sorted *a, const struct sorted *b)
 {
     uint64_t size = a->size < b->size ? a->size : b->size, i = 0;
     while (i < size && a->bytes[i] == b->bytes[i])
@@ -104,7 +104,7 @@ static uint64_t shared_bytes(const struct sorted *a, const struct sorted *b)
 static void trie_add(struct trie *t, const struct sorted *token,
                      const struct sorted *before, uint32_t rank, uint32_t *path)
 {
-    uint64_t shared = before ? shared_bytes(token, before) : 0;
+    uint64_t shared = before ? grammar_mask_shared_bytes(token, before) : 0;
     for (uint64_t i = shared; before && i < before->size; i++) {
         t->nodes[path[i]].end = (uint32_t)t->num_nodes;
         t->nodes[path[i]].end_tokens = rank;
@@ -240,8 +240,8 @@ void grammar_vocabulary_destroy(struct grammar_vocabulary *v)
 
 // --- walking ---------------------------------------------------------------------------
 
-static void allow(const struct trie *t, const struct trie_node *node, uint64_t *mask,
-                  uint64_t words)
+static void grammar_mask_allow(const struct trie *t, const struct trie_node *node,
+                               uint64_t *mask, uint64_t words)
 {
     if (node->mask >= 0) {
         for (uint64_t i = 0; i < words; i++)
@@ -271,7 +271,7 @@ static void walk_fine(struct grammar_matcher *m, const struct grammar_vocabulary
             continue;
         }
         path[node->depth + 1] = next;
-        allow(t, node, mask, words);
+        grammar_mask_allow(t, node, mask, words);
         i++;
     }
 }
@@ -335,7 +335,7 @@ static void walk_coarse(struct grammar_matcher *m, const struct grammar_vocabula
             continue;
         }
         path[node->depth + 1] = next;
-        allow(t, node, mask, words);
+        grammar_mask_allow(t, node, mask, words);
         i++;
     }
 }

@@ -21,20 +21,20 @@ bool grammar_matcher_grow(struct grammar_matcher *m, void *items, uint64_t used,
 
 // --- items -----------------------------------------------------------------------------
 
-static uint64_t mix(uint64_t x)
+static uint64_t grammar_match_mix(uint64_t x)
 {
     x ^= x >> 31;
     return (uint64_t)((unsigned __int128)x * UINT64_C(0x9e3779b97f4a7c15) >> 17);
 }
 
-static uint64_t key_of(struct item item)
+static uint64_t grammar_match_key_of(struct item item)
 {
     return ((uint64_t)(uint32_t)item.state << 32 | (uint32_t)item.frame) + 1;
 }
 
 static void seen_put(struct grammar_matcher *m, uint64_t key)
 {
-    uint64_t at = mix(key) & (m->room_seen - 1);
+    uint64_t at = grammar_match_mix(key) & (m->room_seen - 1);
     while (m->seen[at])
         at = (at + 1) & (m->room_seen - 1);
     m->seen[at] = key;
@@ -58,10 +58,11 @@ static bool seen_grow(struct grammar_matcher *m)
 }
 
 // Puts an item down to be taken, once for each set.
-static void push(struct grammar_matcher *m, int32_t state, int32_t frame)
+static void grammar_match_push(struct grammar_matcher *m, int32_t state, int32_t frame)
 {
     struct item item = {state, frame};
-    uint64_t key = key_of(item), at = mix(key) & (m->room_seen - 1);
+    uint64_t key = grammar_match_key_of(item),
+             at = grammar_match_mix(key) & (m->room_seen - 1);
     if (!m->network->states[state].is_productive)
         return;
     for (m->work++; m->seen[at]; at = (at + 1) & (m->room_seen - 1))
@@ -75,7 +76,7 @@ static void push(struct grammar_matcher *m, int32_t state, int32_t frame)
         m->todo[m->num_todo++] = item;
 }
 
-static void keep(struct grammar_matcher *m, struct item item)
+static void grammar_match_keep(struct grammar_matcher *m, struct item item)
 {
     if (grammar_matcher_grow(m, &m->items, m->num_items, 1, &m->room_items, sizeof(item),
                              MOST_ITEMS))
@@ -97,7 +98,7 @@ static int32_t frame_for(struct grammar_matcher *m, int32_t rule, int32_t set)
 }
 
 // A rule has ended: what called it goes on.
-static void complete(struct grammar_matcher *m, int32_t number, int32_t set)
+static void grammar_match_complete(struct grammar_matcher *m, int32_t number, int32_t set)
 {
     struct frame frame = m->frames[number];
     if (frame.set < 0) {
@@ -112,26 +113,27 @@ static void complete(struct grammar_matcher *m, int32_t number, int32_t set)
         struct item call = m->items[caller->calls + i];
         const struct grammar_state *s = &m->network->states[call.state];
         if (s->other == frame.rule)
-            push(m, s->next, call.frame);
+            grammar_match_push(m, s->next, call.frame);
     }
 }
 
-static void take(struct grammar_matcher *m, struct item item, int32_t set)
+static void grammar_match_take(struct grammar_matcher *m, struct item item, int32_t set)
 {
     const struct grammar_network *n = m->network;
     const struct grammar_state *s = &n->states[item.state];
     switch (s->kind) {
     case GRAMMAR_ACCEPT:
-        complete(m, item.frame, set);
+        grammar_match_complete(m, item.frame, set);
         break;
     case GRAMMAR_SPLIT:
-        push(m, s->next, item.frame);
-        push(m, s->other, item.frame);
+        grammar_match_push(m, s->next, item.frame);
+        grammar_match_push(m, s->other, item.frame);
         break;
     case GRAMMAR_CALL:
-        push(m, n->starts[s->other], s->is_tail ? item.frame : frame_for(m, s->other, set));
+        grammar_match_push(m, n->starts[s->other],
+                           s->is_tail ? item.frame : frame_for(m, s->other, set));
         if (n->is_nullable[s->other] && !s->is_tail)
-            push(m, s->next, item.frame);
+            grammar_match_push(m, s->next, item.frame);
         break;
     default:
         break;
@@ -146,7 +148,7 @@ static int32_t keep_kind(struct grammar_matcher *m, uint64_t taken, uint8_t kind
     for (uint64_t i = 0; i < taken; i++) {
         const struct grammar_state *s = &m->network->states[m->todo[i].state];
         if (s->kind == kind && !s->is_tail)
-            keep(m, m->todo[i]);
+            grammar_match_keep(m, m->todo[i]);
     }
     *out_count = (int32_t)m->num_items - first;
     return first;
@@ -159,10 +161,10 @@ static void close_set(struct grammar_matcher *m, int32_t set)
     m->num_seen = m->num_todo = 0;
     for (int32_t i = 0; i < m->sets[set].num_kernel; i++) {
         struct item item = m->items[m->sets[set].kernel + i];
-        push(m, item.state, item.frame);
+        grammar_match_push(m, item.state, item.frame);
     }
     for (uint64_t i = 0; i < m->num_todo && m->status == TN_OK; i++) {
-        take(m, m->todo[i], set);
+        grammar_match_take(m, m->todo[i], set);
         if (m->status != TN_OK || m->work < m->most_work)
             continue;
         m->is_slow = true;
@@ -180,11 +182,12 @@ static void close_set(struct grammar_matcher *m, int32_t set)
 
 static int compare_items(const void *a, const void *b)
 {
-    uint64_t x = key_of(*(const struct item *)a), y = key_of(*(const struct item *)b);
+    uint64_t x = grammar_match_key_of(*(const struct item *)a),
+             y = grammar_match_key_of(*(const struct item *)b);
     return x < y ? -1 : x > y;
 }
 
-static bool rehash(struct grammar_matcher *m)
+static bool grammar_match_rehash(struct grammar_matcher *m)
 {
     uint64_t size = m->num_buckets ? 2 * m->num_buckets : 256;
     int32_t *more = lm_alloc(size, sizeof(*more));
@@ -205,20 +208,21 @@ static bool rehash(struct grammar_matcher *m)
 }
 
 // The set whose kernel is the last items of the pool, which it takes.
-static int32_t set_of(struct grammar_matcher *m, uint64_t kernel)
+static int32_t grammar_match_set_of(struct grammar_matcher *m, uint64_t kernel)
 {
     uint64_t count = m->num_items - kernel, hash = 0, left = 0;
     if (count > 1)
         qsort(m->items + kernel, count, sizeof(struct item), compare_items);
     for (uint64_t i = 0; i < count; i++) { // each once
         struct item item = m->items[kernel + i];
-        if (left > 0 && key_of(item) == key_of(m->items[kernel + left - 1]))
+        if (left > 0 &&
+            grammar_match_key_of(item) == grammar_match_key_of(m->items[kernel + left - 1]))
             continue;
         m->items[kernel + left++] = item;
-        hash = mix(hash ^ key_of(item)) ^ hash >> 9;
+        hash = grammar_match_mix(hash ^ grammar_match_key_of(item)) ^ hash >> 9;
     }
     m->num_items = kernel + left;
-    if (2 * m->num_sets >= m->num_buckets && !rehash(m))
+    if (2 * m->num_sets >= m->num_buckets && !grammar_match_rehash(m))
         return DEAD;
     uint64_t at = hash & (m->num_buckets - 1);
     for (; m->buckets[at]; at = (at + 1) & (m->num_buckets - 1)) {
@@ -251,7 +255,7 @@ static int32_t set_of(struct grammar_matcher *m, uint64_t kernel)
 }
 
 // The set behind a byte of a class; DEAD also after a failure.
-static int32_t step(struct grammar_matcher *m, int32_t set, uint32_t class)
+static int32_t grammar_match_step(struct grammar_matcher *m, int32_t set, uint32_t class)
 {
     const struct grammar_network *n = m->network;
     uint64_t kernel = m->num_items;
@@ -260,12 +264,12 @@ static int32_t step(struct grammar_matcher *m, int32_t set, uint32_t class)
         struct item item = m->items[m->sets[set].scans + i];
         const struct grammar_state *s = &n->states[item.state];
         if (n->sets[s->other].bits[byte / 64] >> byte % 64 & 1)
-            keep(m, (struct item){s->next, item.frame});
+            grammar_match_keep(m, (struct item){s->next, item.frame});
     }
     m->work += (uint64_t)m->sets[set].num_scans;
     if (m->status != TN_OK)
         return DEAD;
-    int32_t next = m->num_items > kernel ? set_of(m, kernel) : DEAD;
+    int32_t next = m->num_items > kernel ? grammar_match_set_of(m, kernel) : DEAD;
     if (m->status == TN_OK)
         m->rows[(uint64_t)set * n->num_classes + class] = next;
     return next;
@@ -275,13 +279,13 @@ int32_t grammar_matcher_next(struct grammar_matcher *m, int32_t set, uint8_t byt
 {
     uint32_t class = m->network->class_of[byte];
     int32_t next = m->rows[(uint64_t)set * m->network->num_classes + class];
-    return next == UNKNOWN ? step(m, set, class) : next;
+    return next == UNKNOWN ? grammar_match_step(m, set, class) : next;
 }
 
 // --- texts -----------------------------------------------------------------------------
 
 // Begins with no set but that of the empty text.
-static tn_status clear(struct grammar_matcher *m)
+static tn_status grammar_match_clear(struct grammar_matcher *m)
 {
     m->status = TN_OK;
     m->is_slow = false;
@@ -291,8 +295,8 @@ static tn_status clear(struct grammar_matcher *m)
     if (m->num_buckets)
         memset(m->buckets, 0, m->num_buckets * sizeof(*m->buckets));
     memset(m->frame_set, -1, m->network->num_rules * sizeof(int32_t));
-    keep(m, (struct item){m->network->starts[0], 0});
-    m->at = set_of(m, 0);
+    grammar_match_keep(m, (struct item){m->network->starts[0], 0});
+    m->at = grammar_match_set_of(m, 0);
     return m->status;
 }
 
@@ -314,7 +318,7 @@ tn_status grammar_matcher_open(const struct grammar_network *network,
         m->frames[0] = (struct frame){0, -1};
         for (uint32_t byte = 0; byte < 256; byte++)
             m->representative[network->class_of[byte]] = (uint8_t)byte;
-        status = clear(m);
+        status = grammar_match_clear(m);
     }
     if (status == TN_OK)
         *out_matcher = m;
@@ -346,12 +350,12 @@ tn_status grammar_matcher_reset(struct grammar_matcher *m)
 {
     m->size = 0;
     m->at = 0; // the first set that was made
-    return m->status == TN_OK ? TN_OK : clear(m);
+    return m->status == TN_OK ? TN_OK : grammar_match_clear(m);
 }
 
 tn_status grammar_matcher_rebuild(struct grammar_matcher *m)
 {
-    tn_status status = clear(m);
+    tn_status status = grammar_match_clear(m);
     for (uint64_t i = 0; i < m->size && status == TN_OK; i++) {
         m->work = 0;
         m->at = grammar_matcher_next(m, m->at, (uint8_t)m->text[i]);
@@ -360,7 +364,8 @@ tn_status grammar_matcher_rebuild(struct grammar_matcher *m)
     return status;
 }
 
-static int32_t follow(struct grammar_matcher *m, const char *bytes, uint64_t size)
+static int32_t grammar_match_follow(struct grammar_matcher *m, const char *bytes,
+                                    uint64_t size)
 {
     int32_t at = m->at;
     for (uint64_t i = 0; i < size && at >= 0; i++) {
@@ -374,11 +379,11 @@ tn_status grammar_matcher_append(struct grammar_matcher *m, const char *bytes,
                                  uint64_t size, bool *out_fits)
 {
     tn_status status = TN_OK;
-    int32_t at = follow(m, bytes, size);
+    int32_t at = grammar_match_follow(m, bytes, size);
     if (m->status == TN_ERR_UNSUPPORTED &&
         !m->is_slow) { // full of what came before: once more
         status = grammar_matcher_rebuild(m);
-        at = status == TN_OK ? follow(m, bytes, size) : DEAD;
+        at = status == TN_OK ? grammar_match_follow(m, bytes, size) : DEAD;
     }
     status = m->status;
     if (status != TN_OK)

@@ -8,7 +8,7 @@
 // Classes of bytes that most grammars treat alike.
 #define GRAMMAR_COARSE 18
 
-// What a matcher keeps at most, and the steps behind a byte, or of a mask.
+// Bounds: of a matcher's items and rows, and of steps for a byte or for a mask.
 #define MOST_ITEMS (UINT64_C(1) << 22)
 #define MOST_ROWS (UINT64_C(1) << 23)
 #define MOST_SETS (UINT64_C(1) << 19)

@@ -24,7 +24,7 @@ grammar_node schema_refuse(struct schema_reader *r, tn_status status, const char
     return -1;
 }
 
-static size_t enter(struct schema_reader *r, const char *key)
+static size_t schema_enter(struct schema_reader *r, const char *key)
 {
     size_t before = strlen(r->path);
     snprintf(r->path + before, sizeof(r->path) - before, "/%s", key);
@@ -34,9 +34,9 @@ static size_t enter(struct schema_reader *r, const char *key)
 grammar_node schema_read_at(struct schema_reader *r, json_t *schema, const char *key,
                             const char *name)
 {
-    size_t before = enter(r, key);
+    size_t before = schema_enter(r, key);
     if (name)
-        enter(r, name);
+        schema_enter(r, name);
     grammar_node node = read_schema(r, schema);
     r->path[before] = '\0';
     return node;
@@ -62,23 +62,23 @@ uint32_t schema_count(struct schema_reader *r, const json_t *schema, const char 
 
 // --- pieces ----------------------------------------------------------------------------
 
-static grammar_node text(struct schema_reader *r, const char *bytes)
+static grammar_node schema_text(struct schema_reader *r, const char *bytes)
 {
     return grammar_text(r->b, bytes);
 }
 
 // Nothing, a space, or a line with what indents the next.
-static grammar_node space(struct schema_reader *r)
+static grammar_node schema_space(struct schema_reader *r)
 {
     struct grammar_builder *b = r->b;
     static const struct grammar_range indent[] = {{'\t', '\t'}, {' ', ' '}};
     if (!r->space) {
         int32_t rule = grammar_rule_add(b, NULL, 0);
         grammar_node line = grammar_sequence(
-            b, GRAMMAR_NODES(text(r, "\n"),
+            b, GRAMMAR_NODES(schema_text(r, "\n"),
                              grammar_repeat(b, grammar_class(b, indent, 2), 0, 40)));
         grammar_node body =
-            grammar_choice(b, GRAMMAR_NODES(text(r, ""), text(r, " "), line));
+            grammar_choice(b, GRAMMAR_NODES(schema_text(r, ""), schema_text(r, " "), line));
         if (b->status != TN_OK)
             return -1;
         b->rules[rule].body = body;
@@ -89,7 +89,7 @@ static grammar_node space(struct schema_reader *r)
 
 grammar_node schema_comma(struct schema_reader *r)
 {
-    return grammar_sequence(r->b, GRAMMAR_NODES(text(r, ","), space(r)));
+    return grammar_sequence(r->b, GRAMMAR_NODES(schema_text(r, ","), schema_space(r)));
 }
 
 grammar_node schema_repeat(struct schema_reader *r, grammar_node node, uint32_t min,
@@ -102,19 +102,19 @@ grammar_node schema_repeat(struct schema_reader *r, grammar_node node, uint32_t 
 grammar_node schema_in_brackets(struct schema_reader *r, const char *begin,
                                 grammar_node within, const char *end)
 {
-    return grammar_sequence(r->b,
-                            GRAMMAR_NODES(text(r, begin), space(r), within, text(r, end)));
+    return grammar_sequence(r->b, GRAMMAR_NODES(schema_text(r, begin), schema_space(r),
+                                                within, schema_text(r, end)));
 }
 
 static grammar_node string_of(struct schema_reader *r, uint32_t min, uint32_t max)
 {
     grammar_node any = schema_characters(r->b, NULL, 0, true);
-    return grammar_sequence(
-        r->b,
-        GRAMMAR_NODES(text(r, "\""), grammar_repeat(r->b, any, min, max), text(r, "\"")));
+    return grammar_sequence(r->b, GRAMMAR_NODES(schema_text(r, "\""),
+                                                grammar_repeat(r->b, any, min, max),
+                                                schema_text(r, "\"")));
 }
 
-static grammar_node rule_of(struct schema_reader *r, grammar_node node)
+static grammar_node schema_rule_of(struct schema_reader *r, grammar_node node)
 {
     return grammar_own_rule(r->b, node);
 }
@@ -122,7 +122,7 @@ static grammar_node rule_of(struct schema_reader *r, grammar_node node)
 // `node`, and white space, where something is there at all.
 grammar_node schema_then_space(struct schema_reader *r, grammar_node node)
 {
-    return grammar_sequence(r->b, GRAMMAR_NODES(node, space(r)));
+    return grammar_sequence(r->b, GRAMMAR_NODES(node, schema_space(r)));
 }
 
 // --- values ----------------------------------------------------------------------------
@@ -134,14 +134,14 @@ grammar_node schema_constant(struct schema_reader *r, json_t *value)
     const char *key;
     json_t *member;
     size_t index;
-    grammar_node whole = text(r, "");
+    grammar_node whole = schema_text(r, "");
     if (++r->depth > GRAMMAR_DEPTH)
         return schema_refuse(r, TN_ERR_UNSUPPORTED, "too deep a constant", "");
     if (!json_is_object(value) && !json_is_array(value)) {
         char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
         if (!dumped)
             b->status = lm_fail(TN_ERR_MEMORY, "out of memory for a schema");
-        whole = dumped ? text(r, dumped) : -1;
+        whole = dumped ? schema_text(r, dumped) : -1;
         free(dumped);
         r->depth--;
         return whole;
@@ -151,8 +151,8 @@ grammar_node schema_constant(struct schema_reader *r, json_t *value)
     {
         json_t *name = json_string(key);
         grammar_node pair =
-            grammar_sequence(b, GRAMMAR_NODES(schema_constant(r, name), text(r, ":"),
-                                              grammar_repeat(b, text(r, " "), 0, 1),
+            grammar_sequence(b, GRAMMAR_NODES(schema_constant(r, name), schema_text(r, ":"),
+                                              grammar_repeat(b, schema_text(r, " "), 0, 1),
                                               schema_constant(r, member)));
         json_decref(name);
         whole = count++ ? grammar_sequence(b, GRAMMAR_NODES(whole, schema_comma(r), pair))
@@ -208,7 +208,8 @@ static grammar_node read_string(struct schema_reader *r, json_t *schema)
     if (pattern && min <= max) {
         grammar_node within =
             grammar_read_pattern(r->b, json_string_value(pattern), min, max, r->path);
-        return grammar_sequence(r->b, GRAMMAR_NODES(text(r, "\""), within, text(r, "\"")));
+        return grammar_sequence(
+            r->b, GRAMMAR_NODES(schema_text(r, "\""), within, schema_text(r, "\"")));
     }
     if (max < min)
         return grammar_choice(r->b, NULL, 0);
@@ -226,7 +227,7 @@ static grammar_node read_string(struct schema_reader *r, json_t *schema)
 
 // --- arrays ----------------------------------------------------------------------------
 
-static grammar_node read_array(struct schema_reader *r, json_t *schema)
+static grammar_node schema_read_array(struct schema_reader *r, json_t *schema)
 {
     struct grammar_builder *b = r->b;
     json_t *prefix = json_object_get(schema, "prefixItems");
@@ -241,10 +242,10 @@ static grammar_node read_array(struct schema_reader *r, json_t *schema)
     if (max < min || r->b->status != TN_OK)
         return grammar_choice(b, NULL, 0);
     // From the end: what follows the first 0, 1, ... elements.
-    grammar_node rest = text(r, "");
+    grammar_node rest = schema_text(r, "");
     if (has_more) {
-        grammar_node item =
-            rule_of(r, items ? schema_read_at(r, items, "items", NULL) : schema_any(r));
+        grammar_node item = schema_rule_of(
+            r, items ? schema_read_at(r, items, "items", NULL) : schema_any(r));
         uint32_t least = min > first ? min - first : 0;
         uint32_t most = max == GRAMMAR_MANY ? max : max - first;
         grammar_node more = schema_repeat(r, item, first ? least : least - (least > 0),
@@ -263,7 +264,7 @@ static grammar_node read_array(struct schema_reader *r, json_t *schema)
             continue;
         if (i > 1)
             item = grammar_sequence(b, GRAMMAR_NODES(schema_comma(r), item));
-        rest = rule_of(r, grammar_sequence(b, GRAMMAR_NODES(item, rest)));
+        rest = schema_rule_of(r, grammar_sequence(b, GRAMMAR_NODES(item, rest)));
         rest = i > min ? grammar_repeat(b, rest, 0, 1) : rest;
     }
     return schema_in_brackets(r, "[", schema_then_space(r, rest), "]");
@@ -271,20 +272,22 @@ static grammar_node read_array(struct schema_reader *r, json_t *schema)
 
 // --- schemas ---------------------------------------------------------------------------
 
-static grammar_node read_type(struct schema_reader *r, json_t *schema, const char *type)
+static grammar_node schema_read_type(struct schema_reader *r, json_t *schema,
+                                     const char *type)
 {
     if (strcmp(type, "object") == 0)
         return schema_object(r, schema);
     if (strcmp(type, "array") == 0)
-        return read_array(r, schema);
+        return schema_read_array(r, schema);
     if (strcmp(type, "string") == 0)
         return read_string(r, schema);
     if (strcmp(type, "integer") == 0 || strcmp(type, "number") == 0)
         return schema_number(r->b, schema, type[0] == 'i', r->path);
     if (strcmp(type, "boolean") == 0)
-        return grammar_choice(r->b, GRAMMAR_NODES(text(r, "true"), text(r, "false")));
+        return grammar_choice(
+            r->b, GRAMMAR_NODES(schema_text(r, "true"), schema_text(r, "false")));
     if (strcmp(type, "null") == 0)
-        return text(r, "null");
+        return schema_text(r, "null");
     return schema_refuse(r, TN_ERR_REFUSED, "no type: ", type);
 }
 
@@ -295,15 +298,15 @@ static grammar_node read_types(struct schema_reader *r, json_t *schema)
     size_t index;
     if (!type) {
         const char *guessed = schema_guess_type(schema);
-        return guessed ? read_type(r, schema, guessed) : schema_any(r);
+        return guessed ? schema_read_type(r, schema, guessed) : schema_any(r);
     }
     if (json_is_string(type))
-        return read_type(r, schema, json_string_value(type));
+        return schema_read_type(r, schema, json_string_value(type));
     if (json_array_size(type) == 0 || json_array_size(type) > COUNT(choices))
         return schema_refuse(r, TN_ERR_REFUSED, "type is neither a name nor some names",
                              "");
     json_array_foreach(type, index, one) choices[index] =
-        json_is_string(one) ? read_type(r, schema, json_string_value(one))
+        json_is_string(one) ? schema_read_type(r, schema, json_string_value(one))
                             : schema_refuse(r, TN_ERR_REFUSED, "a type is no name", "");
     return grammar_choice(r->b, choices, json_array_size(type));
 }
@@ -311,7 +314,7 @@ static grammar_node read_types(struct schema_reader *r, json_t *schema)
 // --- several at once -------------------------------------------------------------------
 
 // Constants, of which those count that the rest of their schema allows.
-static grammar_node read_constants(struct schema_reader *r, json_t *schema)
+static grammar_node schema_read_constants(struct schema_reader *r, json_t *schema)
 {
     grammar_node whole = grammar_choice(r->b, NULL, 0);
     json_t *list = schema_constants(schema), *item;
@@ -400,16 +403,16 @@ static grammar_node read_alternative(struct schema_reader *r, json_t *schema,
     snprintf(number, sizeof(number), "%zu", index);
     if (!tag)
         return schema_read_at(r, schema, key, number);
-    size_t before = enter(r, key);
-    enter(r, number);
+    size_t before = schema_enter(r, key);
+    schema_enter(r, number);
     grammar_node node =
         reference ? read_reference(r, reference, tag) : read_known(r, schema, tag);
     r->path[before] = '\0';
     return node;
 }
 
-static grammar_node read_list(struct schema_reader *r, json_t *list, const char *key,
-                              const char *tag)
+static grammar_node schema_read_list(struct schema_reader *r, json_t *list, const char *key,
+                                     const char *tag)
 {
     grammar_node whole = grammar_choice(r->b, NULL, 0);
     size_t index;
@@ -435,9 +438,9 @@ static grammar_node read_one_of(struct schema_reader *r, json_t *schema)
     const char *tag = json_string_value(
         json_object_get(json_object_get(schema, "discriminator"), "propertyName"));
     tag = tag && tag[0] ? tag : NULL;
-    enum schema_apart found = schema_are_apart(r->root, list, tag, &one, &other);
-    if (found == SCHEMA_APART)
-        return read_list(r, list, "oneOf", tag);
+    enum schema_disjoint found = schema_are_disjoint(r->root, list, tag, &one, &other);
+    if (found == SCHEMA_DISJOINT)
+        return schema_read_list(r, list, "oneOf", tag);
     if (found == SCHEMA_TOO_MANY)
         return schema_refuse(r, TN_ERR_UNSUPPORTED,
                              "too many alternatives to compare: expected anyOf for ",
@@ -461,12 +464,12 @@ static grammar_node read_combined(struct schema_reader *r, json_t *schema, const
         return read_known(r, schema, "");
     if (key[0] == '$')
         return read_reference(r, value, NULL);
-    return key[0] == 'o' ? read_one_of(r, schema) : read_list(r, value, key, NULL);
+    return key[0] == 'o' ? read_one_of(r, schema) : schema_read_list(r, value, key, NULL);
 }
 
 // --- schemas ---------------------------------------------------------------------------
 
-static grammar_node read_keys(struct schema_reader *r, json_t *schema)
+static grammar_node schema_read_keys(struct schema_reader *r, json_t *schema)
 {
     static const char *const combined[] = {"$ref", "allOf", "anyOf", "oneOf"};
     const char *unknown = schema_unknown_key(schema);
@@ -474,7 +477,7 @@ static grammar_node read_keys(struct schema_reader *r, json_t *schema)
         return schema_refuse(r, TN_ERR_UNSUPPORTED,
                              "a keyword that is not known: ", unknown);
     if (schema_has_constants(schema))
-        return read_constants(r, schema);
+        return schema_read_constants(r, schema);
     for (size_t i = 0; i < COUNT(combined); i++)
         if (json_object_get(schema, combined[i]))
             return read_combined(r, schema, combined[i]);
@@ -494,7 +497,7 @@ static grammar_node read_schema(struct schema_reader *r, json_t *schema)
     if (++r->depth > GRAMMAR_DEPTH)
         return schema_refuse(r, TN_ERR_UNSUPPORTED, "schemas are too deep: more than 128",
                              "");
-    grammar_node node = read_keys(r, schema);
+    grammar_node node = schema_read_keys(r, schema);
     r->depth--;
     return node;
 }

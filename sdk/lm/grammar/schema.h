@@ -100,11 +100,11 @@ json_t *schema_merge(json_t *root, json_t *schema, json_t *beside,
 // one that the grammar of a schema has. Each has the member `tag`, unless that is NULL.
 // What cannot be decided counts as no; then *out_one and *out_other are the numbers of the
 // two.
-enum schema_apart { SCHEMA_TOGETHER, SCHEMA_TOO_MANY, SCHEMA_APART };
-enum schema_apart schema_are_apart(json_t *root, json_t *list, const char *tag,
-                                   size_t *out_one, size_t *out_other);
+enum schema_disjoint { SCHEMA_TOGETHER, SCHEMA_TOO_MANY, SCHEMA_DISJOINT };
+enum schema_disjoint schema_are_disjoint(json_t *root, json_t *list, const char *tag,
+                                         size_t *out_one, size_t *out_other);
 
-// What a pointer within the schema leads to: "#/$defs/name"; NULL: nothing.
+// The schema at a pointer within `root`, "#/$defs/name"; NULL: there is none.
 json_t *schema_follow(json_t *root, const char *reference);
 
 // A number between the bounds that `schema` gives; `where` begins messages.

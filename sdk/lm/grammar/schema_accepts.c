@@ -13,14 +13,15 @@ struct accepter {
     int depth, steps;
 };
 
-static enum schema_verdict accepts(struct accepter *a, json_t *schema, json_t *value);
+static enum schema_verdict grammar_schema_accepts(struct accepter *a, json_t *schema,
+                                                  json_t *value);
 
 static enum schema_verdict least_of(enum schema_verdict x, enum schema_verdict y)
 {
     return x < y ? x : y;
 }
 
-static enum schema_verdict verdict(bool is_valid)
+static enum schema_verdict schema_accepts_verdict(bool is_valid)
 {
     return is_valid ? SCHEMA_YES : SCHEMA_NO;
 }
@@ -69,7 +70,7 @@ static enum schema_verdict accepts_type(const json_t *types, const json_t *value
     const json_t *one;
     size_t i;
     if (!json_is_array(types))
-        return verdict(is_of_type(value, json_string_value(types)));
+        return schema_accepts_verdict(is_of_type(value, json_string_value(types)));
     json_array_foreach(types, i, one)
     {
         if (is_of_type(value, json_string_value(one)))
@@ -85,7 +86,7 @@ static enum schema_verdict accepts_some(struct accepter *a, json_t *list, json_t
 {
     size_t num[3] = {0}, i;
     json_t *item;
-    json_array_foreach(list, i, item) num[accepts(a, item, value)]++;
+    json_array_foreach(list, i, item) num[grammar_schema_accepts(a, item, value)]++;
     if (is_one && num[SCHEMA_YES] > 1)
         return SCHEMA_NO;
     if (is_one && num[SCHEMA_UNKNOWN])
@@ -98,7 +99,8 @@ static enum schema_verdict accepts_all(struct accepter *a, json_t *list, json_t 
     enum schema_verdict all = SCHEMA_YES;
     json_t *item;
     size_t i;
-    json_array_foreach(list, i, item) all = least_of(all, accepts(a, item, value));
+    json_array_foreach(list, i, item) all =
+        least_of(all, grammar_schema_accepts(a, item, value));
     return all;
 }
 
@@ -117,7 +119,7 @@ static bool is_among(const json_t *list, const json_t *value)
 // --- bounds ----------------------------------------------------------------------------
 
 // -1, 0 or 1: whether a number is below another.
-static int compare(const json_t *x, const json_t *y)
+static int schema_accepts_compare(const json_t *x, const json_t *y)
 {
     if (json_is_integer(x) && json_is_integer(y))
         return (json_integer_value(x) > json_integer_value(y)) -
@@ -133,7 +135,7 @@ static enum schema_verdict accepts_multiple(const json_t *of, const json_t *valu
     double step = json_number_value(of), given = json_number_value(value);
     if (step != floor(step) || step <= 0 || fabs(given) > 9e15)
         return SCHEMA_UNKNOWN;
-    return verdict(fmod(given, step) == 0);
+    return schema_accepts_verdict(fmod(given, step) == 0);
 }
 
 static enum schema_verdict accepts_bound(const char *key, const json_t *bound,
@@ -151,11 +153,11 @@ static enum schema_verdict accepts_bound(const char *key, const json_t *bound,
             continue;
         if (!json_is_number(bound))
             return SCHEMA_UNKNOWN;
-        int way = json_is_number(value) ? compare(value, bound)
+        int way = json_is_number(value) ? schema_accepts_compare(value, bound)
                   : bounds[i].is_least  ? 1
                                         : -1;
         way = bounds[i].is_least ? way : -way;
-        return verdict(way > 0 || (way == 0 && !bounds[i].is_open));
+        return schema_accepts_verdict(way > 0 || (way == 0 && !bounds[i].is_open));
     }
     return SCHEMA_UNKNOWN;
 }
@@ -181,7 +183,7 @@ static enum schema_verdict accepts_size(const char *key, const json_t *bound,
                           : (double)(json_array_size(value) + json_object_size(value));
         double most = json_number_value(bound);
         return json_is_number(bound)
-                   ? verdict(sizes[i].is_least ? size >= most : size <= most)
+                   ? schema_accepts_verdict(sizes[i].is_least ? size >= most : size <= most)
                    : SCHEMA_UNKNOWN;
     }
     return accepts_bound(key, bound, value);
@@ -202,7 +204,7 @@ static enum schema_verdict accepts_members(struct accepter *a, json_t *schema,
     {
         json_t *own = json_object_get(properties, key);
         if (own || more)
-            all = least_of(all, accepts(a, own ? own : more, item));
+            all = least_of(all, grammar_schema_accepts(a, own ? own : more, item));
     }
     json_array_foreach(required, i, item)
     {
@@ -225,7 +227,7 @@ static enum schema_verdict accepts_elements(struct accepter *a, json_t *schema,
     {
         json_t *own = json_array_get(prefix, i);
         if (own || more)
-            all = least_of(all, accepts(a, own ? own : more, item));
+            all = least_of(all, grammar_schema_accepts(a, own ? own : more, item));
         for (size_t k = 0; is_unique && k < i; k++)
             if (are_equal(json_array_get(value, k), item))
                 return SCHEMA_NO;
@@ -235,7 +237,7 @@ static enum schema_verdict accepts_elements(struct accepter *a, json_t *schema,
 
 // --- schemas ---------------------------------------------------------------------------
 
-static bool is_of_members(const char *key)
+static bool schema_accepts_is_of_members(const char *key)
 {
     static const char *const keys[] = {"properties", "additionalProperties",
                                        "required",   "prefixItems",
@@ -249,18 +251,18 @@ static bool is_of_members(const char *key)
 static enum schema_verdict accepts_key(struct accepter *a, const char *key, json_t *given,
                                        json_t *value)
 {
-    if (schema_is_note(key) || is_of_members(key))
+    if (schema_is_note(key) || schema_accepts_is_of_members(key))
         return SCHEMA_YES;
     if (strcmp(key, "type") == 0)
         return accepts_type(given, value);
     if (strcmp(key, "const") == 0)
-        return verdict(are_equal(given, value));
+        return schema_accepts_verdict(are_equal(given, value));
     if (strcmp(key, "enum") == 0)
-        return verdict(is_among(given, value));
+        return schema_accepts_verdict(is_among(given, value));
     if (strcmp(key, "$ref") == 0) {
         json_t *target =
             json_is_string(given) ? schema_follow(a->root, json_string_value(given)) : NULL;
-        return target ? accepts(a, target, value) : SCHEMA_UNKNOWN;
+        return target ? grammar_schema_accepts(a, target, value) : SCHEMA_UNKNOWN;
     }
     if (strcmp(key, "allOf") == 0)
         return accepts_all(a, given, value);
@@ -273,13 +275,14 @@ static enum schema_verdict accepts_key(struct accepter *a, const char *key, json
     return accepts_size(key, given, value);
 }
 
-static enum schema_verdict accepts(struct accepter *a, json_t *schema, json_t *value)
+static enum schema_verdict grammar_schema_accepts(struct accepter *a, json_t *schema,
+                                                  json_t *value)
 {
     enum schema_verdict all = SCHEMA_YES;
     const char *key;
     json_t *given;
     if (json_is_boolean(schema))
-        return verdict(json_is_true(schema));
+        return schema_accepts_verdict(json_is_true(schema));
     if (!json_is_object(schema) || a->depth >= MOST_DEPTH || ++a->steps > MOST_STEPS)
         return SCHEMA_UNKNOWN;
     a->depth++;
@@ -294,5 +297,5 @@ static enum schema_verdict accepts(struct accepter *a, json_t *schema, json_t *v
 enum schema_verdict schema_accepts(json_t *root, json_t *schema, json_t *value)
 {
     struct accepter a = {.root = root};
-    return accepts(&a, schema, value);
+    return grammar_schema_accepts(&a, schema, value);
 }

@@ -35,7 +35,7 @@ const char *schema_guess_type(const json_t *schema)
     return NULL;
 }
 
-static int hex_digit(char c)
+static int schema_keys_hex_digit(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -44,14 +44,15 @@ static int hex_digit(char c)
 }
 
 // The byte that "%3C" is, as references have what is not allowed in addresses; -1: none.
-static int percent(const char *at)
+static int schema_keys_percent(const char *at)
 {
-    int high = hex_digit(at[1]), low = high < 0 ? -1 : hex_digit(at[2]);
+    int high = schema_keys_hex_digit(at[1]),
+        low = high < 0 ? -1 : schema_keys_hex_digit(at[2]);
     return low < 0 ? -1 : 16 * high + low;
 }
 
 // "~1" is "/" in a pointer, and "~0" is "~".
-static void untilde(char *key)
+static void schema_keys_untilde(char *key)
 {
     char *to = key;
     for (const char *from = key; *from; from++) {
@@ -75,21 +76,21 @@ json_t *schema_follow(json_t *root, const char *reference)
         for (; *from && *from != '/'; from++) {
             if (size + 1 == sizeof(key))
                 return NULL;
-            int byte = *from == '%' ? percent(from) : (unsigned char)*from;
+            int byte = *from == '%' ? schema_keys_percent(from) : (unsigned char)*from;
             if (byte <= 0)
                 return NULL;
             from += *from == '%' ? 2 : 0;
             key[size++] = (char)byte;
         }
         key[size] = '\0';
-        untilde(key);
+        schema_keys_untilde(key);
         at = json_is_array(at) ? json_array_get(at, strtoul(key, NULL, 10))
                                : json_object_get(at, key);
     }
     return at;
 }
 
-static bool is_one_of(const char *key, const char *const *list, size_t count)
+static bool schema_keys_is_one_of(const char *key, const char *const *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(list[i], key) == 0)
@@ -105,7 +106,7 @@ bool schema_is_note(const char *key)
         "$comment",     "$anchor",     "format",          "deprecated",
         "readOnly",     "writeOnly",   "contentEncoding", "contentMediaType",
         "discriminator"};
-    return is_one_of(key, notes, COUNT(notes));
+    return schema_keys_is_one_of(key, notes, COUNT(notes));
 }
 
 bool schema_narrows(const json_t *schema)
@@ -173,7 +174,8 @@ const char *schema_unknown_key(json_t *schema)
     json_object_foreach(schema, key, value)
     {
         bool says_nothing = strcmp(key, "uniqueItems") == 0 && json_is_false(value);
-        if (!says_nothing && !schema_is_note(key) && !is_one_of(key, known, COUNT(known)))
+        if (!says_nothing && !schema_is_note(key) &&
+            !schema_keys_is_one_of(key, known, COUNT(known)))
             return key;
     }
     return NULL;
@@ -182,17 +184,17 @@ const char *schema_unknown_key(json_t *schema)
 // --- other keys ------------------------------------------------------------------------
 
 // Names that begin as the key so far does.
-struct names {
+struct schema_keys_names {
     const char **items;
     uint64_t count;
 };
 
-static int compare_names(const void *a, const void *b)
+static int schema_keys_compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static uint32_t character_at(const char *at, size_t *out_size)
+static uint32_t schema_keys_character_at(const char *at, size_t *out_size)
 {
     const unsigned char *c = (const unsigned char *)at;
     int size = c[0] < 0x80 ? 1 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
@@ -203,9 +205,9 @@ static uint32_t character_at(const char *at, size_t *out_size)
     return value;
 }
 
-// What ends a key that so far, `used` bytes, begins as these names do, and none of them is.
-static grammar_node other_key(struct grammar_builder *b, struct names names, size_t used,
-                              grammar_node plain, int depth)
+// Ends of a key that shares `used` bytes with these names and is none of them.
+static grammar_node other_key(struct grammar_builder *b, struct schema_keys_names names,
+                              size_t used, grammar_node plain, int depth)
 {
     struct grammar_range *taken = lm_alloc(names.count + 3, sizeof(*taken));
     struct grammar_range *left = lm_alloc(names.count + 6, sizeof(*left));
@@ -220,12 +222,12 @@ static grammar_node other_key(struct grammar_builder *b, struct names names, siz
         }
         size_t bytes, other;
         uint64_t end = i + 1;
-        uint32_t c = character_at(names.items[i] + used, &bytes);
+        uint32_t c = schema_keys_character_at(names.items[i] + used, &bytes);
         while (end < names.count && names.items[end][used] &&
-               character_at(names.items[end] + used, &other) == c)
+               schema_keys_character_at(names.items[end] + used, &other) == c)
             end++;
         if (depth < 100 && c >= 0x20 && c != '"' && c != '\\') {
-            struct names rest = {names.items + i, end - i};
+            struct schema_keys_names rest = {names.items + i, end - i};
             grammar_node next = other_key(b, rest, used + bytes, plain, depth + 1);
             next = grammar_sequence(
                 b, GRAMMAR_NODES(grammar_literal(b, names.items[i] + used, bytes), next));
@@ -258,14 +260,15 @@ grammar_node schema_other_key(struct grammar_builder *b, json_t *properties)
     struct grammar_range excluded[] = {{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}, plain[8];
     const char *name;
     json_t *value;
-    struct names names = {lm_alloc(json_object_size(properties), sizeof(char *)), 0};
+    struct schema_keys_names names = {
+        lm_alloc(json_object_size(properties), sizeof(char *)), 0};
     if (!names.items) {
         b->status = TN_ERR_MEMORY;
         return -1;
     }
     json_object_foreach(properties, name, value) names.items[names.count++] = name;
     if (names.count > 1)
-        qsort(names.items, names.count, sizeof(*names.items), compare_names);
+        qsort(names.items, names.count, sizeof(*names.items), schema_keys_compare_names);
     uint64_t num = grammar_ranges_tidy(excluded, 3, true, plain);
     int32_t rest = grammar_rule_add(b, NULL, 0);
     grammar_node body = grammar_sequence(

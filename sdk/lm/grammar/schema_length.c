@@ -7,14 +7,14 @@
 #define MOST_FITTED 2000
 #define MANY GRAMMAR_MANY
 
-struct span {
+struct length_span {
     uint32_t min, max; // characters; MANY: no bound
 };
 
 // A node whose texts within bounds are known.
 struct fitted {
     grammar_node node, result;
-    struct span span;
+    struct length_span span;
 };
 
 struct fitter {
@@ -26,23 +26,24 @@ struct fitter {
     bool is_too_large;
 };
 
-static grammar_node fit(struct fitter *f, grammar_node node, struct span span);
+static grammar_node schema_length_fit(struct fitter *f, grammar_node node,
+                                      struct length_span span);
 
 // --- lengths ---------------------------------------------------------------------------
 
-static uint32_t add(uint32_t a, uint32_t b)
+static uint32_t schema_length_add(uint32_t a, uint32_t b)
 {
     return a == MANY || b == MANY || a > MANY - 1 - b ? MANY : a + b;
 }
 
-static uint32_t multiply(uint32_t a, uint32_t b)
+static uint32_t schema_length_multiply(uint32_t a, uint32_t b)
 {
     if (a == 0 || b == 0)
         return 0;
     return a == MANY || b == MANY || a > (MANY - 1) / b ? MANY : a * b;
 }
 
-static uint32_t less(uint32_t a, uint32_t b)
+static uint32_t schema_length_less(uint32_t a, uint32_t b)
 {
     return a == MANY ? MANY : a > b ? a - b : 0;
 }
@@ -53,76 +54,86 @@ static int compare_nodes(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static struct span lengths_of(const struct fitter *f, grammar_node node)
+static struct length_span lengths_of(const struct fitter *f, grammar_node node)
 {
     const struct grammar_tree_node n = f->b->nodes[node];
     if (bsearch(&node, f->characters, f->num_characters, sizeof(node), compare_nodes))
-        return (struct span){1, 1};
+        return (struct length_span){1, 1};
     if (n.kind == NODE_REPEAT) {
-        struct span one = lengths_of(f, n.first);
-        return (struct span){multiply(one.min, n.min), multiply(one.max, n.max)};
+        struct length_span one = lengths_of(f, n.first);
+        return (struct length_span){schema_length_multiply(one.min, n.min),
+                                    schema_length_multiply(one.max, n.max)};
     }
-    struct span all = {n.kind == NODE_CHOICE ? MANY : 0, 0};
+    struct length_span all = {n.kind == NODE_CHOICE ? MANY : 0, 0};
     bool has_parts = n.kind == NODE_CHOICE || n.kind == NODE_SEQUENCE;
     for (uint32_t i = 0; has_parts && i < n.count; i++) {
-        struct span one = lengths_of(f, f->b->children[n.first + (int32_t)i]);
+        struct length_span one = lengths_of(f, f->b->children[n.first + (int32_t)i]);
         if (n.kind == NODE_SEQUENCE)
-            all = (struct span){add(all.min, one.min), add(all.max, one.max)};
+            all = (struct length_span){schema_length_add(all.min, one.min),
+                                       schema_length_add(all.max, one.max)};
         else
-            all = (struct span){one.min < all.min ? one.min : all.min,
-                                one.max > all.max ? one.max : all.max};
+            all = (struct length_span){one.min < all.min ? one.min : all.min,
+                                       one.max > all.max ? one.max : all.max};
     }
     return all;
 }
 
-static bool is_fixed(struct span span)
+static bool schema_length_is_fixed(struct length_span span)
 {
     return span.min == span.max && span.max != MANY;
 }
 
 // --- texts -----------------------------------------------------------------------------
 
-static grammar_node nothing(struct fitter *f)
+static grammar_node schema_length_nothing(struct fitter *f)
 {
     return grammar_choice(f->b, NULL, 0);
 }
 
-static grammar_node behind(struct fitter *f, grammar_node left, grammar_node right)
+static grammar_node schema_length_behind(struct fitter *f, grammar_node left,
+                                         grammar_node right)
 {
     return grammar_sequence(f->b, GRAMMAR_NODES(left, right));
 }
 
 // Two parts, the right one with each length that leaves one to the left.
 static grammar_node fit_two(struct fitter *f, grammar_node left, grammar_node right,
-                            struct span span)
+                            struct length_span span)
 {
-    struct span mine = lengths_of(f, left), others = lengths_of(f, right);
+    struct length_span mine = lengths_of(f, left), others = lengths_of(f, right);
     if (mine.min > span.max)
-        return nothing(f);
-    if (is_fixed(mine))
-        return behind(
+        return schema_length_nothing(f);
+    if (schema_length_is_fixed(mine))
+        return schema_length_behind(
             f, left,
-            fit(f, right,
-                (struct span){less(span.min, mine.min), less(span.max, mine.min)}));
-    uint32_t need = less(span.min, mine.min); // from here on the left one may have any
-    uint32_t last = span.max == MANY ? need : less(span.max, mine.min) + 1;
-    grammar_node whole = nothing(f);
+            schema_length_fit(
+                f, right,
+                (struct length_span){schema_length_less(span.min, mine.min),
+                                     schema_length_less(span.max, mine.min)}));
+    uint32_t need =
+        schema_length_less(span.min, mine.min); // from here on the left one may have any
+    uint32_t last = span.max == MANY ? need : schema_length_less(span.max, mine.min) + 1;
+    grammar_node whole = schema_length_nothing(f);
     for (uint32_t i = others.min; i < last && i <= others.max && f->b->status == TN_OK;
          i++) {
-        struct span rest = {less(span.min, i), less(span.max, i)};
+        struct length_span rest = {schema_length_less(span.min, i),
+                                   schema_length_less(span.max, i)};
         grammar_node one =
-            behind(f, fit(f, left, rest), fit(f, right, (struct span){i, i}));
+            schema_length_behind(f, schema_length_fit(f, left, rest),
+                                 schema_length_fit(f, right, (struct length_span){i, i}));
         whole = grammar_choice(f->b, GRAMMAR_NODES(whole, one));
         if (f->is_too_large)
             return -1;
     }
     if (span.max != MANY)
         return whole;
-    grammar_node more = behind(f, left, fit(f, right, (struct span){need, MANY}));
+    grammar_node more = schema_length_behind(
+        f, left, schema_length_fit(f, right, (struct length_span){need, MANY}));
     return grammar_choice(f->b, GRAMMAR_NODES(whole, more));
 }
 
-static grammar_node known_find(const struct fitter *f, grammar_node node, struct span span)
+static grammar_node known_find(const struct fitter *f, grammar_node node,
+                               struct length_span span)
 {
     for (uint64_t i = 0; i < f->num_known; i++)
         if (f->known[i].node == node && f->known[i].span.min == span.min &&
@@ -131,7 +142,7 @@ static grammar_node known_find(const struct fitter *f, grammar_node node, struct
     return -1;
 }
 
-static void known_add(struct fitter *f, grammar_node node, struct span span,
+static void known_add(struct fitter *f, grammar_node node, struct length_span span,
                       grammar_node result)
 {
     if (f->num_known == MOST_FITTED)
@@ -141,29 +152,32 @@ static void known_add(struct fitter *f, grammar_node node, struct span span,
         f->known[f->num_known++] = (struct fitted){node, result, span};
 }
 
-// What follows the first of a repetition: one node, so that it is fitted once.
+// The rest of a repetition behind its first element: one node, so that it is fitted once.
 static grammar_node rest_of(struct fitter *f, grammar_node node)
 {
-    static const struct span whole = {MANY, 0}; // no bounds that are asked for
+    static const struct length_span whole = {MANY, 0}; // no bounds that are asked for
     const struct grammar_tree_node n = f->b->nodes[node];
     grammar_node rest = n.min == 0 && n.max == MANY ? node : known_find(f, node, whole);
     if (rest >= 0)
         return rest;
-    rest = grammar_repeat(f->b, n.first, less(n.min, 1), less(n.max, 1));
+    rest = grammar_repeat(f->b, n.first, schema_length_less(n.min, 1),
+                          schema_length_less(n.max, 1));
     known_add(f, node, whole, rest);
     return rest;
 }
 
-static grammar_node fit_repeated(struct fitter *f, grammar_node node, struct span span)
+static grammar_node fit_repeated(struct fitter *f, grammar_node node,
+                                 struct length_span span)
 {
     const struct grammar_tree_node n = f->b->nodes[node];
-    struct span one = lengths_of(f, n.first);
-    if (is_fixed(one) && one.min > 0) {
+    struct length_span one = lengths_of(f, n.first);
+    if (schema_length_is_fixed(one) && one.min > 0) {
         uint32_t low = span.min / one.min + (span.min % one.min > 0),
                  high = span.max == MANY ? MANY : span.max / one.min;
         low = low > n.min ? low : n.min;
         high = high < n.max ? high : n.max;
-        return low > high ? nothing(f) : grammar_repeat(f->b, n.first, low, high);
+        return low > high ? schema_length_nothing(f)
+                          : grammar_repeat(f->b, n.first, low, high);
     }
     if (one.min == 0) { // any number of them has any length
         f->is_too_large = true;
@@ -176,31 +190,32 @@ static grammar_node fit_repeated(struct fitter *f, grammar_node node, struct spa
                : grammar_choice(f->b, GRAMMAR_NODES(some, grammar_text(f->b, "")));
 }
 
-static grammar_node fit_parts(struct fitter *f, grammar_node node, struct span span)
+static grammar_node fit_parts(struct fitter *f, grammar_node node, struct length_span span)
 {
     const struct grammar_tree_node n = f->b->nodes[node];
-    grammar_node whole = nothing(f);
+    grammar_node whole = schema_length_nothing(f);
     if (n.kind == NODE_REPEAT)
         return fit_repeated(f, node, span);
     if (n.kind == NODE_SEQUENCE && n.count == 2)
         return fit_two(f, f->b->children[n.first], f->b->children[n.first + 1], span);
     for (uint32_t i = 0; n.kind == NODE_CHOICE && i < n.count; i++) {
-        grammar_node one = fit(f, f->b->children[n.first + (int32_t)i], span);
+        grammar_node one = schema_length_fit(f, f->b->children[n.first + (int32_t)i], span);
         whole = grammar_choice(f->b, GRAMMAR_NODES(whole, one));
     }
     f->is_too_large |= n.kind != NODE_CHOICE;
     return whole;
 }
 
-static grammar_node fit(struct fitter *f, grammar_node node, struct span span)
+static grammar_node schema_length_fit(struct fitter *f, grammar_node node,
+                                      struct length_span span)
 {
     if (f->b->status != TN_OK || f->is_too_large)
         return -1;
-    struct span own = lengths_of(f, node);
+    struct length_span own = lengths_of(f, node);
     if (own.min >= span.min && own.max <= span.max)
         return node;
     if (own.max < span.min || own.min > span.max)
-        return nothing(f);
+        return schema_length_nothing(f);
     grammar_node result = known_find(f, node, span);
     if (result >= 0)
         return result;
@@ -217,7 +232,7 @@ grammar_node schema_fit_length(struct grammar_builder *b, grammar_node node,
                                uint32_t max, bool *out_is_too_large)
 {
     struct fitter f = {.b = b, .characters = characters, .num_characters = count};
-    grammar_node result = fit(&f, node, (struct span){min, max});
+    grammar_node result = schema_length_fit(&f, node, (struct length_span){min, max});
     free(f.known);
     *out_is_too_large = f.is_too_large;
     return result;

@@ -16,7 +16,7 @@ struct merger {
 };
 
 // Each gives a new reference, or NULL with the reason in m->why.
-static json_t *merge(struct merger *m, json_t *a, json_t *b);
+static json_t *grammar_schema_merge(struct merger *m, json_t *a, json_t *b);
 
 static json_t *merge_fail(struct merger *m, const char *why)
 {
@@ -30,7 +30,7 @@ static json_t *merge_fail(struct merger *m, const char *why)
 static const char *const choices[] = {"anyOf", "oneOf"};
 
 // The key of a schema's alternatives, or NULL.
-static const char *choice_of(const json_t *schema)
+static const char *schema_merge_choice_of(const json_t *schema)
 {
     for (size_t i = 0; i < COUNT(choices); i++)
         if (json_object_get(schema, choices[i]))
@@ -38,7 +38,7 @@ static const char *choice_of(const json_t *schema)
     return NULL;
 }
 
-static json_t *without(json_t *schema, const char *key)
+static json_t *schema_merge_without(json_t *schema, const char *key)
 {
     json_t *copy = json_copy(schema);
     json_object_del(copy, key);
@@ -47,7 +47,7 @@ static json_t *without(json_t *schema, const char *key)
 
 // --- values of one key -----------------------------------------------------------------
 
-static json_t *both(json_t *x, json_t *y)
+static json_t *schema_merge_both(json_t *x, json_t *y)
 {
     if (json_is_false(x) || json_is_true(y) || json_equal(x, y))
         return json_incref(x);
@@ -56,13 +56,13 @@ static json_t *both(json_t *x, json_t *y)
     return json_pack("{s:[O,O]}", "allOf", x, y);
 }
 
-static json_t *tighter(json_t *x, json_t *y, bool is_most)
+static json_t *schema_merge_tighter(json_t *x, json_t *y, bool is_most)
 {
     double left = json_number_value(x), right = json_number_value(y);
     return json_incref((is_most ? left >= right : left <= right) ? x : y);
 }
 
-static json_t *united(json_t *x, json_t *y)
+static json_t *schema_merge_united(json_t *x, json_t *y)
 {
     json_t *all = json_copy(x), *item;
     size_t i;
@@ -74,7 +74,7 @@ static json_t *united(json_t *x, json_t *y)
     return all;
 }
 
-static bool has_type(const json_t *types, const char *name)
+static bool schema_merge_has_type(const json_t *types, const char *name)
 {
     return json_is_string(types) ? strcmp(json_string_value(types), name) == 0
                                  : schema_lists(types, name);
@@ -87,12 +87,13 @@ static json_t *common_types(const json_t *x, const json_t *y)
                                         "boolean", "null",  "integer"};
     json_t *common = json_array();
     for (size_t i = 0; i < COUNT(names); i++) {
-        bool left = has_type(x, names[i]), right = has_type(y, names[i]);
+        bool left = schema_merge_has_type(x, names[i]),
+             right = schema_merge_has_type(y, names[i]);
         if (strcmp(names[i], "integer") == 0) {
-            if (has_type(x, "number") && has_type(y, "number"))
+            if (schema_merge_has_type(x, "number") && schema_merge_has_type(y, "number"))
                 continue; // of "number" already
-            left |= has_type(x, "number");
-            right |= has_type(y, "number");
+            left |= schema_merge_has_type(x, "number");
+            right |= schema_merge_has_type(y, "number");
         }
         if (left && right)
             json_array_append_new(common, json_string(names[i]));
@@ -134,13 +135,14 @@ static json_t *merge_values(struct merger *m, const char *key, json_t *x, json_t
         return merge_fail(m, key);
     switch (keys[i].how) {
     case BOTH:
-        return both(x, y);
+        return schema_merge_both(x, y);
     case MOST:
     case LEAST:
-        return json_is_number(x) && json_is_number(y) ? tighter(x, y, keys[i].how == MOST)
-                                                      : merge_fail(m, key);
+        return json_is_number(x) && json_is_number(y)
+                   ? schema_merge_tighter(x, y, keys[i].how == MOST)
+                   : merge_fail(m, key);
     case UNITED:
-        return united(x, y);
+        return schema_merge_united(x, y);
     case TYPES:
         return common_types(x, y);
     case MULTIPLE:
@@ -152,8 +154,8 @@ static json_t *merge_values(struct merger *m, const char *key, json_t *x, json_t
 
 // --- members and elements --------------------------------------------------------------
 
-// What a schema says of one member or element: its own, or that of all others; NULL:
-// nothing.
+// The schema of one member or element: its own, or that of all others; NULL: there is
+// none.
 static json_t *says_of(json_t *own, json_t *others)
 {
     return own ? own : others;
@@ -161,10 +163,11 @@ static json_t *says_of(json_t *own, json_t *others)
 
 static void put_both(json_t *out, const char *name, json_t *x, json_t *y)
 {
-    json_object_set_new(out, name, x && y ? both(x, y) : json_incref(x ? x : y));
+    json_object_set_new(out, name,
+                        x && y ? schema_merge_both(x, y) : json_incref(x ? x : y));
 }
 
-static void merge_members(json_t *out, json_t *a, json_t *b)
+static void schema_merge_members(json_t *out, json_t *a, json_t *b)
 {
     json_t *mine = json_object_get(a, "properties"),
            *others = json_object_get(b, "properties"),
@@ -198,12 +201,13 @@ static void merge_elements(json_t *out, json_t *a, json_t *b)
     for (size_t i = 0; i < (left > right ? left : right); i++) {
         json_t *x = says_of(json_array_get(mine, i), more),
                *y = says_of(json_array_get(others, i), other_more);
-        json_array_append_new(all, x && y ? both(x, y) : json_incref(x ? x : y));
+        json_array_append_new(all,
+                              x && y ? schema_merge_both(x, y) : json_incref(x ? x : y));
     }
     json_object_set_new(out, "prefixItems", all);
 }
 
-static bool is_of_members(const char *key)
+static bool schema_merge_is_of_members(const char *key)
 {
     return strcmp(key, "properties") == 0 || strcmp(key, "additionalProperties") == 0 ||
            strcmp(key, "prefixItems") == 0;
@@ -218,7 +222,7 @@ static json_t *merge_leaves(struct merger *m, json_t *a, json_t *b)
     json_object_foreach(b, key, value)
     {
         json_t *own = json_object_get(a, key);
-        if (is_of_members(key) || schema_is_note(key))
+        if (schema_merge_is_of_members(key) || schema_is_note(key))
             continue;
         json_t *merged = own ? merge_values(m, key, own, value) : json_incref(value);
         if (!merged) {
@@ -227,7 +231,7 @@ static json_t *merge_leaves(struct merger *m, json_t *a, json_t *b)
         }
         json_object_set_new(out, key, merged);
     }
-    merge_members(out, a, b);
+    schema_merge_members(out, a, b);
     merge_elements(out, a, b);
     const json_t *type = json_object_get(out, "type");
     if (json_is_array(type) && json_array_size(type) == 0) {
@@ -263,15 +267,16 @@ static json_t *merge_constants(struct merger *m, json_t *a, json_t *b)
 
 // Alternatives of `a`, each with what is beside them and with `b`, which is first where
 // `is_behind`.
-static json_t *distribute(struct merger *m, json_t *a, const char *key, json_t *b,
-                          bool is_behind)
+static json_t *schema_merge_distribute(struct merger *m, json_t *a, const char *key,
+                                       json_t *b, bool is_behind)
 {
-    json_t *rest = without(a, key), *all = json_array(), *item;
+    json_t *rest = schema_merge_without(a, key), *all = json_array(), *item;
     size_t i;
     json_array_foreach(json_object_get(a, key), i, item)
     {
-        json_t *own = merge(m, rest, item);
-        json_t *one = own ? merge(m, is_behind ? b : own, is_behind ? own : b) : NULL;
+        json_t *own = grammar_schema_merge(m, rest, item);
+        json_t *one =
+            own ? grammar_schema_merge(m, is_behind ? b : own, is_behind ? own : b) : NULL;
         json_decref(own);
         if (one)
             json_array_append_new(all, one);
@@ -287,7 +292,7 @@ static json_t *distribute(struct merger *m, json_t *a, const char *key, json_t *
 }
 
 // `schema` without a reference and without "allOf".
-static json_t *resolved(struct merger *m, json_t *schema)
+static json_t *schema_merge_resolved(struct merger *m, json_t *schema)
 {
     json_t *reference = json_object_get(schema, "$ref"),
            *list = json_object_get(schema, "allOf");
@@ -295,19 +300,20 @@ static json_t *resolved(struct merger *m, json_t *schema)
         return json_incref(schema);
     const char *key = reference ? "$ref" : "allOf";
     const char *name = json_string_value(reference);
-    json_t *rest = without(schema, key), *item, *all = reference ? NULL : json_true();
+    json_t *rest = schema_merge_without(schema, key), *item,
+           *all = reference ? NULL : json_true();
     size_t i;
     if (reference)
         all = json_incref(name ? schema_follow(m->root, name) : NULL);
     json_array_foreach(list, i, item)
     {
-        json_t *next = all ? merge(m, all, item) : NULL;
+        json_t *next = all ? grammar_schema_merge(m, all, item) : NULL;
         json_decref(all);
         all = next;
     }
     if (!all)
         merge_fail(m, key);
-    json_t *out = all ? merge(m, all, rest) : NULL;
+    json_t *out = all ? grammar_schema_merge(m, all, rest) : NULL;
     json_decref(all);
     json_decref(rest);
     return out;
@@ -323,10 +329,10 @@ static json_t *merge_resolved(struct merger *m, json_t *a, json_t *b)
         return json_incref(a);
     if (schema_has_constants(a) || schema_has_constants(b))
         return merge_constants(m, a, b);
-    if (choice_of(a))
-        return distribute(m, a, choice_of(a), b, false);
-    if (choice_of(b))
-        return distribute(m, b, choice_of(b), a, true);
+    if (schema_merge_choice_of(a))
+        return schema_merge_distribute(m, a, schema_merge_choice_of(a), b, false);
+    if (schema_merge_choice_of(b))
+        return schema_merge_distribute(m, b, schema_merge_choice_of(b), a, true);
     return merge_leaves(m, a, b);
 }
 
@@ -335,14 +341,15 @@ static bool is_schema(const json_t *schema)
     return json_is_object(schema) || json_is_boolean(schema);
 }
 
-static json_t *merge(struct merger *m, json_t *a, json_t *b)
+static json_t *grammar_schema_merge(struct merger *m, json_t *a, json_t *b)
 {
     if (m->why[0] || !is_schema(a) || !is_schema(b))
         return merge_fail(m, "what is no schema");
     if (m->depth >= MOST_DEPTH || ++m->steps > MOST_MERGED)
         return merge_fail(m, "too many schemas");
     m->depth++;
-    json_t *left = resolved(m, a), *right = left ? resolved(m, b) : NULL;
+    json_t *left = schema_merge_resolved(m, a),
+           *right = left ? schema_merge_resolved(m, b) : NULL;
     json_t *out = left && right ? merge_resolved(m, left, right) : NULL;
     json_decref(left);
     json_decref(right);
@@ -353,12 +360,13 @@ static json_t *merge(struct merger *m, json_t *a, json_t *b)
 json_t *schema_merge(json_t *root, json_t *schema, json_t *beside, char out_why[SCHEMA_WHY])
 {
     struct merger m = {.root = root};
-    json_t *out = merge(&m, schema, beside);
+    json_t *out = grammar_schema_merge(&m, schema, beside);
     json_t *flat = NULL;
-    const char *key = out ? choice_of(out) : NULL;
-    json_t *rest = key && json_is_object(out) ? without(out, key) : NULL;
+    const char *key = out ? schema_merge_choice_of(out) : NULL;
+    json_t *rest = key && json_is_object(out) ? schema_merge_without(out, key) : NULL;
     if (rest && schema_narrows(rest) && !schema_has_constants(out)) {
-        flat = distribute(&m, out, key, rest, false); // alternatives beside other keys
+        flat = schema_merge_distribute(&m, out, key, rest,
+                                       false); // alternatives beside other keys
         json_decref(out);
         out = flat;
     }

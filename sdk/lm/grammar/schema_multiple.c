@@ -140,7 +140,8 @@ static grammar_node multiples_listed(struct multiples *m, int64_t low, int64_t h
 }
 
 // A bound in units of 10^-places, inwards, and within what `most` stands for.
-static int64_t scaled(double value, int places, bool is_low, bool is_open, int64_t most)
+static int64_t schema_multiple_scaled(double value, int places, bool is_low, bool is_open,
+                                      int64_t most)
 {
     double unit = (double)schema_power(places);
     if (fabs(value) * unit >= (double)most)
@@ -171,8 +172,9 @@ static grammar_node multiples_between(struct multiples *m,
     int width = m->places > 0 ? MOST_DECIMAL : MOST_WIDTH;
     most = most > width ? width : most;
     int64_t all = schema_power(most > m->places ? most : width) - 1;
-    int64_t low = scaled(given->low, m->places, true, given->low_open, all),
-            high = scaled(given->high, m->places, false, given->high_open, all);
+    int64_t low = schema_multiple_scaled(given->low, m->places, true, given->low_open, all),
+            high = schema_multiple_scaled(given->high, m->places, false, given->high_open,
+                                          all);
     if (low > high)
         return grammar_choice(m->b, NULL, 0);
     if (most > m->places) {

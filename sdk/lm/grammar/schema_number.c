@@ -12,12 +12,14 @@
 
 static const struct grammar_range ten[] = {{'0', '9'}};
 
-static grammar_node digits(struct grammar_builder *b, uint32_t min, uint32_t max)
+static grammar_node schema_number_digits(struct grammar_builder *b, uint32_t min,
+                                         uint32_t max)
 {
     return grammar_repeat(b, grammar_class(b, ten, 1), min, max);
 }
 
-static grammar_node digit(struct grammar_builder *b, int64_t first, int64_t last)
+static grammar_node schema_number_digit(struct grammar_builder *b, int64_t first,
+                                        int64_t last)
 {
     const struct grammar_range one = {(uint32_t)('0' + first), (uint32_t)('0' + last)};
     return grammar_class(b, &one, 1);
@@ -26,31 +28,35 @@ static grammar_node digit(struct grammar_builder *b, int64_t first, int64_t last
 // --- integers --------------------------------------------------------------------------
 
 // Numbers low .. high of `width` digits, zeros in front included.
-static grammar_node padded(struct grammar_builder *b, int64_t low, int64_t high, int width)
+static grammar_node schema_number_padded(struct grammar_builder *b, int64_t low,
+                                         int64_t high, int width)
 {
     if (width == 0 || (low == 0 && high == schema_power(width) - 1))
-        return digits(b, (uint32_t)width, (uint32_t)width);
+        return schema_number_digits(b, (uint32_t)width, (uint32_t)width);
     int64_t unit = schema_power(width - 1), first = low / unit, last = high / unit;
     if (first == last)
         return grammar_sequence(
-            b, GRAMMAR_NODES(digit(b, first, first),
-                             padded(b, low % unit, high % unit, width - 1)));
+            b, GRAMMAR_NODES(schema_number_digit(b, first, first),
+                             schema_number_padded(b, low % unit, high % unit, width - 1)));
     grammar_node choices[3];
     uint64_t num = 0;
-    choices[num++] =
-        grammar_sequence(b, GRAMMAR_NODES(digit(b, first, first),
-                                          padded(b, low % unit, unit - 1, width - 1)));
-    if (last - first > 1)
-        choices[num++] = grammar_sequence(
-            b, GRAMMAR_NODES(digit(b, first + 1, last - 1),
-                             digits(b, (uint32_t)width - 1, (uint32_t)width - 1)));
     choices[num++] = grammar_sequence(
-        b, GRAMMAR_NODES(digit(b, last, last), padded(b, 0, high % unit, width - 1)));
+        b, GRAMMAR_NODES(schema_number_digit(b, first, first),
+                         schema_number_padded(b, low % unit, unit - 1, width - 1)));
+    if (last - first > 1)
+        choices[num++] =
+            grammar_sequence(b, GRAMMAR_NODES(schema_number_digit(b, first + 1, last - 1),
+                                              schema_number_digits(b, (uint32_t)width - 1,
+                                                                   (uint32_t)width - 1)));
+    choices[num++] = grammar_sequence(
+        b, GRAMMAR_NODES(schema_number_digit(b, last, last),
+                         schema_number_padded(b, 0, high % unit, width - 1)));
     return grammar_choice(b, choices, num);
 }
 
 // Numbers low .. high, of 0 or more; nothing where there are none.
-static grammar_node natural(struct grammar_builder *b, int64_t low, int64_t high)
+static grammar_node schema_number_natural(struct grammar_builder *b, int64_t low,
+                                          int64_t high)
 {
     grammar_node choices[20];
     uint64_t num = 0;
@@ -60,58 +66,64 @@ static grammar_node natural(struct grammar_builder *b, int64_t low, int64_t high
         least = low > least ? low : least;
         most = high < most ? high : most;
         if (least <= most)
-            choices[num++] = padded(b, least, most, width);
+            choices[num++] = schema_number_padded(b, least, most, width);
     }
     return grammar_choice(b, choices, num);
 }
 
-static grammar_node negative(struct grammar_builder *b, grammar_node number)
+static grammar_node schema_number_negative(struct grammar_builder *b, grammar_node number)
 {
     return grammar_sequence(b, GRAMMAR_NODES(grammar_text(b, "-"), number));
 }
 
-static grammar_node integer(struct grammar_builder *b, int64_t low, int64_t high)
+static grammar_node schema_number_integer(struct grammar_builder *b, int64_t low,
+                                          int64_t high)
 {
     grammar_node choices[2];
     uint64_t num = 0;
     if (high >= 0)
-        choices[num++] = natural(b, low > 0 ? low : 0, high);
+        choices[num++] = schema_number_natural(b, low > 0 ? low : 0, high);
     if (low < 0)
-        choices[num++] = negative(b, natural(b, high < 0 ? -high : 1, -low));
+        choices[num++] =
+            schema_number_negative(b, schema_number_natural(b, high < 0 ? -high : 1, -low));
     return grammar_choice(b, choices, num);
 }
 
 // --- fractions -------------------------------------------------------------------------
 
 // A bound of numbers of 0 or more, in units of 10^-places.
-struct bound {
+struct schema_number_bound {
     int64_t value;
     bool is_open; // the bound itself is left out
 };
 
 // Digits of a fraction of low .. high units of 10^-width, of which zeros at the end may be
 // missing. `is_tight`: nothing but zeros may follow `high`.
-static grammar_node fraction(struct grammar_builder *b, int64_t low, int64_t high,
-                             int width, bool is_tight)
+static grammar_node schema_number_fraction(struct grammar_builder *b, int64_t low,
+                                           int64_t high, int width, bool is_tight)
 {
     if (width == 0)
-        return is_tight ? grammar_text(b, "") : digits(b, 0, MORE_DIGITS);
+        return is_tight ? grammar_text(b, "") : schema_number_digits(b, 0, MORE_DIGITS);
     int64_t unit = schema_power(width - 1), first = low / unit, last = high / unit;
     grammar_node choices[3];
     uint64_t num = 0;
     bool is_one = first == last;
-    grammar_node rest = fraction(b, low % unit, is_one ? high % unit : unit - 1, width - 1,
-                                 is_one && is_tight);
+    grammar_node rest = schema_number_fraction(
+        b, low % unit, is_one ? high % unit : unit - 1, width - 1, is_one && is_tight);
     if (low % unit == 0)
         rest = grammar_repeat(b, rest, 0, 1);
-    choices[num++] = grammar_sequence(b, GRAMMAR_NODES(digit(b, first, first), rest));
+    choices[num++] =
+        grammar_sequence(b, GRAMMAR_NODES(schema_number_digit(b, first, first), rest));
     if (last - first > 1)
         choices[num++] = grammar_sequence(
-            b, GRAMMAR_NODES(digit(b, first + 1, last - 1),
-                             digits(b, 0, (uint32_t)width - 1 + MORE_DIGITS)));
+            b,
+            GRAMMAR_NODES(schema_number_digit(b, first + 1, last - 1),
+                          schema_number_digits(b, 0, (uint32_t)width - 1 + MORE_DIGITS)));
     if (!is_one) {
-        rest = grammar_repeat(b, fraction(b, 0, high % unit, width - 1, is_tight), 0, 1);
-        choices[num++] = grammar_sequence(b, GRAMMAR_NODES(digit(b, last, last), rest));
+        rest = grammar_repeat(
+            b, schema_number_fraction(b, 0, high % unit, width - 1, is_tight), 0, 1);
+        choices[num++] =
+            grammar_sequence(b, GRAMMAR_NODES(schema_number_digit(b, last, last), rest));
     }
     return grammar_choice(b, choices, num);
 }
@@ -123,16 +135,17 @@ static grammar_node with_fraction(struct grammar_builder *b, int64_t whole, int6
     grammar_node choices[2];
     uint64_t num = 0;
     if (low == 0 && high >= 0)
-        choices[num++] = natural(b, whole, whole);
+        choices[num++] = schema_number_natural(b, whole, whole);
     if (low <= high)
         choices[num++] = grammar_sequence(
-            b, GRAMMAR_NODES(natural(b, whole, whole), grammar_text(b, "."),
-                             fraction(b, low, high, places, is_tight)));
+            b, GRAMMAR_NODES(schema_number_natural(b, whole, whole), grammar_text(b, "."),
+                             schema_number_fraction(b, low, high, places, is_tight)));
     return grammar_choice(b, choices, num);
 }
 
-static grammar_node positive(struct grammar_builder *b, struct bound low, struct bound high,
-                             int places)
+static grammar_node schema_number_positive(struct grammar_builder *b,
+                                           struct schema_number_bound low,
+                                           struct schema_number_bound high, int places)
 {
     int64_t unit = schema_power(places);
     int64_t least = low.value + low.is_open, most = high.value - high.is_open;
@@ -141,28 +154,34 @@ static grammar_node positive(struct grammar_builder *b, struct bound low, struct
     int64_t first = least / unit, last = most / unit;
     if (first == last)
         return with_fraction(b, first, least % unit, most % unit, places, !high.is_open);
-    grammar_node more = grammar_repeat(
-        b, grammar_sequence(b, GRAMMAR_NODES(grammar_text(b, "."), digits(b, 1, 16))), 0,
-        1);
+    grammar_node more =
+        grammar_repeat(b,
+                       grammar_sequence(b, GRAMMAR_NODES(grammar_text(b, "."),
+                                                         schema_number_digits(b, 1, 16))),
+                       0, 1);
     return grammar_choice(
         b, GRAMMAR_NODES(
                with_fraction(b, first, least % unit, unit - 1, places, false),
-               grammar_sequence(b, GRAMMAR_NODES(natural(b, first + 1, last - 1), more)),
+               grammar_sequence(
+                   b, GRAMMAR_NODES(schema_number_natural(b, first + 1, last - 1), more)),
                with_fraction(b, last, 0, most % unit, places, !high.is_open)));
 }
 
-static grammar_node real(struct grammar_builder *b, struct bound low, struct bound high,
-                         int places)
+static grammar_node schema_number_real(struct grammar_builder *b,
+                                       struct schema_number_bound low,
+                                       struct schema_number_bound high, int places)
 {
-    const struct bound zero = {0, false};
+    const struct schema_number_bound zero = {0, false};
     grammar_node choices[2];
     uint64_t num = 0;
     if (high.value > 0 || (high.value == 0 && !high.is_open))
-        choices[num++] = positive(b, low.value < 0 ? zero : low, high, places);
+        choices[num++] =
+            schema_number_positive(b, low.value < 0 ? zero : low, high, places);
     if (low.value < 0) {
-        const struct bound from = {-high.value, high.is_open},
-                           to = {-low.value, low.is_open};
-        choices[num++] = negative(b, positive(b, high.value > 0 ? zero : from, to, places));
+        const struct schema_number_bound from = {-high.value, high.is_open},
+                                         to = {-low.value, low.is_open};
+        choices[num++] = schema_number_negative(
+            b, schema_number_positive(b, high.value > 0 ? zero : from, to, places));
     }
     return grammar_choice(b, choices, num);
 }
@@ -170,9 +189,11 @@ static grammar_node real(struct grammar_builder *b, struct bound low, struct bou
 static grammar_node any_number(struct grammar_builder *b)
 {
     grammar_node minus = grammar_repeat(b, grammar_text(b, "-"), 0, 1);
-    grammar_node part = grammar_repeat(
-        b, grammar_sequence(b, GRAMMAR_NODES(grammar_text(b, "."), digits(b, 1, 16))), 0,
-        1);
+    grammar_node part =
+        grammar_repeat(b,
+                       grammar_sequence(b, GRAMMAR_NODES(grammar_text(b, "."),
+                                                         schema_number_digits(b, 1, 16))),
+                       0, 1);
     const struct grammar_range e[] = {{'E', 'E'}, {'e', 'e'}},
                                sign[] = {{'+', '+'}, {'-', '-'}};
     grammar_node exponent = grammar_repeat(
@@ -180,16 +201,17 @@ static grammar_node any_number(struct grammar_builder *b)
         grammar_sequence(b,
                          GRAMMAR_NODES(grammar_class(b, e, 2),
                                        grammar_repeat(b, grammar_class(b, sign, 2), 0, 1),
-                                       digits(b, 1, 2))),
+                                       schema_number_digits(b, 1, 2))),
         0, 1);
     return grammar_sequence(
-        b, GRAMMAR_NODES(minus, natural(b, 0, MOST_INTEGER / 1000), part, exponent));
+        b, GRAMMAR_NODES(minus, schema_number_natural(b, 0, MOST_INTEGER / 1000), part,
+                         exponent));
 }
 
 // --- bounds ----------------------------------------------------------------------------
 
-static bool read_bounds(struct grammar_builder *b, const json_t *schema, const char *where,
-                        struct schema_bounds *out)
+static bool schema_number_read_bounds(struct grammar_builder *b, const json_t *schema,
+                                      const char *where, struct schema_bounds *out)
 {
     static const char *const names[] = {"minimum", "exclusiveMinimum", "maximum",
                                         "exclusiveMaximum"};
@@ -222,15 +244,15 @@ static grammar_node bounded_integer(struct grammar_builder *b,
     double most = (double)MOST_INTEGER;
     if (low > high || low >= most || high <= -most)
         return grammar_choice(b, NULL, 0);
-    return integer(b, low <= -most ? -MOST_INTEGER : (int64_t)low,
-                   high >= most ? MOST_INTEGER : (int64_t)high);
+    return schema_number_integer(b, low <= -most ? -MOST_INTEGER : (int64_t)low,
+                                 high >= most ? MOST_INTEGER : (int64_t)high);
 }
 
 grammar_node schema_number(struct grammar_builder *b, const json_t *schema, bool is_integer,
                            const char *where)
 {
     struct schema_bounds given;
-    if (!read_bounds(b, schema, where, &given))
+    if (!schema_number_read_bounds(b, schema, where, &given))
         return -1;
     const json_t *multiple = json_object_get(schema, "multipleOf");
     if (multiple)
@@ -253,11 +275,12 @@ grammar_node schema_number(struct grammar_builder *b, const json_t *schema, bool
     }
     int places = (low_places > high_places ? low_places : high_places) + 3;
     double unit = (double)schema_power(places);
-    const struct bound low = {(int64_t)llround(fmax(given.low, -most) * unit),
-                              given.low_open},
-                       high = {(int64_t)llround(fmin(given.high, most) * unit),
-                               given.high_open};
+    const struct schema_number_bound low = {(int64_t)llround(fmax(given.low, -most) * unit),
+                                            given.low_open},
+                                     high = {
+                                         (int64_t)llround(fmin(given.high, most) * unit),
+                                         given.high_open};
     if (low.value > high.value)
         return grammar_choice(b, NULL, 0);
-    return real(b, low, high, places);
+    return schema_number_real(b, low, high, places);
 }

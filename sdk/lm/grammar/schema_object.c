@@ -8,20 +8,21 @@
 #define MOST_PROPERTIES 4096
 #define MOST_COUNTED 16384 // rules of objects whose members are counted
 
-struct member {
+struct schema_object_member {
     grammar_node pair;
     bool is_required;
 };
 
 // The members of an object. Others than those of the list come behind them.
 struct members {
-    struct member *items;
+    struct schema_object_member *items;
     uint64_t count;
     grammar_node other; // -1: none
     uint32_t min, max;  // how many there are, or 0 and GRAMMAR_MANY
 };
 
-static grammar_node read_pair(struct schema_reader *r, const char *name, json_t *schema)
+static grammar_node schema_object_read_pair(struct schema_reader *r, const char *name,
+                                            json_t *schema)
 {
     json_t *key = json_string(name);
     grammar_node before = schema_constant(r, key);
@@ -47,7 +48,7 @@ static grammar_node join_members(struct schema_reader *r, const struct members *
     }
     first = grammar_own_rule(b, first);
     for (uint64_t i = all->count; i > 0; i--) {
-        const struct member *m = &all->items[i - 1];
+        const struct schema_object_member *m = &all->items[i - 1];
         grammar_node begun = grammar_sequence(b, GRAMMAR_NODES(m->pair, behind));
         first = grammar_own_rule(
             b, m->is_required ? begun : grammar_choice(b, GRAMMAR_NODES(begun, first)));
@@ -84,7 +85,7 @@ static grammar_node count_member(struct schema_reader *r, const struct members *
                                  const grammar_node *next)
 {
     struct grammar_builder *b = r->b;
-    const struct member *m = &all->items[index];
+    const struct schema_object_member *m = &all->items[index];
     grammar_node ways[2];
     uint64_t num = 0;
     uint32_t more = used < most ? used + 1 : used; // `min` are enough to count
@@ -132,7 +133,7 @@ static bool are_counted(const struct members *all)
 // --- reading ---------------------------------------------------------------------------
 
 // Whether a name is in the first `count` of a list.
-static bool is_before(const json_t *list, size_t count, const char *name)
+static bool schema_object_is_before(const json_t *list, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++) {
         const char *other = json_string_value(json_array_get(list, i));
@@ -150,7 +151,8 @@ static void read_members(struct schema_reader *r, json_t *properties,
     const char *name;
     json_t *item;
     json_object_foreach(properties, name, item) all->items[all->count++] =
-        (struct member){read_pair(r, name, item), schema_lists(required, name)};
+        (struct schema_object_member){schema_object_read_pair(r, name, item),
+                                      schema_lists(required, name)};
     json_array_foreach(required, index, item)
     {
         name = json_string_value(item);
@@ -159,9 +161,12 @@ static void read_members(struct schema_reader *r, json_t *properties,
         else if (!json_object_get(properties, name) && json_is_false(additional))
             schema_refuse(r, TN_ERR_REFUSED,
                           "required, but neither a property nor additional: ", name);
-        else if (!json_object_get(properties, name) && !is_before(required, index, name))
-            all->items[all->count++] = (struct member){
-                read_pair(r, name, json_is_true(additional) ? NULL : additional), true};
+        else if (!json_object_get(properties, name) &&
+                 !schema_object_is_before(required, index, name))
+            all->items[all->count++] = (struct schema_object_member){
+                schema_object_read_pair(r, name,
+                                        json_is_true(additional) ? NULL : additional),
+                true};
     }
 }
 

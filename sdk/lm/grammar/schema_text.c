@@ -16,9 +16,9 @@ struct pattern {
     uint64_t num_characters, room_characters;
 };
 
-static grammar_node read_choice(struct pattern *p);
+static grammar_node schema_text_read_choice(struct pattern *p);
 
-static grammar_node fail(struct pattern *p, const char *expected)
+static grammar_node schema_text_fail(struct pattern *p, const char *expected)
 {
     if (p->b->status == TN_OK)
         p->b->status = lm_fail(
@@ -37,7 +37,8 @@ static const struct {
 } escapes[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', "\\n"}, {'\t', "\\t"},
                {'\r', "\\r"}, {'\b', "\\b"},  {'\f', "\\f"}};
 
-static bool has(const struct grammar_range *ranges, uint64_t count, uint32_t character)
+static bool schema_text_has(const struct grammar_range *ranges, uint64_t count,
+                            uint32_t character)
 {
     for (uint64_t i = 0; i < count; i++)
         if (character >= ranges[i].first && character <= ranges[i].last)
@@ -57,9 +58,9 @@ grammar_node schema_characters(struct grammar_builder *b, struct grammar_range *
     }
     uint64_t all = grammar_ranges_tidy(ranges, count, is_negated, tidy);
     for (size_t i = 0; i < COUNT(escapes); i++)
-        if (has(tidy, all, escapes[i].character))
+        if (schema_text_has(tidy, all, escapes[i].character))
             choices[num++] = grammar_text(b, escapes[i].text);
-    // What stands for itself: all but controls, the quote and the backslash.
+    // Characters that need no escape: all but controls, the quote and the backslash.
     static const struct grammar_range plain[] = {
         {0x20, 0x21}, {0x23, 0x5b}, {0x5d, 0x10ffff}};
     struct grammar_range *own = lm_alloc(3 * all + 1, sizeof(*own));
@@ -112,16 +113,17 @@ struct ranges {
     uint64_t count;
 };
 
-static void put(struct pattern *p, struct ranges *list, uint32_t first, uint32_t last)
+static void schema_text_put(struct pattern *p, struct ranges *list, uint32_t first,
+                            uint32_t last)
 {
     if (list->count < MOST_RANGES)
         list->items[list->count++] = (struct grammar_range){first, last};
     else
-        fail(p, "fewer ranges in a class: at most 64");
+        schema_text_fail(p, "fewer ranges in a class: at most 64");
 }
 
 // Behind a backslash: \d and the like give ranges and true; else a character.
-static bool read_escape(struct pattern *p, struct ranges *list, uint32_t *out)
+static bool schema_text_read_escape(struct pattern *p, struct ranges *list, uint32_t *out)
 {
     static const char names[] = "nrtfv0", values[] = "\n\r\t\f\v\0";
     static const struct grammar_range words[] = {
@@ -132,7 +134,7 @@ static bool read_escape(struct pattern *p, struct ranges *list, uint32_t *out)
         (!found &&
          ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) &&
          !strchr("dws", c))) {
-        fail(p, "d, w, s, n, r, t, f, v, 0 or a sign behind the backslash");
+        schema_text_fail(p, "d, w, s, n, r, t, f, v, 0 or a sign behind the backslash");
         return false;
     }
     if (found || !strchr("dws", c)) {
@@ -141,15 +143,15 @@ static bool read_escape(struct pattern *p, struct ranges *list, uint32_t *out)
     }
     p->at++;
     for (size_t i = c == 'd' ? 2 : 0; c != 's' && i < (c == 'd' ? 3 : COUNT(words)); i++)
-        put(p, list, words[i].first, words[i].last);
+        schema_text_put(p, list, words[i].first, words[i].last);
     if (c == 's') {
-        put(p, list, '\t', '\r');
-        put(p, list, ' ', ' ');
+        schema_text_put(p, list, '\t', '\r');
+        schema_text_put(p, list, ' ', ' ');
     }
     return true;
 }
 
-static grammar_node read_class(struct pattern *p)
+static grammar_node schema_text_read_class(struct pattern *p)
 {
     struct ranges list = {.count = 0};
     p->at++;
@@ -158,10 +160,10 @@ static grammar_node read_class(struct pattern *p)
     while (p->b->status == TN_OK && *p->at != ']') {
         uint32_t first, last;
         if (!*p->at)
-            return fail(p, "a ']' that ends the class");
+            return schema_text_fail(p, "a ']' that ends the class");
         if (*p->at == '\\') {
             p->at++;
-            if (read_escape(p, &list, &first))
+            if (schema_text_read_escape(p, &list, &first))
                 continue;
         } else {
             first = next_character(p);
@@ -171,33 +173,33 @@ static grammar_node read_class(struct pattern *p)
             p->at++;
             if (*p->at == '\\') {
                 p->at++;
-                if (read_escape(p, &list, &last))
-                    return fail(p, "a character behind '-'");
+                if (schema_text_read_escape(p, &list, &last))
+                    return schema_text_fail(p, "a character behind '-'");
             } else {
                 last = next_character(p);
             }
         }
         if (last < first)
-            return fail(p, "a range that ascends");
-        put(p, &list, first, last);
+            return schema_text_fail(p, "a range that ascends");
+        schema_text_put(p, &list, first, last);
     }
     p->at++;
     return p->b->status == TN_OK ? one_of(p, list.items, list.count, is_negated) : -1;
 }
 
-static grammar_node read_group(struct pattern *p)
+static grammar_node schema_text_read_group(struct pattern *p)
 {
     p->at++;
     if (++p->depth > GRAMMAR_DEPTH)
-        return fail(p, "fewer groups within groups: at most 128");
+        return schema_text_fail(p, "fewer groups within groups: at most 128");
     if (p->at[0] == '?' && p->at[1] == ':')
         p->at += 2;
     else if (p->at[0] == '?')
-        return fail(p, "a group without conditions");
-    grammar_node node = read_choice(p);
+        return schema_text_fail(p, "a group without conditions");
+    grammar_node node = schema_text_read_choice(p);
     p->depth--;
     if (p->b->status == TN_OK && *p->at != ')')
-        return fail(p, "a ')' that ends the group");
+        return schema_text_fail(p, "a ')' that ends the group");
     p->at++;
     return node;
 }
@@ -208,35 +210,35 @@ static grammar_node read_atom(struct pattern *p)
     uint32_t character;
     switch (*p->at) {
     case '(':
-        return read_group(p);
+        return schema_text_read_group(p);
     case '[':
-        return read_class(p);
+        return schema_text_read_class(p);
     case '.':
         p->at++;
-        put(p, &list, '\n', '\n');
-        put(p, &list, '\r', '\r');
+        schema_text_put(p, &list, '\n', '\n');
+        schema_text_put(p, &list, '\r', '\r');
         return one_of(p, list.items, 2, true);
     case '^':
     case '$':
-        return fail(p, "'^' and '$' at the ends alone");
+        return schema_text_fail(p, "'^' and '$' at the ends alone");
     case '*':
     case '+':
     case '?':
     case '{':
-        return fail(p, "what is repeated before it");
+        return schema_text_fail(p, "what is repeated before it");
     case '\\':
         p->at++;
-        if (!read_escape(p, &list, &character))
-            put(p, &list, character, character);
+        if (!schema_text_read_escape(p, &list, &character))
+            schema_text_put(p, &list, character, character);
         break;
     default:
         character = next_character(p);
-        put(p, &list, character, character);
+        schema_text_put(p, &list, character, character);
     }
     return p->b->status == TN_OK ? one_of(p, list.items, list.count, false) : -1;
 }
 
-static bool read_number(struct pattern *p, uint32_t *out)
+static bool schema_text_read_number(struct pattern *p, uint32_t *out)
 {
     const char *from = p->at;
     uint32_t value = 0;
@@ -244,27 +246,27 @@ static bool read_number(struct pattern *p, uint32_t *out)
         value = value * 10 + (uint32_t)(*p->at - '0');
     *out = value;
     if (p->at == from || value > 100000)
-        fail(p, "a number of at most 100000");
+        schema_text_fail(p, "a number of at most 100000");
     return p->b->status == TN_OK;
 }
 
-static bool read_bounds(struct pattern *p, uint32_t *min, uint32_t *max)
+static bool schema_text_read_bounds(struct pattern *p, uint32_t *min, uint32_t *max)
 {
     char c = *p->at++;
     *min = c == '+';
     *max = c == '?' ? 1 : GRAMMAR_MANY;
     if (c == '{') {
-        if (!read_number(p, min))
+        if (!schema_text_read_number(p, min))
             return false;
         *max = *min;
         if (*p->at == ',') {
             p->at++;
             *max = GRAMMAR_MANY;
-            if (*p->at != '}' && !read_number(p, max))
+            if (*p->at != '}' && !schema_text_read_number(p, max))
                 return false;
         }
         if (*p->at != '}' || *max < *min) {
-            fail(p, "'}' behind bounds that ascend");
+            schema_text_fail(p, "'}' behind bounds that ascend");
             return false;
         }
         p->at++;
@@ -273,7 +275,7 @@ static bool read_bounds(struct pattern *p, uint32_t *min, uint32_t *max)
     return true;
 }
 
-static grammar_node read_sequence(struct pattern *p)
+static grammar_node schema_text_read_sequence(struct pattern *p)
 {
     grammar_node whole = grammar_text(p->b, "");
     while (p->b->status == TN_OK && *p->at && !strchr("|)", *p->at)) {
@@ -282,7 +284,7 @@ static grammar_node read_sequence(struct pattern *p)
         grammar_node node = read_atom(p);
         uint32_t min, max;
         if (p->b->status == TN_OK && *p->at && strchr("*+?{", *p->at)) {
-            if (!read_bounds(p, &min, &max))
+            if (!schema_text_read_bounds(p, &min, &max))
                 return -1;
             node = grammar_repeat(p->b, node, min, max);
         }
@@ -291,12 +293,12 @@ static grammar_node read_sequence(struct pattern *p)
     return whole;
 }
 
-static grammar_node read_choice(struct pattern *p)
+static grammar_node schema_text_read_choice(struct pattern *p)
 {
-    grammar_node whole = read_sequence(p);
+    grammar_node whole = schema_text_read_sequence(p);
     while (p->b->status == TN_OK && *p->at == '|') {
         p->at++;
-        whole = grammar_choice(p->b, GRAMMAR_NODES(whole, read_sequence(p)));
+        whole = grammar_choice(p->b, GRAMMAR_NODES(whole, schema_text_read_sequence(p)));
     }
     return whole;
 }
@@ -323,14 +325,14 @@ static grammar_node read_pattern(struct pattern *p)
 {
     bool is_begin = p->text[0] == '^';
     if (strlen(p->text) > 1000)
-        return fail(p, "at most 1000 bytes");
+        return schema_text_fail(p, "at most 1000 bytes");
     p->at += is_begin;
-    grammar_node node = read_choice(p);
+    grammar_node node = schema_text_read_choice(p);
     bool is_end = *p->at == '$';
     if (p->b->status == TN_OK && p->at[is_end])
-        return fail(p, "the end");
+        return schema_text_fail(p, "the end");
     if ((is_begin || is_end) && has_loose_choice(p->text)) // "^a|b$" anchors each way once
-        return fail(p, "'|' within a group where there is '^' or '$'");
+        return schema_text_fail(p, "'|' within a group where there is '^' or '$'");
     if (!is_begin)
         node = grammar_sequence(p->b, GRAMMAR_NODES(any_text(p), node));
     return is_end ? node : grammar_sequence(p->b, GRAMMAR_NODES(node, any_text(p)));

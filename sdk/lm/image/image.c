@@ -43,7 +43,7 @@ const float *tn_lm_image_rows(const tn_lm_image *image)
 
 // --- cutting ---------------------------------------------------------------------------
 
-// What the plugin says has to be possible.
+// Refuses a plugin's tiles that are impossible.
 static tn_status check_cut(const tn_lm *model, const tn_vision_cut *cut)
 {
     int64_t tile = model->vision.facts->tile;
@@ -64,7 +64,7 @@ static tn_status check_cut(const tn_lm *model, const tn_vision_cut *cut)
     return lm_fail(TN_ERR_INTERNAL,
                    "%s: cuts an image into %" PRId64 " x %" PRId64 " tiles of %" PRId64
                    " pixels, after %u sizes that do not fit",
-                   model->vision.tower->plugin, cut->rows, cut->columns, tile,
+                   model->vision.encoder->plugin, cut->rows, cut->columns, tile,
                    cut->num_sizes);
 }
 
@@ -134,7 +134,7 @@ static tn_status encode_tiles(tn_lm *model, const struct image *image, tn_lm_ima
 
 // --- the text of an image --------------------------------------------------------------
 
-static uint64_t mix(uint64_t state, uint64_t word)
+static uint64_t image_mix(uint64_t state, uint64_t word)
 {
     unsigned __int128 wide =
         (unsigned __int128)(state ^ word) * UINT64_C(0x9e3779b97f4a7c15);
@@ -142,29 +142,30 @@ static uint64_t mix(uint64_t state, uint64_t word)
 }
 
 // A number that follows from what an image shows.
-static uint64_t number_of(const struct image *image)
+static uint64_t image_number_of(const struct image *image)
 {
-    uint64_t state = mix(mix(1, (uint64_t)image->height), (uint64_t)image->width);
+    uint64_t state =
+        image_mix(image_mix(1, (uint64_t)image->height), (uint64_t)image->width);
     for (int64_t i = 0; i < image->height * image->width * CHANNELS; i++)
-        state = mix(state, image->bytes[i]);
+        state = image_mix(state, image->bytes[i]);
     return state;
 }
 
 // Gives the text for the tiles, for free().
-static tn_status write_text(const tn_lm *model, const tn_lm_image_info *info,
-                            char **out_text, uint64_t *out_size)
+static tn_status image_write_text(const tn_lm *model, const tn_lm_image_info *info,
+                                  char **out_text, uint64_t *out_size)
 {
     const struct lm_vision *vision = &model->vision;
     uint64_t size = 0;
     tn_status status =
-        lm_fail_core(vision->ops->write(vision->tower->host, vision->tower->self,
+        lm_fail_core(vision->ops->write(vision->encoder->host, vision->encoder->self,
                                         info->rows, info->columns, NULL, 0, &size));
     if (status != TN_OK)
         return status;
     char *text = lm_alloc(size + 1, 1);
     if (!text)
         return TN_ERR_MEMORY;
-    status = lm_fail_core(vision->ops->write(vision->tower->host, vision->tower->self,
+    status = lm_fail_core(vision->ops->write(vision->encoder->host, vision->encoder->self,
                                              info->rows, info->columns, text, size + 1,
                                              out_size));
     if (status == TN_OK)
@@ -180,10 +181,10 @@ static tn_status make_ids(tn_lm *model, uint64_t number, tn_lm_image *image)
     char *text = NULL;
     uint64_t size = 0, count = 0;
     int64_t marks = 0;
-    tn_status status = write_text(model, &image->info, &text, &size);
+    tn_status status = image_write_text(model, &image->info, &text, &size);
     if (status == TN_OK)
         status =
-            tn_lm_tokenise(model, text, size, TN_LM_PARSE_SPECIAL, &image->ids, &count);
+            tn_lm_tokenize(model, text, size, TN_LM_PARSE_SPECIAL, &image->ids, &count);
     free(text);
     if (status != TN_OK)
         return status;
@@ -192,13 +193,13 @@ static tn_status make_ids(tn_lm *model, uint64_t number, tn_lm_image *image)
     for (uint64_t i = 0; i < count; i++)
         if (image->ids[i] == model->vision.mark)
             image->ids[i] =
-                INT32_MIN + (int32_t)(mix(number, (uint64_t)marks++) % LM_IMAGE_IDS);
+                INT32_MIN + (int32_t)(image_mix(number, (uint64_t)marks++) % LM_IMAGE_IDS);
     if (marks == image->info.tokens && !ends)
         return TN_OK;
     return lm_fail(TN_ERR_INTERNAL,
                    "%s: an image's text has %" PRId64 " marks, expected %" PRId64
                    " and something behind them",
-                   model->vision.tower->plugin, marks, image->info.tokens);
+                   model->vision.encoder->plugin, marks, image->info.tokens);
 }
 
 // --- making images ---------------------------------------------------------------------
@@ -219,14 +220,14 @@ static tn_status check_pixels(const void *pixels, int64_t height, int64_t width,
     return TN_OK;
 }
 
-// The tower is ready.
+// The vision encoder is ready.
 static tn_status fill_image(tn_lm *model, const struct image *given, tn_lm_image *image)
 {
     const struct lm_vision *vision = &model->vision;
     tn_vision_cut cut = {.struct_size = sizeof(cut)};
     struct image resized = {.bytes = NULL};
     tn_status status = lm_fail_core(vision->ops->cut(
-        vision->tower->host, vision->tower->self, given->height, given->width, &cut));
+        vision->encoder->host, vision->encoder->self, given->height, given->width, &cut));
     if (status == TN_OK)
         status = check_cut(model, &cut);
     if (status != TN_OK)
@@ -243,7 +244,7 @@ static tn_status fill_image(tn_lm *model, const struct image *given, tn_lm_image
                            sizeof(*image->rows));
     status = image->rows ? resize_image(model, given, &cut, &resized) : TN_ERR_MEMORY;
     if (status == TN_OK)
-        status = make_ids(model, number_of(&resized), image);
+        status = make_ids(model, image_number_of(&resized), image);
     if (status == TN_OK)
         status = encode_tiles(model, &resized, image);
     free(resized.bytes);
@@ -268,7 +269,7 @@ tn_status tn_lm_image_make(tn_lm *model, const uint8_t *pixels, int64_t height,
     return status;
 }
 
-static tn_status check_file(const tn_file *file, const char *path)
+static tn_status image_check_file(const tn_file *file, const char *path)
 {
     const tn_type *type = tn_file_type(file, 0);
     if (!type || tn_file_name(file, 1) || type->dtype != TN_U8 || type->rank != 3 ||
@@ -287,7 +288,7 @@ tn_status tn_lm_image_open(tn_lm *model, const char *path, tn_lm_image **out_ima
         return status;
     status = lm_fail_core(tn_file_open(model->runtime, path, NULL, &file));
     if (status == TN_OK)
-        status = check_file(file, path);
+        status = image_check_file(file, path);
     tn_scope *scope = status == TN_OK ? tn_scope_open(model->runtime) : NULL;
     if (status == TN_OK) {
         tn_array *array = scope ? tn_file_array(scope, file, NULL) : NULL;

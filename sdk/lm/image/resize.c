@@ -12,22 +12,22 @@ static const double pi = 3.14159265358979323846;
 
 // --- filters ---------------------------------------------------------------------------
 
-static double sinc(double x)
+static double resize_sinc(double x)
 {
     return x == 0 ? 1 : sin(pi * x) / (pi * x);
 }
 
-static double lanczos(double x)
+static double resize_lanczos(double x)
 {
-    return x >= -3 && x < 3 ? sinc(x) * sinc(x / 3) : 0;
+    return x >= -3 && x < 3 ? resize_sinc(x) * resize_sinc(x / 3) : 0;
 }
 
-static double bilinear(double x)
+static double resize_bilinear(double x)
 {
     return fabs(x) < 1 ? 1 - fabs(x) : 0;
 }
 
-static double bicubic(double x)
+static double resize_bicubic(double x)
 {
     const double a = -0.5;
     x = fabs(x);
@@ -40,22 +40,22 @@ static const struct filter {
     double (*value)(double x);
     double reach; // it is 0 beyond
 } filters[] = {
-    [TN_VISION_LANCZOS] = {lanczos, 3},
-    [TN_VISION_BILINEAR] = {bilinear, 1},
-    [TN_VISION_BICUBIC] = {bicubic, 2},
+    [TN_VISION_LANCZOS] = {resize_lanczos, 3},
+    [TN_VISION_BILINEAR] = {resize_bilinear, 1},
+    [TN_VISION_BICUBIC] = {resize_bicubic, 2},
 };
 
 // --- weights ---------------------------------------------------------------------------
 
-// Of an axis: output i is the sum of inputs first[i] .. first[i] + count[i] - 1 times
-// weights from i * room on.
-struct weights {
+// Weights of an axis: output i is the sum of inputs first[i] .. first[i] + count[i] - 1
+// times weights from i * room on.
+struct resize_weights {
     int32_t *weight;
     int64_t *first, *count;
     int64_t room;
 };
 
-static void weights_finish(struct weights *w)
+static void weights_finish(struct resize_weights *w)
 {
     free(w->weight);
     free(w->first);
@@ -63,7 +63,7 @@ static void weights_finish(struct weights *w)
 }
 
 // The weights of output `i`, which sum up to 1, as whole numbers.
-static void fill_weights(struct weights *w, int64_t i, const struct filter *filter,
+static void fill_weights(struct resize_weights *w, int64_t i, const struct filter *filter,
                          int64_t from, double scale, double *scratch)
 {
     double wider = scale > 1 ? scale : 1, reach = filter->reach * wider;
@@ -85,8 +85,8 @@ static void fill_weights(struct weights *w, int64_t i, const struct filter *filt
     }
 }
 
-static bool weights_make(struct weights *w, const struct filter *filter, int64_t from,
-                         int64_t to)
+static bool weights_make(struct resize_weights *w, const struct filter *filter,
+                         int64_t from, int64_t to)
 {
     double scale = (double)from / (double)to;
     w->room = (int64_t)ceil(filter->reach * (scale > 1 ? scale : 1)) * 2 + 1;
@@ -112,8 +112,8 @@ static uint8_t to_byte(int64_t sum)
 }
 
 // Output i of one line, whose pixels are `step` bytes apart.
-static void sum_pixel(const struct weights *w, int64_t i, const uint8_t *line, int64_t step,
-                      uint8_t *out)
+static void sum_pixel(const struct resize_weights *w, int64_t i, const uint8_t *line,
+                      int64_t step, uint8_t *out)
 {
     const int32_t *weight = w->weight + i * w->room;
     int64_t sums[CHANNELS];
@@ -132,7 +132,7 @@ static void sum_pixel(const struct weights *w, int64_t i, const uint8_t *line, i
 static bool resize_axis(const struct image *from, int64_t size, bool down,
                         const struct filter *filter, struct image *out)
 {
-    struct weights w;
+    struct resize_weights w;
     int64_t height = down ? size : from->height, width = down ? from->width : size;
     if (!weights_make(&w, filter, down ? from->height : from->width, size))
         return false;

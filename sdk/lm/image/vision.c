@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tower of a model: found, opened, its weights read when the first image is, and run on
-// tiles.
+// The vision encoder of a model: found, opened, its weights read when the first image is,
+// and run on tiles.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +20,17 @@ void lm_vision_close(tn_lm *model)
 {
     struct lm_vision *vision = &model->vision;
     tn_function_destroy(vision->function);
-    lm_model_close(vision->tower);
+    lm_model_close(vision->encoder);
     vision->function = NULL;
-    vision->tower = NULL;
+    vision->encoder = NULL;
     vision->is_ready = false;
 }
 
 // --- opening ---------------------------------------------------------------------------
 
-static tn_status find_plugin(tn_lm *tower, const tn_vision **out_ops)
+static tn_status vision_find_plugin(tn_lm *encoder, const tn_vision **out_ops)
 {
-    const tn_metadata_list *list = tower->source.metadata;
+    const tn_metadata_list *list = encoder->source.metadata;
     const void *interface;
     char kind[64];
     tn_text text;
@@ -41,31 +41,32 @@ static tn_status find_plugin(tn_lm *tower, const tn_vision **out_ops)
                        list->name);
     memcpy(kind, text.data, text.size);
     kind[text.size] = 0;
-    tn_status status = tn_provider_find(tower->runtime, TN_IFACE_VISION, "projector", kind,
-                                        &tower->plugin);
+    tn_status status = tn_provider_find(encoder->runtime, TN_IFACE_VISION, "projector",
+                                        kind, &encoder->plugin);
     if (status == TN_OK)
-        status = tn_provider_load(tower->runtime, TN_IFACE_VISION, tower->plugin,
-                                  &interface, &tower->host);
+        status = tn_provider_load(encoder->runtime, TN_IFACE_VISION, encoder->plugin,
+                                  &interface, &encoder->host);
     if (status != TN_OK)
         return lm_fail(status, "%s: images for the projector '%s': %s", list->name, kind,
                        tn_last_error());
     const tn_vision *ops = interface;
     if (!TN_HAS(ops, write) || !TN_HAS(ops, cut) || !TN_HAS(ops, facts) ||
-        !TN_HAS(ops, tower) || !TN_HAS(ops->tower, build) || !TN_HAS(ops->tower, open) ||
-        !TN_HAS(ops->tower, close) || !TN_HAS(ops->tower, weights))
+        !TN_HAS(ops, encoder) || !TN_HAS(ops->encoder, build) ||
+        !TN_HAS(ops->encoder, open) || !TN_HAS(ops->encoder, close) ||
+        !TN_HAS(ops->encoder, weights))
         return lm_fail(TN_ERR_REFUSED,
                        "%s: its table of " TN_IFACE_VISION " lacks a function",
-                       tower->plugin);
-    tower->ops = ops->tower;
+                       encoder->plugin);
+    encoder->ops = ops->encoder;
     *out_ops = ops;
     return TN_OK;
 }
 
-// What the library computes with has to be positive, whatever the plugin says.
-static tn_status check_facts(const tn_lm *model, const tn_lm *tower,
-                             const tn_vision_facts *facts)
+// Facts that the library computes with have to be positive, whatever the plugin says.
+static tn_status vision_check_facts(const tn_lm *model, const tn_lm *encoder,
+                                    const tn_vision_facts *facts)
 {
-    bool fits = tower->facts->layers > 0 && facts->tile > 0 &&
+    bool fits = encoder->facts->layers > 0 && facts->tile > 0 &&
                 facts->tile <= TN_VISION_MOST_TILE && facts->tokens > 0 &&
                 facts->tokens <= facts->tile * facts->tile &&
                 facts->filter <= TN_VISION_BICUBIC && facts->mark && facts->mark[0];
@@ -75,54 +76,55 @@ static tn_status check_facts(const tn_lm *model, const tn_lm *tower,
         return lm_fail(TN_ERR_INTERNAL,
                        "%s: %" PRId64 " layers, tiles of %" PRId64 " pixels, %" PRId64
                        " tokens, filter %u: expected positive numbers, and a mark",
-                       tower->plugin, tower->facts->layers, facts->tile, facts->tokens,
+                       encoder->plugin, encoder->facts->layers, facts->tile, facts->tokens,
                        facts->filter);
-    if (tower->facts->width == model->facts->width)
+    if (encoder->facts->width == model->facts->width)
         return TN_OK;
     return lm_fail(TN_ERR_REFUSED,
                    "%s: its vision encoder gives rows of %" PRId64 ", expected the %" PRId64
                    " of the model",
-                   tower->source.metadata->name, tower->facts->width, model->facts->width);
+                   encoder->source.metadata->name, encoder->facts->width,
+                   model->facts->width);
 }
 
-static tn_status open_facts(const tn_lm *model, struct lm_vision *vision, tn_lm *tower)
+static tn_status open_facts(const tn_lm *model, struct lm_vision *vision, tn_lm *encoder)
 {
     struct lm_model_source source;
-    lm_model_source_init(&tower->source, &source);
-    tn_status status = find_plugin(tower, &vision->ops);
+    lm_model_source_init(&encoder->source, &source);
+    tn_status status = vision_find_plugin(encoder, &vision->ops);
     if (status == TN_OK)
-        status = lm_fail_core(
-            tower->ops->open(tower->host, &source.base, &tower->self, &tower->facts));
+        status = lm_fail_core(encoder->ops->open(encoder->host, &source.base,
+                                                 &encoder->self, &encoder->facts));
     if (status != TN_OK)
         return status;
-    vision->facts = vision->ops->facts(tower->self);
-    status = check_facts(model, tower, vision->facts);
-    return status == TN_OK ? lm_weights_check(tower) : status;
+    vision->facts = vision->ops->facts(encoder->self);
+    status = vision_check_facts(model, encoder, vision->facts);
+    return status == TN_OK ? lm_weights_check(encoder) : status;
 }
 
-// Opens the tower of a source, which is closed on failure, too.
-static tn_status open_tower(tn_lm *model, const tn_lm_source *source)
+// Opens the vision encoder of a source, which is closed on failure, too.
+static tn_status open_encoder(tn_lm *model, const tn_lm_source *source)
 {
     struct lm_vision *vision = &model->vision;
-    tn_lm *tower = lm_alloc(1, sizeof(*tower));
-    if (!tower) {
+    tn_lm *encoder = lm_alloc(1, sizeof(*encoder));
+    if (!encoder) {
         if (source->close)
             source->close(source);
         return TN_ERR_MEMORY;
     }
-    tower->runtime = model->runtime;
-    tower->source = *source;
-    tower->context = 1;
-    lm_model_init(tower);
-    tn_status status = open_facts(model, vision, tower);
+    encoder->runtime = model->runtime;
+    encoder->source = *source;
+    encoder->context = 1;
+    lm_model_init(encoder);
+    tn_status status = open_facts(model, vision, encoder);
     if (status == TN_OK)
-        vision->tower = tower;
+        vision->encoder = encoder;
     else
-        lm_model_close(tower);
+        lm_model_close(encoder);
     return status;
 }
 
-// The body of the tower's function.
+// The body of the vision encoder's function.
 static tn_status build_tile(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
                             tn_array **outputs, uint64_t num_outputs, void *user)
 {
@@ -133,7 +135,7 @@ static tn_status build_tile(tn_scope *scope, tn_array *const *inputs, uint64_t n
     const struct lm_place place = {.position = NULL};
     (void)num_inputs, (void)num_outputs;
     tn_status status =
-        lm_build(model->vision.tower, scope, &step, &place, NULL, NULL, NULL);
+        lm_build(model->vision.encoder, scope, &step, &place, NULL, NULL, NULL);
     const tn_type *type = status == TN_OK ? tn_array_type(step.output) : NULL;
     if (!type || type->dtype != TN_F32 || type->rank != 2 ||
         type->extent[0] != model->vision.facts->tokens ||
@@ -142,8 +144,8 @@ static tn_status build_tile(tn_scope *scope, tn_array *const *inputs, uint64_t n
                    ? status
                    : tn_scope_fail(scope, TN_ERR_INTERNAL,
                                    "%s: a tile became no f32 [%" PRId64 ", %" PRId64 "]",
-                                   model->vision.tower->plugin, model->vision.facts->tokens,
-                                   model->facts->width);
+                                   model->vision.encoder->plugin,
+                                   model->vision.facts->tokens, model->facts->width);
     outputs[0] = step.output;
     return TN_OK;
 }
@@ -156,7 +158,7 @@ static tn_status find_mark(tn_lm *model)
     uint64_t count = 0;
     const char *mark = vision->facts->mark;
     tn_status status =
-        tn_lm_tokenise(model, mark, strlen(mark), TN_LM_PARSE_SPECIAL, &ids, &count);
+        tn_lm_tokenize(model, mark, strlen(mark), TN_LM_PARSE_SPECIAL, &ids, &count);
     if (status == TN_OK && count != 1)
         status = lm_fail(TN_ERR_REFUSED,
                          "%s: the mark of images, '%s', is %" PRIu64
@@ -168,18 +170,18 @@ static tn_status find_mark(tn_lm *model)
     return status;
 }
 
-// The whole tower is where the model's first layers are, or would be.
-static tn_status place_tower(tn_lm *model)
+// The whole vision encoder is where the model's first layers are, or would be.
+static tn_status place_encoder(tn_lm *model)
 {
-    tn_lm *tower = model->vision.tower;
+    tn_lm *encoder = model->vision.encoder;
     struct lm_division made = model->division;
     tn_status status = TN_OK;
     if (made.count == 0)
         status = lm_division_make(model, 0, model->facts->layers, &made);
-    tower->division.count = 1;
-    tower->division.parts[0] = made.parts[0];
-    tower->division.parts[0].first = 0;
-    tower->division.parts[0].end = tower->facts->layers;
+    encoder->division.count = 1;
+    encoder->division.parts[0] = made.parts[0];
+    encoder->division.parts[0].first = 0;
+    encoder->division.parts[0].end = encoder->facts->layers;
     return status;
 }
 
@@ -188,25 +190,25 @@ static tn_status make_ready(tn_lm *model)
 {
     struct lm_vision *vision = &model->vision;
     tn_status status = TN_OK;
-    if (vision->is_ready && !lm_is_lost(vision->tower))
+    if (vision->is_ready && !lm_is_lost(vision->encoder))
         return TN_OK;
     tn_function_destroy(vision->function);
     vision->function = NULL;
     vision->is_ready = false;
-    if (!vision->tower) {
+    if (!vision->encoder) {
         tn_lm_source source = model->source;
         source.close = NULL; // it is the model's
-        status = open_tower(model, &source);
+        status = open_encoder(model, &source);
     }
     if (status == TN_OK)
         status = find_mark(model);
     if (status == TN_OK)
-        status = place_tower(model);
+        status = place_encoder(model);
     if (status == TN_OK)
-        status = lm_weights_load(vision->tower, 0, vision->tower->facts->layers);
+        status = lm_weights_load(vision->encoder, 0, vision->encoder->facts->layers);
     if (status != TN_OK)
         return status;
-    vision->tower->end = vision->tower->facts->layers;
+    vision->encoder->end = vision->encoder->facts->layers;
     status = lm_fail_core(
         tn_function_create(model->runtime, build_tile, model, NULL, &vision->function));
     vision->is_ready = status == TN_OK;
@@ -232,7 +234,7 @@ tn_status tn_lm_vision_load(tn_lm *model, const char *path)
     if (status != TN_OK)
         return status;
     lm_vision_close(model);
-    status = open_tower(model, &source);
+    status = open_encoder(model, &source);
     return status;
 }
 
@@ -252,7 +254,7 @@ tn_status lm_vision_encode(tn_lm *model, const float *tile, float *out_rows)
     tn_scope *scope = tn_scope_open(model->runtime);
     if (!scope)
         return lm_fail_scope(NULL);
-    lm_scope_on(&model->vision.tower->division, 0, scope);
+    lm_scope_on(&model->vision.encoder->division, 0, scope);
     tn_array *pixels =
         tn_from_data(scope, TN_F32, TN_SHAPE(3, facts->tile, facts->tile), tile);
     tn_array *rows = NULL;

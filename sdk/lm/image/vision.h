@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The tower of a model that reads images.
+// The vision encoder of a model that reads images.
 #ifndef LM_VISION_H
 #define LM_VISION_H
 
 #include "../engine/model.h"
 
-// Takes away the tower, and what it left in parts.
+// Takes away the vision encoder, and what it left in parts.
 void lm_vision_close(tn_lm *model);
 
-// Opens the tower, reads its weights and finds the mark, where that has not been done yet.
+// Opens the vision encoder, reads its weights and finds the mark, where that has not been
+// done yet.
 tn_status lm_vision_ready(tn_lm *model);
 
-// Runs the tower, which is ready, on a tile, f32 [3, tile, tile]: `tokens` rows.
+// Runs the vision encoder, which is ready, on a tile, f32 [3, tile, tile]: `tokens` rows.
 tn_status lm_vision_encode(tn_lm *model, const float *tile, float *out_rows);
 
 #endif // LM_VISION_H

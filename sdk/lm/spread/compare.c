@@ -34,8 +34,8 @@ static void write_plugin(const tn_lm *model, char *out, size_t size)
     }
 }
 
-static tn_status introduce(const struct lm_spread *spread, const char *split,
-                           struct lm_introduction *out)
+static tn_status spread_compare_introduce(const struct lm_spread *spread, const char *split,
+                                          struct lm_introduction *out)
 {
     const tn_lm *model = spread->model;
     struct lm_room room;
@@ -60,7 +60,7 @@ static tn_status introduce(const struct lm_spread *spread, const char *split,
     return TN_OK;
 }
 
-static const char *text_at(const struct lm_introduction *rank, size_t at)
+static const char *spread_compare_text_at(const struct lm_introduction *rank, size_t at)
 {
     return (const char *)rank + at;
 }
@@ -76,14 +76,15 @@ static const struct {
     {"other options", offsetof(struct lm_introduction, options)},
 };
 
-static tn_status compare(const struct lm_introduction *first,
-                         const struct lm_introduction *other, int32_t rank)
+static tn_status spread_compare(const struct lm_introduction *first,
+                                const struct lm_introduction *other, int32_t rank)
 {
     for (size_t i = 0; i < COUNT(equal); i++)
-        if (strcmp(text_at(first, equal[i].at), text_at(other, equal[i].at)) != 0)
+        if (strcmp(spread_compare_text_at(first, equal[i].at),
+                   spread_compare_text_at(other, equal[i].at)) != 0)
             return lm_fail(TN_ERR_REFUSED, "rank %d has %s: %s, rank 0 has %s", rank,
-                           equal[i].what, text_at(other, equal[i].at),
-                           text_at(first, equal[i].at));
+                           equal[i].what, spread_compare_text_at(other, equal[i].at),
+                           spread_compare_text_at(first, equal[i].at));
     bool are_sampled = first->sample && other->sample;
     if (first->model != other->model || (are_sampled && first->sample != other->sample))
         return lm_fail(TN_ERR_REFUSED,
@@ -109,10 +110,10 @@ tn_status lm_spread_gather(struct lm_spread *spread, const struct lm_introductio
 tn_status lm_spread_compare(struct lm_spread *spread, const char *split)
 {
     struct lm_introduction mine;
-    tn_status status = introduce(spread, split, &mine);
+    tn_status status = spread_compare_introduce(spread, split, &mine);
     if (status == TN_OK)
         status = lm_spread_gather(spread, &mine);
     for (int32_t i = 1; i < spread->base.size && status == TN_OK; i++)
-        status = compare(&spread->ranks[0], &spread->ranks[i], i);
+        status = spread_compare(&spread->ranks[0], &spread->ranks[i], i);
     return status;
 }

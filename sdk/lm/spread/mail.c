@@ -75,13 +75,13 @@ void lm_mail_abandon(void *memory)
 
 // --- calls -----------------------------------------------------------------------------
 
-static tn_status start(struct lm_mail *mail, const tn_collective_call *call,
-                       tn_collective_work **out_work)
+static tn_status mail_start(struct lm_mail *mail, const tn_collective_call *call,
+                            tn_collective_work **out_work)
 {
     return lm_fail_core(mail->table->start(mail->host, mail->group, call, out_work));
 }
 
-static tn_status finish(struct lm_mail *mail, tn_collective_work *work)
+static tn_status mail_finish(struct lm_mail *mail, tn_collective_work *work)
 {
     return lm_fail_core(mail->table->wait(mail->host, work));
 }
@@ -94,7 +94,7 @@ static tn_status end_oldest(struct lm_mail *mail)
     struct lm_sent oldest = mail->sent[0];
     memmove(mail->sent, mail->sent + 1, --mail->num_sent * sizeof(oldest));
     mail->bytes_sent -= oldest.bytes;
-    tn_status status = finish(mail, oldest.work);
+    tn_status status = mail_finish(mail, oldest.work);
     if (status == TN_OK)
         free(oldest.memory);
     else
@@ -103,7 +103,7 @@ static tn_status end_oldest(struct lm_mail *mail)
 }
 
 // Takes back what has arrived, and waits where too much is on its way.
-static tn_status make_room(struct lm_mail *mail, uint64_t bytes)
+static tn_status mail_make_room(struct lm_mail *mail, uint64_t bytes)
 {
     tn_status status = TN_OK;
     int32_t is_done = 1;
@@ -121,7 +121,7 @@ static tn_status send_call(struct lm_mail *mail, const tn_collective_call *call,
                            void *memory, uint64_t bytes)
 {
     struct lm_sent *sent = &mail->sent[mail->num_sent];
-    tn_status status = start(mail, call, &sent->work);
+    tn_status status = mail_start(mail, call, &sent->work);
     if (status != TN_OK) {
         lm_mail_abandon(memory);
         return status;
@@ -144,7 +144,7 @@ tn_status lm_mail_send(struct lm_mail *mail, int32_t to, int32_t tag, void *memo
                                      .count = bytes,
                                      .input = memory};
     pthread_mutex_lock(&mail->lock);
-    tn_status status = make_room(mail, bytes);
+    tn_status status = mail_make_room(mail, bytes);
     if (status == TN_OK)
         status = send_call(mail, &call, memory, bytes);
     else
@@ -166,12 +166,12 @@ tn_status lm_mail_begin(struct lm_mail *mail, int32_t from, int32_t tag, void *m
                                      .count = bytes,
                                      .output = memory};
     pthread_mutex_lock(&mail->lock);
-    tn_status status = start(mail, &call, out_work);
+    tn_status status = mail_start(mail, &call, out_work);
     pthread_mutex_unlock(&mail->lock);
     return status;
 }
 
-static void rest(uint64_t looks)
+static void mail_rest(uint64_t looks)
 {
     uint64_t ns = LEAST_SLEEP_NS + (looks > LOOKS ? (looks - LOOKS) * 10 : 0);
     if (looks < LOOKS)
@@ -190,10 +190,10 @@ tn_status lm_mail_end(struct lm_mail *mail, tn_collective_work *work)
         pthread_mutex_lock(&mail->lock);
         status = lm_fail_core(mail->table->test(mail->host, work, &is_done));
         if (status == TN_OK && is_done)
-            status = finish(mail, work);
+            status = mail_finish(mail, work);
         pthread_mutex_unlock(&mail->lock);
         if (status == TN_OK && !is_done)
-            rest(looks);
+            mail_rest(looks);
     }
     return status;
 }
@@ -215,8 +215,8 @@ tn_status lm_mail_gather(struct lm_mail *mail, const void *mine, uint64_t bytes,
                                      .input = mine,
                                      .output = all};
     tn_collective_work *work;
-    tn_status status = start(mail, &call, &work);
-    return status == TN_OK ? finish(mail, work) : status;
+    tn_status status = mail_start(mail, &call, &work);
+    return status == TN_OK ? mail_finish(mail, work) : status;
 }
 
 // --- ending ----------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 #include "../engine/caches.h"
 #include "spread.h"
 
-static struct lm_spread *spread_of(struct lm_remote *remote)
+static struct lm_spread *orders_spread_of(struct lm_remote *remote)
 {
     return (struct lm_spread *)(void *)remote;
 }
@@ -104,7 +104,8 @@ static tn_status await_rows(struct lm_spread *spread, const struct lm_chunk *chu
 // --- products --------------------------------------------------------------------------
 
 // The rows of images, and in front of each 1 where there is one.
-static float *pack_rows(const struct lm_chunk *chunk, int64_t width, uint64_t *out_bytes)
+static float *spread_orders_pack_rows(const struct lm_chunk *chunk, int64_t width,
+                                      uint64_t *out_bytes)
 {
     *out_bytes = (uint64_t)(chunk->valid * (width + 1)) * sizeof(float);
     float *packed = lm_alloc(1, *out_bytes);
@@ -126,7 +127,7 @@ static tn_status send_input(struct lm_spread *spread, const struct lm_chunk *chu
         copy ? lm_mail_send(&spread->mail, to, LM_TAG_INPUT, copy, bytes) : TN_ERR_MEMORY;
     if (status != TN_OK || !chunk->rows)
         return status;
-    copy = pack_rows(chunk, spread->model->facts->width, &bytes);
+    copy = spread_orders_pack_rows(chunk, spread->model->facts->width, &bytes);
     return copy ? lm_mail_send(&spread->mail, to, LM_TAG_ROWS, copy, bytes) : TN_ERR_MEMORY;
 }
 
@@ -155,7 +156,7 @@ static tn_status give_up(struct lm_spread *spread, tn_status status)
 tn_status lm_spread_begin(struct lm_remote *remote, const struct lm_chunk *chunk,
                           struct lm_pending *out)
 {
-    struct lm_spread *spread = spread_of(remote);
+    struct lm_spread *spread = orders_spread_of(remote);
     struct lm_order order;
     write_order(chunk, &order);
     pthread_mutex_lock(&spread->lock);
@@ -170,7 +171,7 @@ tn_status lm_spread_begin(struct lm_remote *remote, const struct lm_chunk *chunk
 
 tn_status lm_spread_end(struct lm_remote *remote, struct lm_pending *pending)
 {
-    struct lm_spread *spread = spread_of(remote);
+    struct lm_spread *spread = orders_spread_of(remote);
     if (!pending->work)
         return TN_OK;
     tn_status status = lm_mail_end(&spread->mail, pending->work);
@@ -189,7 +190,7 @@ tn_status lm_spread_end(struct lm_remote *remote, struct lm_pending *pending)
 // A failure shows at the next step.
 void lm_spread_forget(struct lm_remote *remote, uint64_t caches)
 {
-    struct lm_spread *spread = spread_of(remote);
+    struct lm_spread *spread = orders_spread_of(remote);
     const struct lm_order order = {.action = LM_FORGET, .caches = caches};
     pthread_mutex_lock(&spread->lock);
     if (!spread->is_over)

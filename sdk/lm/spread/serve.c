@@ -18,7 +18,7 @@ struct served {
 };
 
 // Checks the numbers of an order that index arrays or count bytes.
-static tn_status check_order(const tn_lm *model, const struct lm_order *order)
+static tn_status spread_serve_check_order(const tn_lm *model, const struct lm_order *order)
 {
     bool is_sound = order->num_sequences >= 1 && order->num_sequences <= LM_MOST_TOGETHER &&
                     order->valid >= 1 && order->count >= order->valid &&
@@ -95,7 +95,7 @@ static tn_status make_outputs(struct served *s, enum lm_kind kind, float **outpu
     return TN_OK;
 }
 
-static tn_status run_step(struct served *s)
+static tn_status spread_serve_run_step(struct served *s)
 {
     tn_lm *model = s->spread->model;
     struct lm_caches *caches;
@@ -136,7 +136,7 @@ static tn_status send_made(struct served *s)
 static tn_status serve_step(struct lm_spread *spread, const struct lm_order *order)
 {
     struct served s = {.spread = spread, .order = order};
-    tn_status status = check_order(spread->model, order);
+    tn_status status = spread_serve_check_order(spread->model, order);
     if (status == TN_OK)
         status = receive_input(&s);
     if (status == TN_OK)
@@ -147,7 +147,7 @@ static tn_status serve_step(struct lm_spread *spread, const struct lm_order *ord
         free(s.rows);
         return status;
     }
-    status = run_step(&s);
+    status = spread_serve_run_step(&s);
     if (status == TN_OK)
         status = send_made(&s);
     free(s.input);

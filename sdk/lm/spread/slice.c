@@ -211,7 +211,7 @@ static tn_status check_divisible(const struct slice *s, const char *what, int64_
 }
 
 // A part of a row of blocks is whole blocks.
-static tn_status check_weight(const struct slice *s, const char *name)
+static tn_status spread_slice_check_weight(const struct slice *s, const char *name)
 {
     tn_type type;
     const char *format = NULL;
@@ -238,36 +238,37 @@ static tn_status check_weight(const struct slice *s, const char *name)
     return TN_OK;
 }
 
-static tn_status check_weights(const struct slice *s, int64_t layers)
+static tn_status spread_slice_check_weights(const struct slice *s, int64_t layers)
 {
     tn_status status = TN_OK;
     for (int64_t layer = 0; layer < layers; layer++)
         for (size_t i = 0; i < COUNT(parts) && status == TN_OK; i++) {
             char name[TN_MODEL_NAME];
             snprintf(name, sizeof(name), "blk.%" PRId64 ".%s.weight", layer, parts[i].name);
-            status = check_weight(s, name);
+            status = spread_slice_check_weight(s, name);
         }
     return status;
 }
 
 // --- metadata --------------------------------------------------------------------------
 
-static void name_key(struct slice *s, int at, const char *architecture, const char *name)
+static void spread_slice_name_key(struct slice *s, int at, const char *architecture,
+                                  const char *name)
 {
     snprintf(s->keys[at], sizeof(s->keys[at]), "%s.%s", architecture, name);
 }
 
 // Reads what is divided, each number into its place; 0 where the file does not have it.
-static tn_status read_numbers(struct slice *s, const tn_lm *model)
+static tn_status spread_slice_read_numbers(struct slice *s, const tn_lm *model)
 {
     const tn_metadata_list *list = s->whole.metadata;
     const tn_model_facts *facts = model->facts;
     tn_status status = TN_OK;
     for (int i = 0; i < NUMBERS; i++) {
-        name_key(s, i, model->architecture,
-                 i < DIVIDED       ? divided[i]
-                 : i == KEY_LENGTH ? "attention.key_length"
-                                   : "attention.value_length");
+        spread_slice_name_key(s, i, model->architecture,
+                              i < DIVIDED       ? divided[i]
+                              : i == KEY_LENGTH ? "attention.key_length"
+                                                : "attention.value_length");
         const tn_metadata *pair = tn_metadata_find(list, s->keys[i]);
         if (pair && !tn_metadata_integer(pair, &s->numbers[i]))
             return lm_fail(TN_ERR_UNSUPPORTED,
@@ -276,7 +277,7 @@ static tn_status read_numbers(struct slice *s, const tn_lm *model)
                            list->name, s->keys[i]);
     }
     s->heads = s->numbers[HEADS] = facts->heads;
-    s->groups = s->numbers[GROUPS] = facts->groups;
+    s->groups = s->numbers[GROUPS] = facts->kv_heads;
     s->head = s->numbers[KEY_LENGTH] = s->numbers[VALUE_LENGTH] = facts->head_size;
     for (int i = 0; i < DIVIDED && status == TN_OK; i++) {
         status = check_divisible(s, s->keys[i], s->numbers[i]);
@@ -335,9 +336,9 @@ tn_status lm_slice(tn_lm *model, int32_t rank, int32_t size)
     s->is_fused = !s->whole.find(&s->whole, "blk.0.ffn_gate.weight", &type, &format) &&
                   s->whole.find(&s->whole, "blk.0.attn_qkv.weight", &type, &format);
     find_output(s, model);
-    tn_status status = read_numbers(s, model);
+    tn_status status = spread_slice_read_numbers(s, model);
     if (status == TN_OK)
-        status = check_weights(s, model->facts->layers);
+        status = spread_slice_check_weights(s, model->facts->layers);
     if (status == TN_OK)
         status = write_metadata(s);
     if (status != TN_OK) {

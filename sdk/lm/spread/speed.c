@@ -8,7 +8,7 @@
 
 #define STEPS 3 // that are measured, behind one that makes the plan
 
-static double seconds(void)
+static double spread_speed_seconds(void)
 {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
@@ -23,9 +23,9 @@ static tn_status time_steps(tn_lm *model, const void *input, float *output, doub
     if (status != TN_OK)
         return status;
     for (int i = 0; i <= STEPS && status == TN_OK; i++) {
-        double begin = seconds();
+        double begin = spread_speed_seconds();
         status = tn_lm_infer_tensor(sequence, input, 1, 0, output);
-        double took = seconds() - begin;
+        double took = spread_speed_seconds() - begin;
         if (i == 1 || (i > 1 && took < *out))
             *out = took;
     }

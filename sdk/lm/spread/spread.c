@@ -32,7 +32,7 @@ static tn_status break_off(struct lm_spread *spread, tn_status status)
 }
 
 // Measures how fast each rank is, all at once.
-static tn_status measure(struct lm_spread *spread)
+static tn_status spread_measure(struct lm_spread *spread)
 {
     struct lm_introduction mine = spread->ranks[spread->base.rank];
     int64_t layer = spread->model->facts->layers * spread->base.rank / spread->base.size;
@@ -41,8 +41,8 @@ static tn_status measure(struct lm_spread *spread)
     return status == TN_OK ? lm_spread_gather(spread, &mine) : status;
 }
 
-static tn_status tell_shortage(const struct lm_spread *spread,
-                               const struct lm_shortage *shortage)
+static tn_status spread_tell_shortage(const struct lm_spread *spread,
+                                      const struct lm_shortage *shortage)
 {
     const struct lm_introduction *rank = &spread->ranks[shortage->device];
     return lm_fail(TN_ERR_MEMORY,
@@ -70,7 +70,7 @@ static void write_stages(const struct lm_spread *spread, struct lm_stage *out)
 }
 
 // The layers that the options ask for.
-static tn_status read_split(struct lm_spread *spread, const char *split)
+static tn_status spread_read_split(struct lm_spread *spread, const char *split)
 {
     int32_t size = spread->base.size;
     const char *wrong =
@@ -96,7 +96,7 @@ static tn_status divide_layers(struct lm_spread *spread)
     write_stages(spread, stages);
     if (status == TN_OK && !lm_stages_divide(&sizes.needs, sizes.weights, stages,
                                              spread->base.size, spread->ends, &shortage))
-        status = tell_shortage(spread, &shortage);
+        status = spread_tell_shortage(spread, &shortage);
     lm_sizes_finish(&sizes);
     free(stages);
     return status;
@@ -113,9 +113,9 @@ static tn_status spread_layers(struct lm_spread *spread, const char *split)
                        "each",
                        model->source.metadata->name, model->facts->layers, size);
     if (!split && !are_alike(spread))
-        status = measure(spread);
+        status = spread_measure(spread);
     if (status == TN_OK)
-        status = split ? read_split(spread, split) : divide_layers(spread);
+        status = split ? spread_read_split(spread, split) : divide_layers(spread);
     if (status != TN_OK)
         return status;
     int64_t first = rank ? spread->ends[rank - 1] : 0;

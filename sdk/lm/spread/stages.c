@@ -14,9 +14,10 @@ static double work_of(const struct lm_needs *needs, const uint64_t *work, int64_
 }
 
 // The shortage of a stage that would have to take layers begin .. end - 1.
-static void tell_shortage(const struct lm_needs *needs, const struct lm_stage *stage,
-                          int64_t device, int64_t begin, int64_t next, int64_t end,
-                          struct lm_shortage *out)
+static void spread_stages_tell_shortage(const struct lm_needs *needs,
+                                        const struct lm_stage *stage, int64_t device,
+                                        int64_t begin, int64_t next, int64_t end,
+                                        struct lm_shortage *out)
 {
     uint64_t bytes = 0, has = stage->room.is_closed ? 0 : stage->room.bytes;
     for (int64_t i = begin; i < end; i++)
@@ -26,9 +27,10 @@ static void tell_shortage(const struct lm_needs *needs, const struct lm_stage *s
 }
 
 // Fills the stages up to this time each. The first layer of a stage has no bound.
-static bool fill(const struct lm_needs *needs, const uint64_t *work,
-                 const struct lm_stage *stages, int64_t num_stages, double time,
-                 int64_t *out_ends, struct lm_shortage *out_shortage)
+static bool spread_stages_fill(const struct lm_needs *needs, const uint64_t *work,
+                               const struct lm_stage *stages, int64_t num_stages,
+                               double time, int64_t *out_ends,
+                               struct lm_shortage *out_shortage)
 {
     int64_t next = 0, begin = 0;
     for (int64_t k = 0; k < num_stages; k++) {
@@ -48,13 +50,14 @@ static bool fill(const struct lm_needs *needs, const uint64_t *work,
         }
         out_ends[k] = next;
         if (next == begin) {
-            tell_shortage(needs, stage, k, begin, next, begin + 1, out_shortage);
+            spread_stages_tell_shortage(needs, stage, k, begin, next, begin + 1,
+                                        out_shortage);
             return false;
         }
     }
     if (next < needs->layers)
-        tell_shortage(needs, &stages[num_stages - 1], num_stages - 1, begin, next,
-                      needs->layers, out_shortage);
+        spread_stages_tell_shortage(needs, &stages[num_stages - 1], num_stages - 1, begin,
+                                    next, needs->layers, out_shortage);
     return next == needs->layers;
 }
 
@@ -69,14 +72,15 @@ bool lm_stages_divide(const struct lm_needs *needs, const uint64_t *work,
     for (int64_t i = 0; i < needs->layers; i++)
         high += work_of(needs, work, i) / slowest;
     high *= 2; // beyond what rounding takes
-    if (!fill(needs, work, stages, num_stages, high, out_ends, out_shortage))
+    if (!spread_stages_fill(needs, work, stages, num_stages, high, out_ends, out_shortage))
         return false;
     for (int i = 0; i < HALVINGS; i++) {
         double half = (low + high) / 2;
-        if (fill(needs, work, stages, num_stages, half, out_ends, &none))
+        if (spread_stages_fill(needs, work, stages, num_stages, half, out_ends, &none))
             high = half;
         else
             low = half;
     }
-    return fill(needs, work, stages, num_stages, high, out_ends, out_shortage);
+    return spread_stages_fill(needs, work, stages, num_stages, high, out_ends,
+                              out_shortage);
 }

@@ -4,7 +4,7 @@
 #ifndef LM_STAGES_H
 #define LM_STAGES_H
 
-#include "../engine/divide.h"
+#include "../engine/sharding.h"
 
 // The most processes of a model.
 #define LM_MOST_STAGES 256

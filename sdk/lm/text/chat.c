@@ -32,7 +32,7 @@ static tn_status choose_template(const tn_lm *model, const char *family,
 }
 
 // A conversation's text, and where messages are in it.
-struct written {
+struct text_chat_written {
     struct chat_template form;
     char *text; // for tn_lm_free
     uint64_t size;
@@ -67,7 +67,7 @@ static tn_status write_marks(tn_lm *model, const uint32_t *num_images,
     return TN_OK;
 }
 
-static enum lm_begin begin_of(const struct chat_template *form)
+static enum lm_begin text_chat_begin_of(const struct chat_template *form)
 {
     if (!(form->flags & TEMPLATE_KNOWN))
         return LM_BEGIN_AS_FILE;
@@ -77,9 +77,9 @@ static enum lm_begin begin_of(const struct chat_template *form)
 // `marks`, where it is not NULL, has the marks of images in front of each message.
 static tn_status write_chat(const tn_lm *model, const char *family,
                             const tn_lm_message *messages, uint64_t num_messages,
-                            char *const *marks, struct written *out)
+                            char *const *marks, struct text_chat_written *out)
 {
-    struct written w = {.text = NULL};
+    struct text_chat_written w = {.text = NULL};
     tn_status status = choose_template(model, family, &w.form);
     if (status != TN_OK)
         return status;
@@ -99,7 +99,7 @@ static tn_status write_chat(const tn_lm *model, const char *family,
     else
         chat_template_write(&w.form, list, num_messages, true, w.text, w.size + 1, &w.size,
                             w.ranges, &w.num_ranges);
-    w.begin = begin_of(&w.form);
+    w.begin = text_chat_begin_of(&w.form);
     free(list);
     if (status == TN_OK)
         *out = w;
@@ -112,7 +112,7 @@ tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
                           const tn_lm_message *messages, uint64_t num_messages,
                           char **out_text, uint64_t *out_size)
 {
-    struct written w;
+    struct text_chat_written w;
     tn_status status = write_chat(model, family, messages, num_messages, NULL, &w);
     if (status != TN_OK)
         return status;
@@ -123,7 +123,7 @@ tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
 }
 
 // A known template writes the end token of the file; its form has one alone.
-static tn_status check_end(tn_lm *model, const struct chat_template *form)
+static tn_status text_chat_check_end(tn_lm *model, const struct chat_template *form)
 {
     const char *end = chat_template_end(form);
     tn_token token = {.kind = 0};
@@ -149,21 +149,21 @@ static tn_status chat_tokens(tn_lm *model, const char *family,
                              const tn_lm_message *messages, uint64_t num_messages,
                              char *const *marks, int32_t **out_ids, uint64_t *out_count)
 {
-    struct written w;
+    struct text_chat_written w;
     tn_status status = write_chat(model, family, messages, num_messages, marks, &w);
     if (status != TN_OK)
         return status;
     tn_text_range *plain = NULL;
     uint64_t num_plain = 0;
     const char *image = NULL;
-    status = check_end(model, &w.form);
+    status = text_chat_check_end(model, &w.form);
     if (marks && status == TN_OK)
         status = tn_lm_image_mark(model, &image);
     if (status == TN_OK)
         status = lm_plain_ranges(model, &w.form, image, w.text, w.ranges, w.num_ranges,
                                  &plain, &num_plain);
     if (status == TN_OK)
-        status = lm_tokenise_mixed(model, w.text, w.size, plain, num_plain, w.begin,
+        status = lm_tokenize_mixed(model, w.text, w.size, plain, num_plain, w.begin,
                                    out_ids, out_count);
     free(plain);
     free(w.ranges);

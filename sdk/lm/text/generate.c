@@ -9,12 +9,12 @@
 #include "../engine/sequence.h"
 #include "../engine/tokens.h"
 #include "../image/image.h"
-#include "hold.h"
+#include "constraint.h"
 #include "sample.h"
 
 // Text that is not given to the application yet: it may become a stop word, or is the
 // beginning of a character.
-struct pending {
+struct text_generate_pending {
     char *text;
     uint64_t size, room;
 };
@@ -28,7 +28,7 @@ struct generating {
     tn_lm_candidate *top; // how->top of them
     int64_t num_top;
     bool has_text; // the model has a vocabulary
-    struct pending pending;
+    struct text_generate_pending pending;
     tn_lm_result result;
     double begin, between;         // seconds: of the call, and where the first logits came
     int32_t *prompt;               // tokens of a text
@@ -40,7 +40,7 @@ struct generating {
     bool is_own; // the sequence was opened for this
 };
 
-static double seconds(void)
+static double text_generate_seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -49,7 +49,8 @@ static double seconds(void)
 
 // --- text ------------------------------------------------------------------------------
 
-static tn_status pending_add(struct pending *p, const char *text, uint64_t size)
+static tn_status pending_add(struct text_generate_pending *p, const char *text,
+                             uint64_t size)
 {
     if (p->size + size + 1 > p->room) {
         uint64_t room = 2 * (p->size + size + 1);
@@ -67,24 +68,25 @@ static tn_status pending_add(struct pending *p, const char *text, uint64_t size)
 }
 
 // The bytes of the character that begins with `first`; 1 for what begins none.
-static uint64_t character_bytes(unsigned char first)
+static uint64_t text_generate_character_bytes(unsigned char first)
 {
     return first >= 0xf0 && first < 0xf8 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
 }
 
 // Where the text ends in whole characters.
-static uint64_t whole_characters(const struct pending *p)
+static uint64_t text_generate_whole_characters(const struct text_generate_pending *p)
 {
     for (uint64_t back = 1; back <= 3 && back <= p->size; back++) {
         unsigned char c = (unsigned char)p->text[p->size - back];
         if ((c & 0xc0) != 0x80)
-            return character_bytes(c) > back ? p->size - back : p->size;
+            return text_generate_character_bytes(c) > back ? p->size - back : p->size;
     }
     return p->size;
 }
 
 // Where the first stop word begins; the size when there is none.
-static uint64_t find_stop(const struct pending *p, const tn_lm_generation *how)
+static uint64_t find_stop(const struct text_generate_pending *p,
+                          const tn_lm_generation *how)
 {
     uint64_t first = p->size;
     for (uint64_t i = 0; i < how->num_stops && p->size > 0; i++) {
@@ -97,7 +99,8 @@ static uint64_t find_stop(const struct pending *p, const tn_lm_generation *how)
 }
 
 // Where the end begins that may become a stop word.
-static uint64_t maybe_stop(const struct pending *p, const tn_lm_generation *how)
+static uint64_t maybe_stop(const struct text_generate_pending *p,
+                           const tn_lm_generation *how)
 {
     for (uint64_t from = 0; from < p->size; from++)
         for (uint64_t i = 0; i < how->num_stops; i++)
@@ -108,9 +111,10 @@ static uint64_t maybe_stop(const struct pending *p, const tn_lm_generation *how)
 }
 
 // Gives the first `size` bytes to the application. Returns whether it goes on.
-static bool give(struct generating *g, int32_t id, uint64_t size, double log_probability)
+static bool text_generate_give(struct generating *g, int32_t id, uint64_t size,
+                               double log_probability)
 {
-    struct pending *p = &g->pending;
+    struct text_generate_pending *p = &g->pending;
     char *text = p->text;
     char behind = text ? text[size] : 0;
     if (text)
@@ -132,9 +136,10 @@ static bool give(struct generating *g, int32_t id, uint64_t size, double log_pro
 }
 
 // Takes a token's text, and gives what is certain. Sets the reason when this ends it.
-static tn_status take_token(struct generating *g, int32_t id, double log_probability)
+static tn_status text_generate_take_token(struct generating *g, int32_t id,
+                                          double log_probability)
 {
-    struct pending *p = &g->pending;
+    struct text_generate_pending *p = &g->pending;
     char *text = NULL;
     uint64_t size = 0;
     tn_status status =
@@ -147,10 +152,14 @@ static tn_status take_token(struct generating *g, int32_t id, double log_probabi
     tn_lm_free(text);
     if (status != TN_OK)
         return status;
-    uint64_t stop = find_stop(p, &g->how), whole = whole_characters(p);
+    uint64_t stop = find_stop(p, &g->how), whole = text_generate_whole_characters(p);
     bool is_stop = stop < p->size;
     uint64_t maybe = is_stop ? stop : maybe_stop(p, &g->how);
-    if (!give(g, id, is_stop ? stop : whole < maybe ? whole : maybe, log_probability))
+    if (!text_generate_give(g, id,
+                            is_stop         ? stop
+                            : whole < maybe ? whole
+                                            : maybe,
+                            log_probability))
         g->result.reason = TN_LM_CANCELLED;
     if (is_stop) {
         p->size = 0;
@@ -164,7 +173,8 @@ static tn_status take_token(struct generating *g, int32_t id, double log_probabi
 // --- tokens ----------------------------------------------------------------------------
 
 // Puts the images in the places of the prompt's marks.
-static tn_status expand(struct generating *g, const int32_t **prompt, uint64_t *count)
+static tn_status text_generate_expand(struct generating *g, const int32_t **prompt,
+                                      uint64_t *count)
 {
     tn_lm *model = g->sequence->model;
     tn_status status = lm_check_ids(model, *prompt, (int64_t)*count);
@@ -187,14 +197,14 @@ static tn_status prepare_prompt(struct generating *g)
     uint64_t count = how->num_ids;
     const int32_t *prompt = how->ids;
     if (how->prompt) {
-        tn_status status = tn_lm_tokenise(sequence->model, how->prompt, strlen(how->prompt),
+        tn_status status = tn_lm_tokenize(sequence->model, how->prompt, strlen(how->prompt),
                                           how->prompt_flags, &g->prompt, &count);
         if (status != TN_OK)
             return status;
         prompt = g->prompt;
     }
     if (how->num_images > 0) {
-        tn_status status = expand(g, &prompt, &count);
+        tn_status status = text_generate_expand(g, &prompt, &count);
         if (status != TN_OK)
             return status;
     }
@@ -254,7 +264,7 @@ static tn_status draw_token(struct generating *g)
         result->reason = TN_LM_ENDED;
         return TN_OK;
     }
-    status = take_token(g, g->id, log_probability);
+    status = text_generate_take_token(g, g->id, log_probability);
     if (status != TN_OK || result->reason)
         return status;
     if (result->tokens == g->how.max_tokens)
@@ -280,7 +290,7 @@ static tn_status check_generation(const tn_lm_generation *how)
 }
 
 // Makes what generating needs.
-static tn_status prepare(struct generating *g, tn_lm *model)
+static tn_status text_generate_prepare(struct generating *g, tn_lm *model)
 {
     int64_t vocabulary = model->facts->vocabulary;
     tn_status status = tn_lm_sampler_open(g->how.sampling, vocabulary, &g->sampler);
@@ -299,16 +309,16 @@ static tn_status prepare(struct generating *g, tn_lm *model)
 }
 
 // `sequence` NULL: one is opened.
-static tn_status begin(struct generating *g, tn_lm *model, tn_lm_sequence *sequence,
-                       const tn_lm_generation *how)
+static tn_status text_generate_begin(struct generating *g, tn_lm *model,
+                                     tn_lm_sequence *sequence, const tn_lm_generation *how)
 {
-    *g = (struct generating){.sequence = sequence, .begin = seconds()};
+    *g = (struct generating){.sequence = sequence, .begin = text_generate_seconds()};
     tn_status status = lm_read_struct(&g->how, sizeof(g->how), how,
                                       how ? how->struct_size : 0, "tn_lm_generation");
     if (status == TN_OK)
         status = check_generation(&g->how);
     if (status == TN_OK)
-        status = prepare(g, model);
+        status = text_generate_prepare(g, model);
     if (status != TN_OK)
         return status;
     if (!sequence) {
@@ -336,18 +346,19 @@ static tn_status begin_images(struct generating *g)
 static tn_status go_on(struct generating *g)
 {
     if (g->result.tokens == 0) {
-        g->between = seconds();
+        g->between = text_generate_seconds();
         g->result.prompt_seconds = g->between - g->begin;
     }
     tn_status status = draw_token(g);
     if (status == TN_OK && g->result.reason && g->pending.size > 0)
-        give(g, -1, g->pending.size, 0);
+        text_generate_give(g, -1, g->pending.size, 0);
     return status;
 }
 
-static void finish(struct generating *g, tn_status status, tn_lm_result *out_result)
+static void text_generate_finish(struct generating *g, tn_status status,
+                                 tn_lm_result *out_result)
 {
-    g->result.seconds = seconds() - g->between;
+    g->result.seconds = text_generate_seconds() - g->between;
     if (status == TN_OK && out_result)
         lm_write_struct(out_result, out_result->struct_size, &g->result, sizeof(g->result));
     if (g->is_own)
@@ -365,13 +376,13 @@ tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
                          tn_lm_result *out_result)
 {
     struct generating g;
-    tn_status status = begin(&g, sequence->model, sequence, how);
+    tn_status status = text_generate_begin(&g, sequence->model, sequence, how);
     while (status == TN_OK && !g.result.reason) {
         status = lm_infer_rows(sequence, g.next, g.rows, g.num_next, 0, g.logits);
         if (status == TN_OK)
             status = go_on(&g);
     }
-    finish(&g, status, out_result);
+    text_generate_finish(&g, status, out_result);
     return status;
 }
 
@@ -402,7 +413,7 @@ static void end_request(struct schedule *s, struct wave *w, uint64_t at, tn_stat
     tn_lm_request *request = w->owners[at];
     lm_failure_note(&s->first, status);
     request->status = status;
-    finish(&w->running[at], status, request->out_result);
+    text_generate_finish(&w->running[at], status, request->out_result);
     w->num_running--;
     w->running[at] = w->running[w->num_running];
     w->owners[at] = w->owners[w->num_running];
@@ -417,7 +428,8 @@ static void begin_requests(struct schedule *s, struct wave *w)
         tn_lm_request *request = &s->requests[s->num_begun++];
         uint64_t at = w->num_running++;
         w->owners[at] = request;
-        tn_status status = begin(&w->running[at], s->model, NULL, request->how);
+        tn_status status =
+            text_generate_begin(&w->running[at], s->model, NULL, request->how);
         if (status == TN_OK)
             status = begin_images(&w->running[at]);
         if (status != TN_OK)
@@ -518,7 +530,7 @@ tn_status tn_lm_infer_prompt(tn_lm_sequence *sequence, const char *text, float *
 {
     int32_t *ids = NULL;
     uint64_t count = 0;
-    tn_status status = tn_lm_tokenise(sequence->model, text, strlen(text),
+    tn_status status = tn_lm_tokenize(sequence->model, text, strlen(text),
                                       TN_LM_ADD_SPECIAL, &ids, &count);
     if (status == TN_OK)
         status = tn_lm_infer(sequence, ids, (int64_t)count, 0, out_logits);

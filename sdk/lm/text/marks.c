@@ -10,7 +10,7 @@
 #define MOST_MARKS 64
 
 // Texts of tokens, which are the tokenizer's.
-struct marks {
+struct text_marks {
     tn_text items[MOST_MARKS];
     uint64_t count;
 };
@@ -23,7 +23,7 @@ static bool is_mark(const tn_token *token)
            strspn(token->text.data, white) < token->text.size;
 }
 
-static tn_status add_mark(tn_lm *model, int32_t id, struct marks *marks)
+static tn_status add_mark(tn_lm *model, int32_t id, struct text_marks *marks)
 {
     tn_token token = {.kind = 0};
     if (id < 0)
@@ -41,20 +41,20 @@ static tn_status add_mark(tn_lm *model, int32_t id, struct marks *marks)
 }
 
 // Adds the tokens of a text of the form.
-static tn_status add_marks_of(tn_lm *model, const char *text, struct marks *marks)
+static tn_status add_marks_of(tn_lm *model, const char *text, struct text_marks *marks)
 {
     int32_t *ids = NULL;
     uint64_t count = 0;
     tn_status status =
-        tn_lm_tokenise(model, text, strlen(text), TN_LM_PARSE_SPECIAL, &ids, &count);
+        tn_lm_tokenize(model, text, strlen(text), TN_LM_PARSE_SPECIAL, &ids, &count);
     for (uint64_t i = 0; i < count && status == TN_OK; i++)
         status = add_mark(model, ids[i], marks);
     tn_lm_free(ids);
     return status;
 }
 
-static tn_status find_marks(tn_lm *model, const struct chat_template *form,
-                            const char *image, struct marks *marks)
+static tn_status text_find_marks(tn_lm *model, const struct chat_template *form,
+                                 const char *image, struct text_marks *marks)
 {
     const char *text;
     tn_status status = lm_tokenizer(model);
@@ -70,7 +70,7 @@ static tn_status find_marks(tn_lm *model, const struct chat_template *form,
     return status == TN_OK ? add_mark(model, facts->bos, marks) : status;
 }
 
-static bool begins_mark(const struct marks *marks, const char *text, uint64_t size)
+static bool begins_mark(const struct text_marks *marks, const char *text, uint64_t size)
 {
     for (uint64_t i = 0; i < marks->count; i++)
         if (marks->items[i].size <= size &&
@@ -81,7 +81,7 @@ static bool begins_mark(const struct marks *marks, const char *text, uint64_t si
 
 // Splits a range behind the first byte of each mark. With `out` NULL the ranges are only
 // counted.
-static uint64_t split_range(const struct marks *marks, const char *text,
+static uint64_t split_range(const struct text_marks *marks, const char *text,
                             struct chat_range range, tn_text_range *out)
 {
     uint64_t count = 0, begin = range.begin;
@@ -102,9 +102,9 @@ tn_status lm_plain_ranges(tn_lm *model, const struct chat_template *form, const 
                           const char *text, const struct chat_range *ranges, uint64_t count,
                           tn_text_range **out_plain, uint64_t *out_count)
 {
-    struct marks marks = {.count = 0};
+    struct text_marks marks = {.count = 0};
     uint64_t total = 0;
-    tn_status status = find_marks(model, form, image, &marks);
+    tn_status status = text_find_marks(model, form, image, &marks);
     if (status != TN_OK)
         return status;
     for (uint64_t i = 0; i < count; i++)

@@ -8,7 +8,7 @@
 #include "../base/random.h"
 #include "sample.h"
 
-struct candidate {
+struct text_sample_candidate {
     float logit;
     int32_t id;
 };
@@ -17,8 +17,8 @@ struct tn_lm_sampler {
     tn_lm_sampling how;
     int64_t vocabulary;
     tn_lm_bias *biases;
-    struct candidate *candidates; // one for each token
-    double *shares;               // of the candidates, less than or equal to 1
+    struct text_sample_candidate *candidates; // one for each token
+    double *shares;                           // of the candidates, less than or equal to 1
     float *before; // logits before biases and penalties; NULL: there are none
     uint64_t state;
 };
@@ -103,8 +103,8 @@ void tn_lm_sampler_close(tn_lm_sampler *s)
 
 // --- what changes logits ---------------------------------------------------------------
 
-static void penalise(const tn_lm_sampler *s, float *logits, const int32_t *last,
-                     int64_t num_last)
+static void text_sample_penalise(const tn_lm_sampler *s, float *logits, const int32_t *last,
+                                 int64_t num_last)
 {
     int64_t most = s->how.penalty_last ? s->how.penalty_last : 64;
     float penalty = s->how.penalty > 0 ? (float)s->how.penalty : 1;
@@ -124,7 +124,7 @@ static void penalise(const tn_lm_sampler *s, float *logits, const int32_t *last,
     }
 }
 
-static int32_t greatest(const float *logits, int64_t count)
+static int32_t text_sample_greatest(const float *logits, int64_t count)
 {
     int64_t best = 0;
     for (int64_t i = 1; i < count; i++)
@@ -136,7 +136,7 @@ static int32_t greatest(const float *logits, int64_t count)
 // The logarithm of the sum of exponentials.
 static double log_sum(const float *logits, int64_t count)
 {
-    double most = (double)logits[greatest(logits, count)], sum = 0;
+    double most = (double)logits[text_sample_greatest(logits, count)], sum = 0;
     for (int64_t i = 0; i < count; i++)
         sum += exp((double)logits[i] - most);
     return most + log(sum);
@@ -144,9 +144,9 @@ static double log_sum(const float *logits, int64_t count)
 
 // --- which tokens are left -------------------------------------------------------------
 
-static int compare(const void *a, const void *b)
+static int text_sample_compare(const void *a, const void *b)
 {
-    const struct candidate *x = a, *y = b;
+    const struct text_sample_candidate *x = a, *y = b;
     if (x->logit != y->logit)
         return x->logit < y->logit ? 1 : -1;
     return x->id < y->id ? -1 : x->id > y->id;
@@ -154,8 +154,8 @@ static int compare(const void *a, const void *b)
 
 // The candidates whose logit is at most `depth` temperatures below the greatest one, and
 // the sum of their shares.
-static int64_t collect(tn_lm_sampler *s, const float *logits, float most, double depth,
-                       double *out_sum)
+static int64_t text_sample_collect(tn_lm_sampler *s, const float *logits, float most,
+                                   double depth, double *out_sum)
 {
     int64_t count = 0;
     double least = (double)most - depth * s->how.temperature;
@@ -163,7 +163,7 @@ static int64_t collect(tn_lm_sampler *s, const float *logits, float most, double
     for (int64_t i = 0; i < s->vocabulary; i++) {
         if ((double)logits[i] < least || logits[i] == -INFINITY)
             continue;
-        s->candidates[count++] = (struct candidate){logits[i], (int32_t)i};
+        s->candidates[count++] = (struct text_sample_candidate){logits[i], (int32_t)i};
         *out_sum += exp(((double)logits[i] - (double)most) / s->how.temperature);
     }
     return count;
@@ -174,15 +174,15 @@ static int64_t collect(tn_lm_sampler *s, const float *logits, float most, double
 static int64_t collect_greatest(tn_lm_sampler *s, const float *logits, float most)
 {
     double all, sum;
-    int64_t total = collect(s, logits, most, INFINITY, &all), count = 0;
+    int64_t total = text_sample_collect(s, logits, most, INFINITY, &all), count = 0;
     for (double depth = 4; count < total; depth *= 2) {
-        count = collect(s, logits, most, depth, &sum);
+        count = text_sample_collect(s, logits, most, depth, &sum);
         bool is_enough =
             s->how.top_k > 0 ? count >= s->how.top_k : sum >= s->how.top_p * all;
         if (is_enough || depth > 1e9)
             break;
     }
-    qsort(s->candidates, (size_t)count, sizeof(*s->candidates), compare);
+    qsort(s->candidates, (size_t)count, sizeof(*s->candidates), text_sample_compare);
     if (s->how.top_k > 0 && s->how.top_k < count)
         count = s->how.top_k;
     if (s->how.top_p <= 0 || s->how.top_p >= 1)
@@ -202,13 +202,13 @@ static int64_t collect_greatest(tn_lm_sampler *s, const float *logits, float mos
     return count;
 }
 
-static int32_t draw(tn_lm_sampler *s, const float *logits)
+static int32_t text_sample_draw(tn_lm_sampler *s, const float *logits)
 {
     double all, sum = 0;
-    float most = logits[greatest(logits, s->vocabulary)];
+    float most = logits[text_sample_greatest(logits, s->vocabulary)];
     bool is_cut = s->how.top_k > 0 || (s->how.top_p > 0 && s->how.top_p < 1);
     int64_t count = is_cut ? collect_greatest(s, logits, most)
-                           : collect(s, logits, most, INFINITY, &all);
+                           : text_sample_collect(s, logits, most, INFINITY, &all);
     for (int64_t i = 0; i < count; i++) {
         double share =
             exp(((double)s->candidates[i].logit - (double)most) / s->how.temperature);
@@ -225,12 +225,14 @@ static int32_t draw(tn_lm_sampler *s, const float *logits)
         if (left < 0)
             break;
     }
-    return chosen < 0 ? greatest(logits, s->vocabulary) : s->candidates[chosen].id;
+    return chosen < 0 ? text_sample_greatest(logits, s->vocabulary)
+                      : s->candidates[chosen].id;
 }
 
 // Makes tokens without a bit impossible. Where biases have forbidden all others, the first
 // one that is allowed stays.
-static void forbid(const tn_lm_sampler *s, float *logits, const uint64_t *allowed)
+static void text_sample_forbid(const tn_lm_sampler *s, float *logits,
+                               const uint64_t *allowed)
 {
     int64_t left = -1;
     bool any = false;
@@ -279,10 +281,11 @@ int32_t lm_sample(tn_lm_sampler *s, float *logits, const int32_t *last, int64_t 
     for (uint64_t i = 0; i < s->how.num_biases; i++)
         logits[s->biases[i].id] += s->biases[i].value;
     if (has_penalty(&s->how))
-        penalise(s, logits, last, num_last);
+        text_sample_penalise(s, logits, last, num_last);
     if (allowed)
-        forbid(s, logits, allowed);
-    int32_t id = s->how.temperature > 0 ? draw(s, logits) : greatest(logits, s->vocabulary);
+        text_sample_forbid(s, logits, allowed);
+    int32_t id = s->how.temperature > 0 ? text_sample_draw(s, logits)
+                                        : text_sample_greatest(logits, s->vocabulary);
     if (out_log_probability)
         *out_log_probability = (double)given[id] - sum;
     return id;

@@ -18,7 +18,7 @@ enum system_place {
     SYSTEM_IN_LAST, // or of the user's last message
 };
 
-// What becomes of the text up to "</think>" in what the assistant said before.
+// How the template treats text up to "</think>" in the assistant's earlier messages.
 enum thinking {
     THINKING_KEPT,
     THINKING_DROPPED,
@@ -205,14 +205,14 @@ void chat_template_names(char *out, uint64_t size)
 // --- writing ---------------------------------------------------------------------------
 
 // A text that is counted as a whole and written as far as there is room.
-struct output {
+struct template_output {
     char *out;
     uint64_t size, written;
     struct chat_range *ranges; // NULL: not wanted
     uint64_t num_ranges;
 };
 
-static void put(struct output *o, const char *text, uint64_t size)
+static void template_put(struct template_output *o, const char *text, uint64_t size)
 {
     uint64_t room = o->written < o->size ? o->size - o->written : 0;
     if (room && size)
@@ -220,22 +220,22 @@ static void put(struct output *o, const char *text, uint64_t size)
     o->written += size;
 }
 
-static void put_text(struct output *o, const char *text)
+static void template_put_text(struct template_output *o, const char *text)
 {
-    put(o, text, text ? strlen(text) : 0);
+    template_put(o, text, text ? strlen(text) : 0);
 }
 
 // --- what messages say -----------------------------------------------------------------
 
 // Bytes of the text that a message brings.
-struct piece {
+struct template_piece {
     const char *text;
     uint64_t size;
 };
 
-static struct piece piece_of(const char *text)
+static struct template_piece piece_of(const char *text)
 {
-    return (struct piece){text, strlen(text)};
+    return (struct template_piece){text, strlen(text)};
 }
 
 // White space beyond ASCII as Python's strip() has it, in UTF-8.
@@ -245,15 +245,15 @@ static const char wide_white[][4] = {
     "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8",
     "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
 
-static bool is_white(char c)
+static bool template_is_white(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f);
 }
 
 // The bytes of one character of white space at the beginning or the end, or 0.
-static uint64_t white_size(struct piece p, bool at_end)
+static uint64_t white_size(struct template_piece p, bool at_end)
 {
-    if (p.size && is_white(p.text[at_end ? p.size - 1 : 0]))
+    if (p.size && template_is_white(p.text[at_end ? p.size - 1 : 0]))
         return 1;
     for (size_t i = 0; i < COUNT(wide_white); i++) {
         size_t size = strlen(wide_white[i]);
@@ -264,12 +264,12 @@ static uint64_t white_size(struct piece p, bool at_end)
     return 0;
 }
 
-static struct piece piece_cut(struct piece p, uint64_t size)
+static struct template_piece piece_cut(struct template_piece p, uint64_t size)
 {
-    return (struct piece){p.text + size, p.size - size};
+    return (struct template_piece){p.text + size, p.size - size};
 }
 
-static struct piece piece_trimmed(struct piece p)
+static struct template_piece piece_trimmed(struct template_piece p)
 {
     for (uint64_t size; (size = white_size(p, false));)
         p = piece_cut(p, size);
@@ -278,7 +278,8 @@ static struct piece piece_trimmed(struct piece p)
     return p;
 }
 
-static struct piece piece_without_thinking(struct piece p, enum thinking thinking)
+static struct template_piece piece_without_thinking(struct template_piece p,
+                                                    enum thinking thinking)
 {
     static const char mark[] = "</think>";
     bool any = false;
@@ -291,11 +292,12 @@ static struct piece piece_without_thinking(struct piece p, enum thinking thinkin
     return p;
 }
 
-// What the template takes of a message.
-static struct piece piece_taken(const struct chat_family *f, enum role role,
-                                const char *text)
+// The piece of a message that the template takes.
+static struct template_piece piece_taken(const struct chat_family *f, enum role role,
+                                         const char *text)
 {
-    struct piece p = f->trims[role] ? piece_trimmed(piece_of(text)) : piece_of(text);
+    struct template_piece p =
+        f->trims[role] ? piece_trimmed(piece_of(text)) : piece_of(text);
     return role == ASSISTANT && f->thinking != THINKING_KEPT
                ? piece_without_thinking(p, f->thinking)
                : p;
@@ -303,19 +305,19 @@ static struct piece piece_taken(const struct chat_family *f, enum role role,
 
 // --- messages --------------------------------------------------------------------------
 
-static void put_message(struct output *o, const struct chat_family *f, enum role role,
-                        const char *text)
+static void put_message(struct template_output *o, const struct chat_family *f,
+                        enum role role, const char *text)
 {
-    struct piece p = piece_taken(f, role, text);
+    struct template_piece p = piece_taken(f, role, text);
     uint64_t begin = o->written;
-    put(o, p.text, p.size);
+    template_put(o, p.text, p.size);
     if (o->ranges)
         o->ranges[o->num_ranges++] = (struct chat_range){begin, o->written};
-    put_text(o, f->behind[role]);
+    template_put_text(o, f->behind[role]);
 }
 
 // The day as "05 Jun 2024", and an empty line.
-static void put_day(struct output *o, int64_t now)
+static void put_day(struct template_output *o, int64_t now)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     time_t at = now ? (time_t)now : time(NULL);
@@ -324,35 +326,36 @@ static void put_day(struct output *o, int64_t now)
     if (localtime_r(&at, &day))
         snprintf(text, sizeof(text), "%02d %.3s %d\n\n", day.tm_mday,
                  months + 3 * (day.tm_mon % 12), day.tm_year + 1900);
-    put_text(o, text);
+    template_put_text(o, text);
 }
 
-// What stands before a message, of which `front` comes first.
-static void put_before(struct output *o, const struct chat_template *t, enum role role,
-                       const char *front)
+// Writes the text before a message that begins with `front`.
+static void put_before(struct template_output *o, const struct chat_template *t,
+                       enum role role, const char *front)
 {
     const struct chat_family *f = t->family;
-    struct piece p = piece_of(f->before[role]);
-    if (f->closes_up && front && front[0] && p.size && is_white(p.text[p.size - 1]))
+    struct template_piece p = piece_of(f->before[role]);
+    if (f->closes_up && front && front[0] && p.size &&
+        template_is_white(p.text[p.size - 1]))
         p.size--;
-    put(o, p.text, p.size);
+    template_put(o, p.text, p.size);
     if (role == SYSTEM && f->dates_system)
         put_day(o, t->now);
 }
 
 // The system message of a conversation that has none.
-static void put_own_system(struct output *o, const struct chat_template *t)
+static void put_own_system(struct template_output *o, const struct chat_template *t)
 {
     const struct chat_family *f = t->family;
     if (!t->system && !f->system)
         return;
     put_before(o, t, SYSTEM, NULL);
-    put(o, t->system ? t->system : f->system,
-        t->system ? t->system_size : strlen(f->system));
-    put_text(o, f->behind[SYSTEM]);
+    template_put(o, t->system ? t->system : f->system,
+                 t->system ? t->system_size : strlen(f->system));
+    template_put_text(o, f->behind[SYSTEM]);
 }
 
-static enum role role_of(const char *name)
+static enum role template_role_of(const char *name)
 {
     for (int i = 0; i < NUM_ROLES; i++)
         if (strcmp(role_names[i], name) == 0)
@@ -364,7 +367,7 @@ static enum role role_of(const char *name)
 static uint64_t last_of_user(const struct chat_message *messages, uint64_t count)
 {
     for (uint64_t i = count; i > 0; i--)
-        if (role_of(messages[i - 1].role) == USER)
+        if (template_role_of(messages[i - 1].role) == USER)
             return i - 1;
     return count;
 }
@@ -381,8 +384,8 @@ static const char *system_within(const struct chat_family *f,
                                                         : index;
     bool is_place =
         f->system_place != SYSTEM_IN_LAST || index == last_of_user(messages, count);
-    return is_place && role_of(messages[index].role) == USER &&
-                   role_of(messages[from].role) == SYSTEM
+    return is_place && template_role_of(messages[index].role) == USER &&
+                   template_role_of(messages[from].role) == SYSTEM
                ? messages[from].text
                : NULL;
 }
@@ -398,7 +401,7 @@ static const char *conversation_check_system(const struct chat_template *t,
         return "a system message behind another message, for which this template has no "
                "place";
     if (place == SYSTEM_IN_NEXT &&
-        (index + 1 == count || role_of(messages[index + 1].role) != USER))
+        (index + 1 == count || template_role_of(messages[index + 1].role) != USER))
         return "a system message that no user's message follows, as this template needs";
     if (place == SYSTEM_IN_LAST && last_of_user(messages, count) == count)
         return "a system message without a user's, of which this template makes it a part";
@@ -408,10 +411,10 @@ static const char *conversation_check_system(const struct chat_template *t,
 static const char *conversation_check(const struct chat_template *t,
                                       const struct chat_message *messages, uint64_t count)
 {
-    bool has_system = count > 0 && role_of(messages[0].role) == SYSTEM;
+    bool has_system = count > 0 && template_role_of(messages[0].role) == SYSTEM;
     const char *wrong = NULL;
     for (uint64_t i = 0; i < count && !wrong; i++) {
-        enum role role = role_of(messages[i].role);
+        enum role role = template_role_of(messages[i].role);
         bool is_user_turn = (i + has_system) % 2 == 0;
         if (role == NUM_ROLES)
             return "a message's role; expected system, user or assistant";
@@ -428,29 +431,29 @@ static const char *conversation_check(const struct chat_template *t,
     return wrong;
 }
 
-static void put_turn(struct output *o, const struct chat_template *t, enum role role,
-                     const struct chat_message *message, const char *system)
+static void put_turn(struct template_output *o, const struct chat_template *t,
+                     enum role role, const struct chat_message *message, const char *system)
 {
     put_before(o, t, role, message->front);
     if (system) {
         put_before(o, t, SYSTEM, NULL);
         put_message(o, t->family, SYSTEM, system);
     }
-    put_text(o, message->front);
+    template_put_text(o, message->front);
     put_message(o, t->family, role, message->text);
 }
 
-static void put_turns(struct output *o, const struct chat_template *t,
+static void put_turns(struct template_output *o, const struct chat_template *t,
                       const struct chat_message *messages, uint64_t count)
 {
     const struct chat_family *f = t->family;
     bool any_user = false;
     for (uint64_t i = 0; i < count; i++) {
-        enum role role = role_of(messages[i].role);
+        enum role role = template_role_of(messages[i].role);
         if (role == SYSTEM && f->system_place != SYSTEM_OWN)
             continue; // within a user's message
         if (role == USER && any_user)
-            put_text(o, f->again);
+            template_put_text(o, f->again);
         put_turn(o, t, role, &messages[i], system_within(f, messages, count, i));
         any_user |= role == USER;
     }
@@ -462,16 +465,16 @@ const char *chat_template_write(const struct chat_template *t,
                                 uint64_t *out_size, struct chat_range *ranges,
                                 uint64_t *num_ranges)
 {
-    struct output o = {out, size ? size - 1 : 0, 0, ranges, 0};
+    struct template_output o = {out, size ? size - 1 : 0, 0, ranges, 0};
     const char *wrong = conversation_check(t, messages, count);
     if (wrong)
         return wrong;
-    put_text(&o, t->family->begin);
-    if (count == 0 || role_of(messages[0].role) != SYSTEM)
+    template_put_text(&o, t->family->begin);
+    if (count == 0 || template_role_of(messages[0].role) != SYSTEM)
         put_own_system(&o, t);
     put_turns(&o, t, messages, count);
     if (add_reply)
-        put_text(&o, t->family->reply);
+        template_put_text(&o, t->family->reply);
     if (size)
         out[o.written < o.size ? o.written : o.size] = '\0';
     *out_size = o.written;

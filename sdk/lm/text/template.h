@@ -21,8 +21,8 @@ struct chat_message {
     const char *front; // control text before the message's own, marks of images; or NULL
 };
 
-// What is known of one model's template beside its family. Conversations that it cannot
-// have are refused.
+// Facts of one model's template beside its family. Conversations that it cannot have are
+// refused.
 enum {
     TEMPLATE_KNOWN = 1,        // it was recognised
     TEMPLATE_BEGINS = 2,       // it writes the token that begins a text, else there is none

@@ -14,8 +14,8 @@
 
 // --- guard.c: Python without a GIL ---------------------------------------------------
 
-// What the GIL protects is protected without one by a critical section over each entry of
-// the module. A thread leaves it wherever it would leave the GIL: when it waits.
+// Without a GIL, a critical section over each entry of the module protects the same data.
+// A thread leaves it wherever it would leave the GIL: when it waits.
 struct py_guard {
 #ifdef Py_GIL_DISABLED
     PyCriticalSection section;
@@ -65,7 +65,7 @@ PyObject *item_of_dict(PyObject *dict, PyObject *key);
 
 // --- what module tenon._core gives others ---
 
-// What an object of Python holds of the runtime, in a ring of all such objects: the runtime
+// A Python object's reference to the runtime, in a ring of all such objects: the runtime
 // is closed when the interpreter exits, before it frees them.
 struct py_held {
     struct py_held *next, *prev;
@@ -100,8 +100,8 @@ PyObject *tree_keys(PyObject *dict);
 
 // --- index.c: x[index] ---------------------------------------------------------------
 
-// What an index of numbers, slices, None and ... does to an array of a shape: a slice of
-// every axis, then the result's shape.
+// An index of numbers, slices, None and ... applied to a shape: a slice of every axis,
+// then the result's shape.
 struct py_index {
     const int64_t *extent; // of the array
     int32_t rank;

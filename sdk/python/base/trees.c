@@ -29,10 +29,10 @@ PyObject *tree_keys(PyObject *dict)
 
 // --- flattening ---
 
-static PyObject *flatten(PyObject *tree, PyObject *leaves);
+static PyObject *py_tree_flatten(PyObject *tree, PyObject *leaves);
 
 // Takes `keys` and `parts`, which may be NULL after a failure.
-static PyObject *pack(PyObject *kind, PyObject *keys, PyObject *parts)
+static PyObject *py_tree_pack(PyObject *kind, PyObject *keys, PyObject *parts)
 {
     PyObject *structure = keys && parts ? PyTuple_Pack(3, kind, keys, parts) : NULL;
     Py_XDECREF(keys);
@@ -47,7 +47,7 @@ static PyObject *flatten_dict(PyObject *tree, PyObject *leaves)
     PyObject *parts = keys ? PyTuple_New(count) : NULL;
     for (Py_ssize_t i = 0; parts && i < count; i++) {
         PyObject *item = item_of_dict(tree, PyList_GetItem(keys, i));
-        PyObject *part = item ? flatten(item, leaves) : NULL;
+        PyObject *part = item ? py_tree_flatten(item, leaves) : NULL;
         if (!item && !PyErr_Occurred())
             PyErr_SetString(PyExc_RuntimeError, "a dict changed while it was flattened");
         Py_XDECREF(item);
@@ -56,7 +56,7 @@ static PyObject *flatten_dict(PyObject *tree, PyObject *leaves)
     }
     PyObject *names = keys ? PyList_AsTuple(keys) : NULL;
     Py_XDECREF(keys);
-    return pack((PyObject *)&PyDict_Type, names, parts);
+    return py_tree_pack((PyObject *)&PyDict_Type, names, parts);
 }
 
 static PyObject *flatten_sequence(PyObject *tree, PyObject *leaves)
@@ -65,15 +65,15 @@ static PyObject *flatten_sequence(PyObject *tree, PyObject *leaves)
     PyObject *parts = count < 0 ? NULL : PyTuple_New(count);
     for (Py_ssize_t i = 0; parts && i < count; i++) {
         PyObject *item = PySequence_GetItem(tree, i);
-        PyObject *part = item ? flatten(item, leaves) : NULL;
+        PyObject *part = item ? py_tree_flatten(item, leaves) : NULL;
         Py_XDECREF(item);
         if (!part || PyTuple_SetItem(parts, i, part) != 0)
             Py_CLEAR(parts);
     }
-    return pack((PyObject *)Py_TYPE(tree), Py_NewRef(Py_None), parts);
+    return py_tree_pack((PyObject *)Py_TYPE(tree), Py_NewRef(Py_None), parts);
 }
 
-static PyObject *flatten(PyObject *tree, PyObject *leaves)
+static PyObject *py_tree_flatten(PyObject *tree, PyObject *leaves)
 {
     if (tree == Py_None)
         return Py_NewRef(Py_None);
@@ -93,7 +93,7 @@ PyObject *tree_flatten(PyObject *module, PyObject *tree)
     PY_GUARD;
     (void)module;
     PyObject *leaves = PyList_New(0);
-    PyObject *structure = leaves ? flatten(tree, leaves) : NULL;
+    PyObject *structure = leaves ? py_tree_flatten(tree, leaves) : NULL;
     PyObject *pair = structure ? PyTuple_Pack(2, leaves, structure) : NULL;
     Py_XDECREF(structure);
     Py_XDECREF(leaves);
@@ -107,14 +107,14 @@ struct py_tree_leaves {
     uint64_t count, used;
 };
 
-static PyObject *build(PyObject *structure, struct py_tree_leaves *from);
+static PyObject *py_tree_build(PyObject *structure, struct py_tree_leaves *from);
 
 static PyObject *build_dict(PyObject *keys, PyObject *parts, struct py_tree_leaves *from)
 {
     PyObject *dict = PyDict_New();
     for (Py_ssize_t i = 0, n = PyTuple_Size(parts); dict && i < n; i++) {
         PyObject *key = PyTuple_GetItem(keys, i);
-        PyObject *item = key ? build(PyTuple_GetItem(parts, i), from) : NULL;
+        PyObject *item = key ? py_tree_build(PyTuple_GetItem(parts, i), from) : NULL;
         if (!item || PyDict_SetItem(dict, key, item) != 0)
             Py_CLEAR(dict);
         Py_XDECREF(item);
@@ -123,12 +123,13 @@ static PyObject *build_dict(PyObject *keys, PyObject *parts, struct py_tree_leav
 }
 
 // A list or tuple of the parts.
-static PyObject *build_parts(bool as_list, PyObject *parts, struct py_tree_leaves *from)
+static PyObject *py_tree_build_parts(bool as_list, PyObject *parts,
+                                     struct py_tree_leaves *from)
 {
     Py_ssize_t count = PyTuple_Size(parts);
     PyObject *all = as_list ? PyList_New(count) : PyTuple_New(count);
     for (Py_ssize_t i = 0; all && i < count; i++) {
-        PyObject *item = build(PyTuple_GetItem(parts, i), from);
+        PyObject *item = py_tree_build(PyTuple_GetItem(parts, i), from);
         if (!item ||
             (as_list ? PyList_SetItem(all, i, item) : PyTuple_SetItem(all, i, item)) != 0)
             Py_CLEAR(all);
@@ -140,8 +141,8 @@ static PyObject *build_sequence(PyObject *kind, PyObject *parts,
                                 struct py_tree_leaves *from)
 {
     if (kind == (PyObject *)&PyTuple_Type)
-        return build_parts(false, parts, from);
-    PyObject *all = build_parts(true, parts, from);
+        return py_tree_build_parts(false, parts, from);
+    PyObject *all = py_tree_build_parts(true, parts, from);
     if (!all || kind == (PyObject *)&PyList_Type)
         return all;
     PyObject *fields = PyObject_HasAttrString(kind, "_fields") ? PyList_AsTuple(all) : NULL;
@@ -152,7 +153,7 @@ static PyObject *build_sequence(PyObject *kind, PyObject *parts,
     return built;
 }
 
-static PyObject *build(PyObject *structure, struct py_tree_leaves *from)
+static PyObject *py_tree_build(PyObject *structure, struct py_tree_leaves *from)
 {
     if (structure == Py_None)
         return Py_NewRef(Py_None);
@@ -182,7 +183,7 @@ static PyObject *build(PyObject *structure, struct py_tree_leaves *from)
 PyObject *tree_of(PyObject *structure, PyObject *const *leaves, uint64_t count)
 {
     struct py_tree_leaves from = {leaves, count, 0};
-    return build(structure, &from);
+    return py_tree_build(structure, &from);
 }
 
 // unflatten(structure, leaves): any iterable.

@@ -11,7 +11,7 @@ PyTypeObject *array_type;
 static allocfunc array_alloc; // of that type
 static freefunc array_free;
 
-// What derivatives go through is not computed with other arrays.
+// A watched array, which derivatives go through, is not computed with other arrays.
 static void set_watched(struct py_array *self, bool is_watched)
 {
     if (self->is_watched != is_watched && self->array && !self->trace)
@@ -20,7 +20,7 @@ static void set_watched(struct py_array *self, bool is_watched)
 }
 
 // Lets go of what the object holds.
-static void drop(struct py_array *self)
+static void py_array_drop(struct py_array *self)
 {
     set_watched(self, false);
     if (self->trace)
@@ -36,7 +36,7 @@ static void drop_held(struct py_held *held)
     struct py_array *self =
         (struct py_array *)((char *)held - offsetof(struct py_array, held));
     if (self->uses == 0) // else a thread that goes on has it
-        drop(self);
+        py_array_drop(self);
 }
 
 void array_set_watched(PyObject *array, bool is_watched)
@@ -107,7 +107,7 @@ static void array_dealloc(PyObject *object)
     if (self->weakrefs)
         PyObject_ClearWeakRefs(object);
     held_remove(&self->held);
-    drop(self);
+    py_array_drop(self);
     Py_XDECREF(self->older);
     array_free(object);
     Py_DECREF(type);
@@ -212,7 +212,7 @@ PyObject *arrays_of_body(PyObject *module, PyObject *unused)
 
 // --- other values ---
 
-// What a body writes into an object from outside would be lost when the body ends.
+// A write of a body into an object from outside would be lost when the body ends.
 static void raise_changed_outside(const char *what)
 {
     PyObject *line = line_running();
@@ -260,14 +260,14 @@ PyObject *array_replace(PyObject *object, PyObject *other)
         raise_status(TN_ERR_ARGUMENT, tn_last_error());
     if (!taken)
         return NULL;
-    // What the object has had is let go of, so the other's graph is its only holder.
+    // The object's own array is released, so the other's graph is its only holder.
     set_watched(self, false);
     struct py_array before = *self;
     self->trace = from->trace ? trace_retain(from->trace) : NULL;
     self->array = taken;
     set_watched(self, is_watched);
     if (!self->is_used)
-        drop(&before);
+        py_array_drop(&before);
     else if (!keep_used(self, &before))
         return NULL;
     return Py_NewRef(object);
@@ -320,7 +320,7 @@ static PyObject *get_ndim(PyObject *self, void *unused)
     return type ? PyLong_FromLong(type->rank) : NULL;
 }
 
-static int64_t elements_of(const tn_type *type)
+static int64_t py_array_elements_of(const tn_type *type)
 {
     int64_t count = 1;
     for (int32_t i = 0; i < type->rank; i++)
@@ -333,7 +333,7 @@ static PyObject *get_size(PyObject *self, void *unused)
     PY_GUARD;
     (void)unused;
     const tn_type *type = array_type_of(self);
-    return type ? PyLong_FromLongLong(elements_of(type)) : NULL;
+    return type ? PyLong_FromLongLong(py_array_elements_of(type)) : NULL;
 }
 
 static PyObject *get_nbytes(PyObject *self, void *unused)
@@ -341,7 +341,8 @@ static PyObject *get_nbytes(PyObject *self, void *unused)
     PY_GUARD;
     (void)unused;
     const tn_type *type = array_type_of(self);
-    return type ? PyLong_FromLongLong(elements_of(type) * tn_dtype_bytes(type->dtype))
+    return type ? PyLong_FromLongLong(py_array_elements_of(type) *
+                                      tn_dtype_bytes(type->dtype))
                 : NULL;
 }
 
@@ -442,7 +443,7 @@ static PyObject *array_power_by(PyObject *x, PyObject *y, PyObject *modulus)
     return apply_in_place("base.power/1", x, y);
 }
 
-static PyObject *array_compare(PyObject *x, PyObject *y, int op)
+static PyObject *py_array_compare(PyObject *x, PyObject *y, int op)
 {
     PY_GUARD;
     static const char *const names[] = {
@@ -534,7 +535,7 @@ static PyType_Slot array_slots[] = {
     {Py_tp_methods, array_methods},
     {Py_tp_getset, array_properties},
     {Py_tp_members, array_members},
-    {Py_tp_richcompare, array_compare},
+    {Py_tp_richcompare, py_array_compare},
     {Py_tp_hash, PyObject_HashNotImplemented},
     {Py_sq_length, array_length},
     {Py_mp_length, array_length},

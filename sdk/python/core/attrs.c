@@ -6,7 +6,8 @@
 #include <string.h>
 
 // An integer beyond 64 bits stays an OverflowError.
-static bool refuse(const tn_attr_field *field, const char *expected, PyObject *value)
+static bool py_attrs_refuse(const tn_attr_field *field, const char *expected,
+                            PyObject *value)
 {
     PyObject *kind =
         PyErr_ExceptionMatches(PyExc_OverflowError) ? PyExc_OverflowError : PyExc_TypeError;
@@ -15,7 +16,7 @@ static bool refuse(const tn_attr_field *field, const char *expected, PyObject *v
     return false;
 }
 
-static bool is_sequence(PyObject *value)
+static bool py_attrs_is_sequence(PyObject *value)
 {
     return PyList_Check(value) || PyTuple_Check(value);
 }
@@ -25,7 +26,7 @@ static bool is_sequence(PyObject *value)
 static bool each_element(PyObject *value, void *to,
                          bool (*store)(void *to, uint64_t index, PyObject *item))
 {
-    if (!is_sequence(value))
+    if (!py_attrs_is_sequence(value))
         return store(to, 0, value);
     for (Py_ssize_t i = 0, n = PySequence_Size(value); i < n; i++) {
         PyObject *item = PySequence_GetItem(value, i);
@@ -51,16 +52,16 @@ static bool store_float(void *to, uint64_t index, PyObject *item)
     return !PyErr_Occurred();
 }
 
-static uint64_t length_of(PyObject *value)
+static uint64_t py_attrs_length_of(PyObject *value)
 {
-    return is_sequence(value) ? (uint64_t)PySequence_Size(value) : 1;
+    return py_attrs_is_sequence(value) ? (uint64_t)PySequence_Size(value) : 1;
 }
 
 static bool add_ints(struct attr_room *room, tn_attr *attr, const tn_attr_field *field,
                      PyObject *value)
 {
     tn_ints *ints = &room->ints[room->count];
-    uint64_t count = length_of(value);
+    uint64_t count = py_attrs_length_of(value);
     if (count > TN_MAX_RANK) {
         PyErr_Format(
             PyExc_ValueError,
@@ -71,22 +72,23 @@ static bool add_ints(struct attr_room *room, tn_attr *attr, const tn_attr_field 
     }
     *ints = (tn_ints){.count = (uint32_t)count, .given = 1};
     if (!each_element(value, ints->value, store_int))
-        return refuse(field, "an integer or a list of integers of 64 bits", value);
+        return py_attrs_refuse(field, "an integer or a list of integers of 64 bits", value);
     attr->ints = ints;
     return true;
 }
 
-static bool add_list(struct attr_room *room, tn_attr *attr, const tn_attr_field *field,
-                     PyObject *value)
+static bool py_attrs_add_list(struct attr_room *room, tn_attr *attr,
+                              const tn_attr_field *field, PyObject *value)
 {
     bool is_float = field->kind == TN_ATTR_FLOAT_LIST;
-    uint64_t count = length_of(value);
+    uint64_t count = py_attrs_length_of(value);
     void *elements = calloc(count + 1, 8);
     if (!elements)
         return PyErr_NoMemory(), false;
     room->lists[room->count] = elements;
     if (!each_element(value, elements, is_float ? store_float : store_int))
-        return refuse(field, is_float ? "a list of numbers" : "a list of integers", value);
+        return py_attrs_refuse(field, is_float ? "a list of numbers" : "a list of integers",
+                               value);
     room->float_lists[room->count] = (tn_float_list){count, elements};
     room->int_lists[room->count] = (tn_int_list){count, elements};
     attr->float_list = is_float ? &room->float_lists[room->count] : NULL;
@@ -94,24 +96,24 @@ static bool add_list(struct attr_room *room, tn_attr *attr, const tn_attr_field 
     return true;
 }
 
-static bool add_number(tn_attr *attr, const tn_attr_field *field, PyObject *value)
+static bool py_attrs_add_number(tn_attr *attr, const tn_attr_field *field, PyObject *value)
 {
     if (field->kind == TN_ATTR_F64) {
         attr->f = PyFloat_AsDouble(value);
-        return !PyErr_Occurred() || refuse(field, "a number", value);
+        return !PyErr_Occurred() || py_attrs_refuse(field, "a number", value);
     }
     PyObject *whole = PyNumber_Index(value);
     attr->i = !whole                        ? 0
               : field->kind == TN_ATTR_BITS ? (int64_t)PyLong_AsUnsignedLongLong(whole)
                                             : PyLong_AsLongLong(whole);
     Py_XDECREF(whole);
-    return !PyErr_Occurred() || refuse(field, "an integer", value);
+    return !PyErr_Occurred() || py_attrs_refuse(field, "an integer", value);
 }
 
 static bool add_truth(tn_attr *attr, const tn_attr_field *field, PyObject *value)
 {
     if (!PyBool_Check(value) && !PyLong_Check(value))
-        return refuse(field, "True or False", value);
+        return py_attrs_refuse(field, "True or False", value);
     attr->i = PyObject_IsTrue(value);
     return true;
 }
@@ -125,11 +127,11 @@ static bool add_dtype(tn_attr *attr, PyObject *value)
     return true;
 }
 
-static bool add_text(tn_attr *attr, const tn_attr_field *field, PyObject *value)
+static bool py_attrs_add_text(tn_attr *attr, const tn_attr_field *field, PyObject *value)
 {
     attr->kind = field->kind == TN_ATTR_STRING ? TN_ATTR_STRING : TN_ATTR_TEXT;
     attr->text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
-    return attr->text || refuse(field, "a text", value);
+    return attr->text || py_attrs_refuse(field, "a text", value);
 }
 
 bool attr_add(struct py_building *b, struct attr_room *room, const tn_attr_field *field,
@@ -148,15 +150,16 @@ bool attr_add(struct py_building *b, struct attr_room *room, const tn_attr_field
     } else if (field->kind == TN_ATTR_INTS) {
         added = add_ints(room, attr, field, value);
     } else if (field->kind == TN_ATTR_INT_LIST || field->kind == TN_ATTR_FLOAT_LIST) {
-        added = add_list(room, attr, field, value);
+        added = py_attrs_add_list(room, attr, field, value);
     } else if (field->kind == TN_ATTR_DTYPE) {
         added = add_dtype(attr, value);
     } else if (field->kind == TN_ATTR_CHOICE || field->kind == TN_ATTR_STRING) {
-        added = add_text(attr, field, value);
+        added = py_attrs_add_text(attr, field, value);
     } else if (field->kind == TN_ATTR_GRAPH) {
-        added = refuse(field, "a graph, which tenon.cond and its like give", value);
+        added =
+            py_attrs_refuse(field, "a graph, which tenon.cond and its like give", value);
     } else {
-        added = add_number(attr, field, value);
+        added = py_attrs_add_number(attr, field, value);
     }
     room->count++;
     return added;

@@ -10,8 +10,8 @@
 
 _Thread_local struct py_thread py_thread;
 
-// Of threads that chose nothing; NULL: the first that can. Scopes that stay open are opened
-// anew when its number has changed.
+// Device of threads that chose none; NULL: the first that can. Scopes that stay open are
+// opened anew when `process_choice` has changed.
 static PyObject *process_device;
 static uint32_t process_choice;
 

@@ -46,7 +46,7 @@ void call_finish(struct py_call *c)
 }
 
 // Four times the room for a list of words or pointers. NULL with an exception set.
-static void *grown(void *list, const void *few, uint32_t *max)
+static void *py_call_grown(void *list, const void *few, uint32_t *max)
 {
     size_t size = (size_t)*max * sizeof(uint64_t);
     void *larger = *max < UINT32_MAX / 8 ? malloc(4 * size) : NULL;
@@ -59,10 +59,10 @@ static void *grown(void *list, const void *few, uint32_t *max)
     return larger;
 }
 
-static bool add_word(struct py_call *c, uint64_t word)
+static bool py_call_add_word(struct py_call *c, uint64_t word)
 {
     if (c->num_words == c->max_words) {
-        uint64_t *words = grown(c->words, c->few_words, &c->max_words);
+        uint64_t *words = py_call_grown(c->words, c->few_words, &c->max_words);
         if (!words)
             return false;
         c->words = words;
@@ -71,10 +71,10 @@ static bool add_word(struct py_call *c, uint64_t word)
     return true;
 }
 
-static bool add_object(struct py_call *c, PyObject *object)
+static bool py_call_add_object(struct py_call *c, PyObject *object)
 {
     if (c->num_objects == c->max_objects) {
-        PyObject **objects = grown(c->objects, c->few_objects, &c->max_objects);
+        PyObject **objects = py_call_grown(c->objects, c->few_objects, &c->max_objects);
         if (!objects)
             return false;
         c->objects = objects;
@@ -83,10 +83,10 @@ static bool add_object(struct py_call *c, PyObject *object)
     return true;
 }
 
-static bool add_leaf(struct py_call *c, PyObject *array)
+static bool py_call_add_leaf(struct py_call *c, PyObject *array)
 {
     if (c->num_leaves == c->max_leaves) {
-        PyObject **leaves = grown(c->leaves, c->few_leaves, &c->max_leaves);
+        PyObject **leaves = py_call_grown(c->leaves, c->few_leaves, &c->max_leaves);
         if (!leaves)
             return false;
         c->leaves = leaves;
@@ -106,16 +106,16 @@ static PyObject *to_array(PyObject *object)
     return made;
 }
 
-static bool add_array(struct py_call *c, PyObject *array)
+static bool py_call_add_array(struct py_call *c, PyObject *array)
 {
     const tn_type *type = array_type_of(array);
-    if (!type ||
-        !add_word(c, WORD(NODE_ARRAY, (uint32_t)type->dtype << 8 | (uint32_t)type->rank)))
+    if (!type || !py_call_add_word(c, WORD(NODE_ARRAY, (uint32_t)type->dtype << 8 |
+                                                           (uint32_t)type->rank)))
         return false;
     for (int32_t i = 0; i < type->rank; i++)
-        if (!add_word(c, (uint64_t)type->extent[i]))
+        if (!py_call_add_word(c, (uint64_t)type->extent[i]))
             return false;
-    return add_leaf(c, array) && (!c->plan || PyList_Append(c->plan, traced) == 0);
+    return py_call_add_leaf(c, array) && (!c->plan || PyList_Append(c->plan, traced) == 0);
 }
 
 static bool add_static(struct py_call *c, PyObject *object)
@@ -129,8 +129,9 @@ static bool add_static(struct py_call *c, PyObject *object)
                          (PyObject *)Py_TYPE(object));
         return false;
     }
-    return add_word(c, WORD(NODE_STATIC, 0)) && add_word(c, (uint64_t)hash) &&
-           add_object(c, object) && (!c->plan || PyList_Append(c->plan, object) == 0);
+    return py_call_add_word(c, WORD(NODE_STATIC, 0)) &&
+           py_call_add_word(c, (uint64_t)hash) && py_call_add_object(c, object) &&
+           (!c->plan || PyList_Append(c->plan, object) == 0);
 }
 
 static bool add_leaf_object(struct py_call *c, PyObject *object, bool is_static)
@@ -144,7 +145,7 @@ static bool add_leaf_object(struct py_call *c, PyObject *object, bool is_static)
     if (!is_array)
         return add_static(c, object);
     PyObject *array = to_array(object);
-    bool added = array && add_array(c, array);
+    bool added = array && py_call_add_array(c, array);
     Py_XDECREF(array);
     return added;
 }
@@ -155,14 +156,14 @@ static bool add_dict(struct py_call *c, PyObject *dict, bool is_static)
 {
     PyObject *keys = tree_keys(dict);
     Py_ssize_t count = keys ? PyList_Size(keys) : 0;
-    bool added = keys && add_word(c, WORD(NODE_DICT, count));
+    bool added = keys && py_call_add_word(c, WORD(NODE_DICT, count));
     for (Py_ssize_t i = 0; added && i < count; i++) {
         PyObject *key = PyList_GetItem(keys, i);
         PyObject *item = item_of_dict(dict, key);
         if (!item && !PyErr_Occurred())
             PyErr_SetString(PyExc_RuntimeError, "a dict changed while it was flattened");
         Py_hash_t hash = item ? PyObject_Hash(key) : -1;
-        added = item && add_word(c, (uint64_t)hash) && add_object(c, key) &&
+        added = item && py_call_add_word(c, (uint64_t)hash) && py_call_add_object(c, key) &&
                 add_tree(c, item, is_static);
         Py_XDECREF(item);
     }
@@ -175,8 +176,9 @@ static bool add_sequence(struct py_call *c, PyObject *tree, bool is_static)
     bool is_tuple = PyTuple_CheckExact(tree), is_list = PyList_CheckExact(tree);
     Py_ssize_t count = PySequence_Size(tree);
     uint32_t kind = is_tuple ? NODE_TUPLE : is_list ? NODE_LIST : NODE_SEQUENCE;
-    bool added = count >= 0 && add_word(c, WORD(kind, count)) &&
-                 (kind != NODE_SEQUENCE || add_object(c, (PyObject *)Py_TYPE(tree)));
+    bool added =
+        count >= 0 && py_call_add_word(c, WORD(kind, count)) &&
+        (kind != NODE_SEQUENCE || py_call_add_object(c, (PyObject *)Py_TYPE(tree)));
     for (Py_ssize_t i = 0; added && i < count; i++) {
         PyObject *item = is_tuple  ? Py_XNewRef(PyTuple_GetItem(tree, i))
                          : is_list ? item_of_list(tree, i)
@@ -190,9 +192,9 @@ static bool add_sequence(struct py_call *c, PyObject *tree, bool is_static)
 static bool add_tree(struct py_call *c, PyObject *tree, bool is_static)
 {
     if (array_check(tree))
-        return add_array(c, tree);
+        return py_call_add_array(c, tree);
     if (tree == Py_None)
-        return add_word(c, WORD(NODE_NONE, 0));
+        return py_call_add_word(c, WORD(NODE_NONE, 0));
     bool is_dict = PyDict_Check(tree);
     if (!is_dict && !PyList_Check(tree) && !PyTuple_Check(tree))
         return add_leaf_object(c, tree, is_static);
@@ -207,8 +209,8 @@ bool call_add(struct py_call *c, PyObject *args, PyObject *named, PyObject *is_s
 {
     Py_ssize_t count = PyTuple_Size(args), marks = PyTuple_Size(is_static);
     PyObject *device = device_now();
-    bool added =
-        add_object(c, device ? device : Py_None) && add_word(c, WORD(NODE_TUPLE, count));
+    bool added = py_call_add_object(c, device ? device : Py_None) &&
+                 py_call_add_word(c, WORD(NODE_TUPLE, count));
     for (Py_ssize_t i = 0; added && i < count; i++)
         added = add_tree(c, PyTuple_GetItem(args, i),
                          i < marks && PyTuple_GetItem(is_static, i) == Py_True);

@@ -33,7 +33,7 @@ struct py_array {
     struct py_held held;
 };
 
-// What a thread has of its own: all in one place, which is found once a call.
+// State of one thread, in one place, which is found once a call.
 struct py_thread {
     struct py_trace *innermost; // trace
     PyObject *device;      // chosen here, Py_None: the first that can; NULL: the process's

@@ -126,7 +126,7 @@ static PyObject *wanted_list(const uint64_t *wanted, uint32_t count)
 }
 
 // Calls a rule with lists, which it takes; NULL among them: an exception is set.
-static PyObject *call_rule(PyObject *rule, PyObject *const *lists, int count)
+static PyObject *py_custom_call_rule(PyObject *rule, PyObject *const *lists, int count)
 {
     PyObject *args = PyTuple_New(count), *result = NULL;
     bool complete = args != NULL;
@@ -143,8 +143,9 @@ static PyObject *call_rule(PyObject *rule, PyObject *const *lists, int count)
     return result;
 }
 
-static tn_status rule_vjp(tn_scope *scope, const tn_rule *rule, tn_array *const *cotangents,
-                          const uint64_t *wanted, tn_array **gradients, void *user)
+static tn_status py_custom_rule_vjp(tn_scope *scope, const tn_rule *rule,
+                                    tn_array *const *cotangents, const uint64_t *wanted,
+                                    tn_array **gradients, void *user)
 {
     const struct py_rules *rules = user;
     struct py_rule_call c;
@@ -154,14 +155,15 @@ static tn_status rule_vjp(tn_scope *scope, const tn_rule *rule, tn_array *const 
                                list_of(&c.b, rule->outputs, rule->num_outputs),
                                list_of(&c.b, cotangents, rule->num_outputs),
                                wanted_list(wanted, rule->num_inputs)};
-    PyObject *result = call_rule(rules->vjp, lists, 4);
+    PyObject *result = py_custom_call_rule(rules->vjp, lists, 4);
     bool done = arrays_of(&c.b, result, "vjp", gradients, rule->num_inputs);
     Py_XDECREF(result);
     return rule_end(&c, done, "vjp");
 }
 
-static tn_status rule_jvp(tn_scope *scope, const tn_rule *rule, tn_array *const *tangents,
-                          tn_array **out_tangents, void *user)
+static tn_status py_custom_rule_jvp(tn_scope *scope, const tn_rule *rule,
+                                    tn_array *const *tangents, tn_array **out_tangents,
+                                    void *user)
 {
     const struct py_rules *rules = user;
     struct py_rule_call c;
@@ -170,7 +172,7 @@ static tn_status rule_jvp(tn_scope *scope, const tn_rule *rule, tn_array *const 
     PyObject *const lists[] = {list_of(&c.b, rule->inputs, rule->num_inputs),
                                list_of(&c.b, rule->outputs, rule->num_outputs),
                                list_of(&c.b, tangents, rule->num_inputs)};
-    PyObject *result = call_rule(rules->jvp, lists, 3);
+    PyObject *result = py_custom_call_rule(rules->jvp, lists, 3);
     bool done = arrays_of(&c.b, result, "jvp", out_tangents, rule->num_outputs);
     Py_XDECREF(result);
     return rule_end(&c, done, "jvp");
@@ -199,8 +201,9 @@ static bool axes_of(PyObject *list, int32_t *out, uint32_t count)
     return !PyErr_Occurred();
 }
 
-static tn_status rule_vmap(tn_scope *scope, const tn_rule *rule, const int32_t *axes,
-                           int64_t size, tn_array **outputs, int32_t *out_axes, void *user)
+static tn_status py_custom_rule_vmap(tn_scope *scope, const tn_rule *rule,
+                                     const int32_t *axes, int64_t size, tn_array **outputs,
+                                     int32_t *out_axes, void *user)
 {
     const struct py_rules *rules = user;
     struct py_rule_call c;
@@ -210,7 +213,7 @@ static tn_status rule_vmap(tn_scope *scope, const tn_rule *rule, const int32_t *
     PyObject *const lists[] = {list_of(&c.b, rule->inputs, rule->num_inputs),
                                axes_list(axes, rule->num_inputs),
                                PyLong_FromLongLong(size)};
-    PyObject *result = call_rule(rules->vmap, lists, 3);
+    PyObject *result = py_custom_call_rule(rules->vmap, lists, 3);
     bool done = result && PyArg_ParseTuple(result, "OO", &arrays, &places) &&
                 arrays_of(&c.b, arrays, "vmap", outputs, rule->num_outputs) &&
                 axes_of(places, out_axes, rule->num_outputs);
@@ -232,9 +235,9 @@ PyObject *custom_rules(PyObject *module, PyObject *args)
     *rules = (struct py_rules){
         .record = {.struct_size = sizeof(rules->record),
                    .user = rules,
-                   .vjp = vjp == Py_None ? NULL : rule_vjp,
-                   .jvp = jvp == Py_None ? NULL : rule_jvp,
-                   .vmap = vmap == Py_None ? NULL : rule_vmap,
+                   .vjp = vjp == Py_None ? NULL : py_custom_rule_vjp,
+                   .jvp = jvp == Py_None ? NULL : py_custom_rule_jvp,
+                   .vmap = vmap == Py_None ? NULL : py_custom_rule_vmap,
                    .destroy = rules_release},
         .vjp = Py_NewRef(vjp),
         .jvp = Py_NewRef(jvp),
@@ -247,8 +250,9 @@ PyObject *custom_rules(PyObject *module, PyObject *args)
     return capsule;
 }
 
-static tn_status run_graph(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                           tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status py_custom_run_graph(tn_scope *scope, tn_array *const *inputs,
+                                     uint64_t num_inputs, tn_array **outputs,
+                                     uint64_t num_outputs, void *user)
 {
     return tn_graph_call(scope, user, inputs, num_inputs, outputs, num_outputs);
 }
@@ -273,11 +277,11 @@ PyObject *custom_call(PyObject *module, PyObject *args)
     if (outputs)
         atomic_fetch_add(&rules->references, 1); // the call's
     if (outputs)
-        result =
-            tn_custom_call(b.scope, run_graph, (void *)(uintptr_t)graph, &rules->record,
-                           inputs.items, inputs.count, outputs, graph->num_outputs) == TN_OK
-                ? array_list_wrap(&b, outputs, graph->num_outputs)
-                : raise_scope(b.scope);
+        result = tn_custom_call(b.scope, py_custom_run_graph, (void *)(uintptr_t)graph,
+                                &rules->record, inputs.items, inputs.count, outputs,
+                                graph->num_outputs) == TN_OK
+                     ? array_list_wrap(&b, outputs, graph->num_outputs)
+                     : raise_scope(b.scope);
     else if (has_inputs)
         PyErr_NoMemory();
     free(outputs);

@@ -20,14 +20,15 @@ static void copied_free(DLManagedTensorVersioned *self)
     free(self->manager_ctx);
 }
 
-static char *copy_axis(char *to, const char *from, const DLTensor *t,
-                       const int64_t *strides, int axis)
+static char *py_dlpack_copy_axis(char *to, const char *from, const DLTensor *t,
+                                 const int64_t *strides, int axis)
 {
     size_t size = t->dtype.bits / 8;
     if (axis == t->ndim)
         return (char *)memcpy(to, from, size) + size;
     for (int64_t i = 0; i < t->shape[axis]; i++)
-        to = copy_axis(to, from + i * strides[axis] * (int64_t)size, t, strides, axis + 1);
+        to = py_dlpack_copy_axis(to, from + i * strides[axis] * (int64_t)size, t, strides,
+                                 axis + 1);
     return to;
 }
 
@@ -65,7 +66,7 @@ DLManagedTensorVersioned *dlpack_copy(const DLTensor *t)
     if (count > 0 && is_compact)
         memcpy(copy->elements, first, bytes);
     else if (count > 0)
-        copy_axis(copy->elements, first, t, t->strides, 0);
+        py_dlpack_copy_axis(copy->elements, first, t, t->strides, 0);
     return &copy->tensor;
 }
 
@@ -88,7 +89,7 @@ static bool is_readable(const DLTensor *t)
 
 // --- capsules ---
 
-// What a capsule had; it is the caller's.
+// Contents of a capsule; they are the caller's.
 struct taken {
     DLManagedTensor *plain;
     DLManagedTensorVersioned *versioned;
@@ -101,7 +102,7 @@ static void *take_named(PyObject *capsule, const char *name, const char *used)
 }
 
 // False with an exception set.
-static bool take(PyObject *capsule, struct taken *out)
+static bool py_dlpack_take(PyObject *capsule, struct taken *out)
 {
     *out = (struct taken){0};
     if (PyCapsule_IsValid(capsule, "dltensor"))
@@ -187,14 +188,14 @@ tn_array *dlpack_copied(struct py_building *b, PyObject *object)
 {
     PyObject *capsule = capsule_of(object, Py_None);
     struct taken taken;
-    bool is_taken = capsule && take(capsule, &taken);
+    bool is_taken = capsule && py_dlpack_take(capsule, &taken);
     tn_array *x = is_taken ? import_copied(b, &taken) : NULL;
     Py_XDECREF(capsule);
     return x;
 }
 
 // Whether the array's elements, if it has any, are where the tensor has them.
-static bool is_in_place(struct py_building *b, tn_array *x, const void *first)
+static bool py_dlpack_is_in_place(struct py_building *b, tn_array *x, const void *first)
 {
     const tn_type *type = tn_array_type(x);
     for (int32_t i = 0; i < type->rank; i++)
@@ -213,13 +214,13 @@ static bool is_in_place(struct py_building *b, tn_array *x, const void *first)
 static PyObject *import_capsule(struct py_building *b, PyObject *capsule, int copy)
 {
     struct taken taken;
-    if (!take(capsule, &taken))
+    if (!py_dlpack_take(capsule, &taken))
         return NULL;
     const DLTensor *t = tensor_of_taken(&taken);
     const char *data = t ? t->data : NULL;
     uint64_t offset = t ? t->byte_offset : 0;
     tn_array *x = copy == 1 ? import_copied(b, &taken) : import_taken(b, &taken);
-    if (x && copy == 0 && !is_in_place(b, x, data ? data + offset : NULL))
+    if (x && copy == 0 && !py_dlpack_is_in_place(b, x, data ? data + offset : NULL))
         PyErr_SetString(PyExc_BufferError, "from_dlpack: copy=False, and the device has "
                                            "memory of its own: it can only be copied");
     return PyErr_Occurred() ? NULL : building_array(b, x);

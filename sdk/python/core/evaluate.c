@@ -41,7 +41,7 @@ static bool leaves_grow(struct py_leaves *l)
     return true;
 }
 
-// What is watched is left to be computed when it is read.
+// Watched arrays are computed later, when they are read.
 static bool leaves_add(struct py_leaves *l, PyObject *object)
 {
     static const struct py_building nowhere;
@@ -158,7 +158,7 @@ static bool are_there(tn_array *const *arrays, uint64_t count)
 
 // Computes arrays in use, and with them what other Arrays have of their graph, but for what
 // derivatives go through.
-static bool evaluate(tn_array *const *arrays, uint64_t count, bool is_async)
+static bool py_evaluate(tn_array *const *arrays, uint64_t count, bool is_async)
 {
     uint32_t flags = is_async ? TN_EVAL_ASYNC : TN_EVAL_BRIEF;
     struct py_building b;
@@ -181,7 +181,7 @@ static bool evaluate(tn_array *const *arrays, uint64_t count, bool is_async)
 
 bool evaluate_array(tn_array *array)
 {
-    return evaluate(&array, 1, false);
+    return py_evaluate(&array, 1, false);
 }
 
 static PyObject *evaluate_trees(PyObject *const *trees, Py_ssize_t count, bool is_async)
@@ -194,7 +194,7 @@ static PyObject *evaluate_trees(PyObject *const *trees, Py_ssize_t count, bool i
     bool done = true;
     for (Py_ssize_t i = 0; done && i < count; i++)
         done = leaves_collect(&l, trees[i]);
-    done = done && evaluate(l.arrays, l.count, is_async);
+    done = done && py_evaluate(l.arrays, l.count, is_async);
     leaves_end(&l);
     return done ? Py_NewRef(Py_None) : NULL;
 }
@@ -233,7 +233,7 @@ PyObject *async_eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t
 
 // Three lists: `outputs` and `wrt` of arrays, `given` cotangents of outputs or tangents of
 // wrt, or None.
-static PyObject *differentiate(PyObject *args, bool forward)
+static PyObject *py_evaluate_differentiate(PyObject *args, bool forward)
 {
     PyObject *lists[3];
     struct py_building b;
@@ -269,14 +269,14 @@ PyObject *vjp_arrays(PyObject *module, PyObject *args)
 {
     PY_GUARD;
     (void)module;
-    return differentiate(args, false);
+    return py_evaluate_differentiate(args, false);
 }
 
 PyObject *jvp_arrays(PyObject *module, PyObject *args)
 {
     PY_GUARD;
     (void)module;
-    return differentiate(args, true);
+    return py_evaluate_differentiate(args, true);
 }
 
 // explain(list, as_dot): JSON of tn_explain, or DOT of the graph.

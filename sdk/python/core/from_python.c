@@ -86,7 +86,7 @@ bool dtype_from_object(PyObject *object, tn_dtype *out_dtype)
 
 // --- numbers ---
 
-static tn_array *integer(struct py_building *b, PyObject *object, bool weak)
+static tn_array *from_python_integer(struct py_building *b, PyObject *object, bool weak)
 {
     int overflow;
     long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -113,12 +113,12 @@ static tn_array *complex_number(struct py_building *b, PyObject *object, bool we
 }
 
 // The array of a number of Python's own types; NULL without an exception for anything else.
-static tn_array *number(struct py_building *b, PyObject *object, bool weak)
+static tn_array *from_python_number(struct py_building *b, PyObject *object, bool weak)
 {
     if (PyBool_Check(object))
         return tn_bool(b->scope, object == Py_True);
     if (PyLong_CheckExact(object))
-        return integer(b, object, weak);
+        return from_python_integer(b, object, weak);
     if (PyFloat_CheckExact(object)) {
         double value = PyFloat_AsDouble(object);
         return weak ? tn_float(b->scope, value) : tn_f32(b->scope, (float)value);
@@ -142,15 +142,15 @@ struct nested {
     int64_t *whole;   // bits, for integers
 };
 
-static bool is_sequence(PyObject *object)
+static bool from_python_is_sequence(PyObject *object)
 {
     return PyList_Check(object) || PyTuple_Check(object);
 }
 
-static bool extents_of(struct nested *n, PyObject *object)
+static bool from_python_extents_of(struct nested *n, PyObject *object)
 {
     PyObject *at = Py_NewRef(object);
-    while (is_sequence(at)) {
+    while (from_python_is_sequence(at)) {
         Py_ssize_t size = PySequence_Size(at);
         if (n->shape.rank == TN_MAX_RANK) {
             PyErr_Format(PyExc_ValueError, "lists nested deeper than %d", TN_MAX_RANK);
@@ -171,7 +171,7 @@ static bool extents_of(struct nested *n, PyObject *object)
     return true;
 }
 
-static uint32_t kind_of(PyObject *object)
+static uint32_t from_python_kind_of(PyObject *object)
 {
     if (PyBool_Check(object))
         return TN_KIND_BOOL;
@@ -187,7 +187,7 @@ static uint32_t kind_of(PyObject *object)
 // Scalars of other libraries: what has __index__ is an integer, what has __float__ a float.
 static PyObject *plain_number(PyObject *object)
 {
-    if (kind_of(object) != TN_KIND_NONE)
+    if (from_python_kind_of(object) != TN_KIND_NONE)
         return Py_NewRef(object);
     if (array_check(object))
         return array_number(object);
@@ -207,9 +207,9 @@ static PyObject *plain_number(PyObject *object)
     return result;
 }
 
-static bool store(struct nested *n, PyObject *object)
+static bool from_python_store(struct nested *n, PyObject *object)
 {
-    uint32_t kind = kind_of(object);
+    uint32_t kind = from_python_kind_of(object);
     n->kind = kind > n->kind ? kind : n->kind;
     if (kind == TN_KIND_COMPLEX) {
         n->reals[2 * n->count] = PyComplex_RealAsDouble(object);
@@ -242,14 +242,14 @@ static bool store(struct nested *n, PyObject *object)
 static bool store_all(struct nested *n, PyObject *object, int32_t axis)
 {
     if (axis == n->shape.rank) {
-        PyObject *plain = is_sequence(object) ? NULL : plain_number(object);
-        if (is_sequence(object))
+        PyObject *plain = from_python_is_sequence(object) ? NULL : plain_number(object);
+        if (from_python_is_sequence(object))
             PyErr_SetString(PyExc_ValueError, "a ragged list: lists stand beside numbers");
-        bool stored = plain && store(n, plain);
+        bool stored = plain && from_python_store(n, plain);
         Py_XDECREF(plain);
         return stored;
     }
-    Py_ssize_t size = is_sequence(object) ? PySequence_Size(object) : -1;
+    Py_ssize_t size = from_python_is_sequence(object) ? PySequence_Size(object) : -1;
     if (size != n->shape.extent[axis]) {
         PyErr_Format(PyExc_ValueError,
                      "a ragged list: on axis %d one part has %lld elements, another %lld",
@@ -269,7 +269,7 @@ static bool store_all(struct nested *n, PyObject *object, int32_t axis)
 }
 
 // Whether a dtype of integers holds all numbers; else an OverflowError is set.
-static bool fits(const struct nested *n, tn_dtype dtype)
+static bool from_python_fits(const struct nested *n, tn_dtype dtype)
 {
     bool is_signed = tn_dtype_in(dtype, TN_SIGNED_DTYPES);
     int32_t bits = tn_dtype_precision(dtype);
@@ -346,7 +346,7 @@ static tn_array *nested_array(struct py_building *b, struct nested *n, tn_dtype 
     if (n->count == 0 && n->kind == TN_KIND_NONE)
         n->kind = TN_KIND_FLOAT;
     if (n->kind == TN_KIND_BOOL || n->kind == TN_KIND_SIGNED) {
-        if (tn_dtype_in(dtype, TN_INTEGER_DTYPES) && !fits(n, dtype))
+        if (tn_dtype_in(dtype, TN_INTEGER_DTYPES) && !from_python_fits(n, dtype))
             return NULL;
         tn_dtype whole = n->is_large ? TN_U64 : TN_I64;
         tn_dtype wanted = dtype ? dtype : n->kind == TN_KIND_BOOL ? TN_BOOL : whole;
@@ -374,11 +374,12 @@ static tn_array *nested_array(struct py_building *b, struct nested *n, tn_dtype 
                        tn_attrs("dtype", (int64_t)wanted));
 }
 
-static tn_array *list_array(struct py_building *b, PyObject *object, tn_dtype dtype)
+static tn_array *from_python_list_array(struct py_building *b, PyObject *object,
+                                        tn_dtype dtype)
 {
     struct nested n = {0};
     uint64_t count = 1, bytes;
-    bool fits_memory = extents_of(&n, object);
+    bool fits_memory = from_python_extents_of(&n, object);
     for (int32_t i = 0; fits_memory && i < n.shape.rank; i++)
         fits_memory = tn_checked_multiply(count, (uint64_t)n.shape.extent[i], &count);
     if (PyErr_Occurred())
@@ -475,7 +476,7 @@ static tn_array *array_of_numpy(struct py_building *b, PyObject *object)
     return x;
 }
 
-static tn_array *unconverted(struct py_building *b, PyObject *object)
+static tn_array *from_python_unconverted(struct py_building *b, PyObject *object)
 {
     if (array_check(object))
         return array_get(object, b);
@@ -492,25 +493,26 @@ static tn_array *unconverted(struct py_building *b, PyObject *object)
 
 // A number of a dtype that was asked for: exact for integers, an error where it does not
 // fit.
-static tn_array *number_of(struct py_building *b, PyObject *object, tn_dtype dtype)
+static tn_array *from_python_number_of(struct py_building *b, PyObject *object,
+                                       tn_dtype dtype)
 {
     struct nested n = {0};
     double reals[4];
     int64_t whole[2];
     n.reals = reals;
     n.whole = whole;
-    return store(&n, object) ? nested_array(b, &n, dtype) : NULL;
+    return from_python_store(&n, object) ? nested_array(b, &n, dtype) : NULL;
 }
 
 tn_array *array_from_object(struct py_building *b, PyObject *object, tn_dtype dtype)
 {
-    if (is_sequence(object))
-        return list_array(b, object, dtype);
-    if (kind_of(object) != TN_KIND_NONE && dtype)
-        return number_of(b, object, dtype);
-    tn_array *x = number(b, object, false);
+    if (from_python_is_sequence(object))
+        return from_python_list_array(b, object, dtype);
+    if (from_python_kind_of(object) != TN_KIND_NONE && dtype)
+        return from_python_number_of(b, object, dtype);
+    tn_array *x = from_python_number(b, object, false);
     if (!x && !PyErr_Occurred() && tn_scope_status(b->scope) == TN_OK)
-        x = unconverted(b, object);
+        x = from_python_unconverted(b, object);
     if (x && dtype && tn_array_type(x)->dtype != dtype)
         x = tn_op(b->scope, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
     return x;
@@ -520,9 +522,10 @@ tn_array *operand_get(struct py_building *b, PyObject *object, bool weak)
 {
     if (array_check(object))
         return array_get(object, b);
-    tn_array *x = number(b, object, weak);
+    tn_array *x = from_python_number(b, object, weak);
     if (!x && !PyErr_Occurred() && tn_scope_status(b->scope) == TN_OK)
-        x = is_sequence(object) ? list_array(b, object, 0) : unconverted(b, object);
+        x = from_python_is_sequence(object) ? from_python_list_array(b, object, 0)
+                                            : from_python_unconverted(b, object);
     if (!x && !PyErr_Occurred())
         raise_scope(b->scope);
     return x;

@@ -12,7 +12,7 @@
 
 // --- entries ---
 
-// What was traced for a signature.
+// The trace of one signature.
 struct py_entry {
     struct py_entry *next; // with the same place in the table
     uint64_t hash, *words;
@@ -38,7 +38,7 @@ struct py_function {
 
 static PyTypeObject *function_type;
 
-static uint64_t hash_of(const struct py_call *c)
+static uint64_t py_function_hash_of(const struct py_call *c)
 {
     uint64_t h = c->num_words;
     for (uint32_t i = 0; i < c->num_words; i++) {
@@ -48,7 +48,7 @@ static uint64_t hash_of(const struct py_call *c)
     return h;
 }
 
-static int is_of(const struct py_entry *e, const struct py_call *c)
+static int py_function_is_of(const struct py_entry *e, const struct py_call *c)
 {
     int same = e && e->num_words == c->num_words && e->num_objects == c->num_objects &&
                memcmp(e->words, c->words, c->num_words * sizeof(*c->words)) == 0;
@@ -58,16 +58,16 @@ static int is_of(const struct py_entry *e, const struct py_call *c)
 }
 
 // False with an exception set; *out is NULL where there is none.
-static bool find_entry(struct py_function *f, const struct py_call *c, uint64_t *out_hash,
-                       struct py_entry **out)
+static bool py_function_find_entry(struct py_function *f, const struct py_call *c,
+                                   uint64_t *out_hash, struct py_entry **out)
 {
-    int same = is_of(f->recent, c);
+    int same = py_function_is_of(f->recent, c);
     *out = same == 1 ? f->recent : NULL;
     if (same)
         return same == 1;
-    *out_hash = hash_of(c);
+    *out_hash = py_function_hash_of(c);
     for (struct py_entry *e = f->table[*out_hash % TABLE]; e && !same; e = e->next) {
-        same = e->hash == *out_hash ? is_of(e, c) : 0;
+        same = e->hash == *out_hash ? py_function_is_of(e, c) : 0;
         if (same == 1)
             f->recent = *out = e;
     }
@@ -120,14 +120,15 @@ static bool copy_used(struct py_entry *e, PyObject *list)
     return e->used;
 }
 
-static tn_status run_graph(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                           tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status py_function_run_graph(tn_scope *scope, tn_array *const *inputs,
+                                       uint64_t num_inputs, tn_array **outputs,
+                                       uint64_t num_outputs, void *user)
 {
     return tn_graph_call(scope, user, inputs, num_inputs, outputs, num_outputs);
 }
 
 // `donated`: a list of the numbers of inputs.
-static bool create_function(struct py_entry *e, PyObject *donated)
+static bool py_create_function(struct py_entry *e, PyObject *donated)
 {
     uint32_t numbers[1024];
     tn_function_options options = {.struct_size = sizeof(options), .donated = numbers};
@@ -142,8 +143,8 @@ static bool create_function(struct py_entry *e, PyObject *donated)
     if (!runtime)
         return false;
     e->num_outputs = graph->num_outputs;
-    tn_status status = tn_function_create(runtime, run_graph, (void *)(uintptr_t)graph,
-                                          &options, &e->function);
+    tn_status status = tn_function_create(runtime, py_function_run_graph,
+                                          (void *)(uintptr_t)graph, &options, &e->function);
     return status == TN_OK || raise_status(status, tn_last_error());
 }
 
@@ -158,7 +159,7 @@ static bool fill_entry(struct py_entry *e, const struct py_call *c, PyObject *ma
     e->result = Py_NewRef(result);
     if (!copy_signature(e, c) || !copy_used(e, used))
         return PyErr_NoMemory(), false;
-    return create_function(e, donated);
+    return py_create_function(e, donated);
 }
 
 // Calls self._trace(arrays, plan, args, named): (graph, used, donated, result).
@@ -183,8 +184,9 @@ static PyObject *call_trace(struct py_function *self, PyObject *args, PyObject *
     return made;
 }
 
-static struct py_entry *make_entry(struct py_function *self, const struct py_call *c,
-                                   uint64_t hash, PyObject *args, PyObject *named)
+static struct py_entry *py_function_make_entry(struct py_function *self,
+                                               const struct py_call *c, uint64_t hash,
+                                               PyObject *args, PyObject *named)
 {
     long branches = py_thread.branches;
     PyObject *made = call_trace(self, args, named);
@@ -315,7 +317,7 @@ static PyObject *replay_here(struct py_building *b, const struct py_entry *e,
         !(outputs = malloc(e->num_outputs * sizeof(*outputs))))
         return PyErr_NoMemory();
     if (b->trace || py_thread.watching > 0) {
-        // What surrounds it goes through the body: a trace, or a derivative.
+        // A surrounding trace or derivative goes through the body.
         status = tn_graph_call(b->scope, graph_get(e->graph), inputs, count, outputs,
                                e->num_outputs);
     } else {
@@ -331,8 +333,8 @@ static PyObject *replay_here(struct py_building *b, const struct py_entry *e,
     return result;
 }
 
-static PyObject *replay(PyObject *self, struct py_entry *e, tn_array *const *inputs,
-                        uint64_t count)
+static PyObject *py_function_replay(PyObject *self, struct py_entry *e,
+                                    tn_array *const *inputs, uint64_t count)
 {
     struct py_building b;
     long long begin = now_in_milliseconds();
@@ -369,7 +371,7 @@ static PyObject *replay_call(PyObject *self, struct py_entry *e, const struct py
         array_use(array);
     }
     ((struct py_function *)self)->uses++;
-    PyObject *result = used == count ? replay(self, e, inputs, count) : NULL;
+    PyObject *result = used == count ? py_function_replay(self, e, inputs, count) : NULL;
     ((struct py_function *)self)->uses--;
     for (uint64_t i = 0; i < used; i++)
         array_unuse(i < c->num_leaves ? c->leaves[i] : e->used[i - c->num_leaves]);
@@ -378,7 +380,7 @@ static PyObject *replay_call(PyObject *self, struct py_entry *e, const struct py
     return result;
 }
 
-static PyObject *function_call(PyObject *object, PyObject *args, PyObject *named)
+static PyObject *py_function_call(PyObject *object, PyObject *args, PyObject *named)
 {
     PY_GUARD;
     struct py_function *self = (struct py_function *)object;
@@ -391,11 +393,12 @@ static PyObject *function_call(PyObject *object, PyObject *args, PyObject *named
         return NULL;
     }
     call_init(&c);
-    if (call_add(&c, args, named, self->is_static) && find_entry(self, &c, &hash, &e)) {
-        // What a body within a trace uses ends with that.
+    if (call_add(&c, args, named, self->is_static) &&
+        py_function_find_entry(self, &c, &hash, &e)) {
+        // Arrays that a body within a trace uses end with that trace.
         if (!e && trace_current())
             result = PyObject_Call(self->body, args, named);
-        else if (e || (e = make_entry(self, &c, hash, args, named)))
+        else if (e || (e = py_function_make_entry(self, &c, hash, args, named)))
             result = replay_call(object, e, &c);
     }
     call_finish(&c);
@@ -481,7 +484,7 @@ bool function_init(PyObject *module)
     static PyType_Slot slots[] = {{Py_tp_init, function_setup},
                                   {Py_tp_new, PyType_GenericNew},
                                   {Py_tp_dealloc, function_dealloc},
-                                  {Py_tp_call, function_call},
+                                  {Py_tp_call, py_function_call},
                                   {Py_tp_traverse, function_traverse},
                                   {Py_tp_clear, function_clear},
                                   {0, NULL}};

@@ -3,7 +3,7 @@
 // come. Arrays, masks, and what is no index are the package's, in Python.
 #include "core.h"
 
-static bool has_shape(PyObject *array, const tn_ints *shape)
+static bool py_index_has_shape(PyObject *array, const tn_ints *shape)
 {
     const tn_type *type = array_type_of(array);
     bool is_same = type && (uint32_t)type->rank == shape->count;
@@ -23,7 +23,7 @@ static PyObject *apply_move(PyObject *x, const char *name, tn_attr_list attrs)
     return result;
 }
 
-// What the index gives of the array. Takes the reference to `x`.
+// The array at an index. Takes the reference to `x`.
 static PyObject *apply_index(PyObject *x, struct py_index *index)
 {
     index->start.count = index->stop.count = index->step.count = (uint32_t)index->rank;
@@ -34,7 +34,7 @@ static PyObject *apply_index(PyObject *x, struct py_index *index)
                                       tn_attrs("start", &index->start, "stop", &index->stop,
                                                "step", &index->step));
     Py_DECREF(x);
-    if (!part || has_shape(part, &index->shape))
+    if (!part || py_index_has_shape(part, &index->shape))
         return part;
     PyObject *result = apply_move(part, "base.reshape/1", tn_attrs("shape", &index->shape));
     Py_DECREF(part);

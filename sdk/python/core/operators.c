@@ -9,7 +9,7 @@
 #define MAX_INPUTS 64
 #define MAX_APPLIED 1024 // arrays of one application, as the core takes them
 
-// What a function of Python refers to: its primitive, and its texts for CPython.
+// An operator as a function of Python: its primitive, and its texts for CPython.
 struct py_operator {
     PyObject ob_base;
     const tn_primitive *primitive; // the runtime's; NULL until the first call
@@ -24,7 +24,7 @@ static const tn_input_info *input_at(const tn_primitive *p, uint32_t i)
     return (const tn_input_info *)((const char *)p->inputs + (size_t)i * p->input_size);
 }
 
-static const tn_attr_field *field_at(const tn_primitive *p, uint32_t i)
+static const tn_attr_field *py_operators_field_at(const tn_primitive *p, uint32_t i)
 {
     return (const tn_attr_field *)((const char *)p->attrs.fields + i * p->attrs.field_size);
 }
@@ -42,13 +42,13 @@ static int32_t parameter_named(const tn_primitive *p, const char *name)
         if (strcmp(input_at(p, i)->name, name) == 0)
             return (int32_t)i;
     for (uint32_t i = 0; i < p->attrs.num_fields; i++)
-        if (strcmp(field_at(p, i)->name, name) == 0)
+        if (strcmp(py_operators_field_at(p, i)->name, name) == 0)
             return (int32_t)(p->num_inputs + i);
     return -1;
 }
 
-static bool bind_names(const struct py_operator *op, struct py_arguments *a,
-                       PyObject *const *values, PyObject *names)
+static bool py_operators_bind_names(const struct py_operator *op, struct py_arguments *a,
+                                    PyObject *const *values, PyObject *names)
 {
     for (Py_ssize_t i = 0, n = names ? PyTuple_Size(names) : 0; i < n; i++) {
         const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(names, i), NULL);
@@ -79,7 +79,7 @@ static bool bind_arguments(const struct py_operator *op, struct py_arguments *a,
     }
     memcpy(a->value, values, (size_t)count * sizeof(*values));
     memset(a->value + count, 0, (parameters - (size_t)count) * sizeof(*values));
-    return bind_names(op, a, values + count, names);
+    return py_operators_bind_names(op, a, values + count, names);
 }
 
 // Arrays of one application, in the scope of `b`.
@@ -89,7 +89,7 @@ struct applied {
     uint32_t count;
 };
 
-static bool is_number(PyObject *object)
+static bool py_operators_is_number(PyObject *object)
 {
     return PyFloat_CheckExact(object) || PyLong_CheckExact(object) ||
            PyBool_Check(object) || PyComplex_CheckExact(object);
@@ -99,7 +99,7 @@ static bool is_number(PyObject *object)
 static bool are_plain(PyObject *const *values, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (values[i] && !array_check(values[i]) && !is_number(values[i]) &&
+        if (values[i] && !array_check(values[i]) && !py_operators_is_number(values[i]) &&
             values[i] != Py_None)
             return false;
     return true;
@@ -109,7 +109,7 @@ static bool are_plain(PyObject *const *values, uint32_t count)
 static bool has_array(const struct py_arguments *a, uint32_t num_inputs)
 {
     for (uint32_t i = 0; i < num_inputs; i++)
-        if (a->value[i] && a->value[i] != Py_None && !is_number(a->value[i]))
+        if (a->value[i] && a->value[i] != Py_None && !py_operators_is_number(a->value[i]))
             return true;
     return false;
 }
@@ -180,9 +180,10 @@ static bool add_inputs(const struct py_operator *op, struct py_building *b,
                 return false;
             continue;
         }
-        in->all[in->count] = !value                     ? NULL
-                             : weak && is_number(value) ? number_get(b, p, value, a)
-                                                        : operand_get(b, value, weak);
+        in->all[in->count] = !value ? NULL
+                             : weak && py_operators_is_number(value)
+                                 ? number_get(b, p, value, a)
+                                 : operand_get(b, value, weak);
         if (value && !in->all[in->count])
             return false;
         in->count++;
@@ -198,7 +199,8 @@ static bool add_attrs(const struct py_operator *op, struct py_building *b,
     const tn_primitive *p = op->primitive;
     for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
         PyObject *value = a->value[p->num_inputs + i];
-        if (value && value != Py_None && !attr_add(b, room, field_at(p, i), value))
+        if (value && value != Py_None &&
+            !attr_add(b, room, py_operators_field_at(p, i), value))
             return false;
     }
     return true;
@@ -226,8 +228,8 @@ static PyObject *apply_many(struct py_building *b, const tn_primitive *p,
     return tuple;
 }
 
-static PyObject *apply(const struct py_operator *op, struct py_building *b,
-                       const struct py_arguments *a)
+static PyObject *py_operators_apply(const struct py_operator *op, struct py_building *b,
+                                    const struct py_arguments *a)
 {
     const tn_primitive *p = op->primitive;
     struct applied in = {.all = in.few};
@@ -248,7 +250,7 @@ static PyObject *apply(const struct py_operator *op, struct py_building *b,
     return result;
 }
 
-static bool is_listed(tn_runtime *runtime, const char *id)
+static bool py_operators_is_listed(tn_runtime *runtime, const char *id)
 {
     const char *const *listed = tn_primitive_names(runtime);
     while (listed && *listed && strcmp(*listed, id) != 0)
@@ -264,8 +266,8 @@ static bool find_primitive(struct py_operator *op)
     op->primitive = tn_primitive_find(runtime, op->id);
     if (op->primitive)
         return true;
-    // What a manifest lists and cannot be had is a fault of that plugin.
-    bool is_fault = is_listed(runtime, op->id);
+    // An operator that a manifest lists and that cannot be had is that plugin's fault.
+    bool is_fault = py_operators_is_listed(runtime, op->id);
     raise_status(is_fault ? TN_ERR_REFUSED : TN_ERR_NOT_FOUND, tn_last_error());
     return false;
 }
@@ -283,7 +285,7 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, Py_ssize_t
         !(are_plain(a.value, op->primitive->num_inputs) ? building_begin_node(&b)
                                                         : building_begin(&b)))
         return NULL;
-    PyObject *result = apply(op, &b, &a);
+    PyObject *result = py_operators_apply(op, &b, &a);
     building_end(&b);
     return result;
 }
@@ -313,8 +315,8 @@ PyObject *apply_unary(const char *name, PyObject *x)
 // Whether an object stands beside an Array in Python's own syntax.
 static bool is_operand(PyObject *object)
 {
-    return array_check(object) || is_number(object) || PyObject_CheckBuffer(object) ||
-           PyObject_HasAttrString(object, "__dlpack__");
+    return array_check(object) || py_operators_is_number(object) ||
+           PyObject_CheckBuffer(object) || PyObject_HasAttrString(object, "__dlpack__");
 }
 
 PyObject *apply_binary(const char *name, PyObject *x, PyObject *y)
@@ -463,7 +465,7 @@ static bool operator_init(void)
 }
 
 // "softmax" of "nn.softmax/1".
-static char *short_name(const char *id)
+static char *py_operators_short_name(const char *id)
 {
     const char *dot = strchr(id, '.');
     const char *name = dot ? dot + 1 : id;
@@ -471,7 +473,7 @@ static char *short_name(const char *id)
 }
 
 // Its primitive is looked for when the function is first called: that may load a plugin.
-static PyObject *function_of(const char *id, const char *document)
+static PyObject *py_operators_function_of(const char *id, const char *document)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(operator_type, Py_tp_alloc);
     struct py_operator *op = (struct py_operator *)alloc(operator_type, 0);
@@ -479,7 +481,7 @@ static PyObject *function_of(const char *id, const char *document)
         return NULL;
     op->primitive = NULL;
     op->id = strdup(id);
-    op->name = short_name(id);
+    op->name = py_operators_short_name(id);
     op->document = strdup(document);
     op->method = (PyMethodDef){op->name, (PyCFunction)(void (*)(void))operator_call,
                                METH_FASTCALL | METH_KEYWORDS, op->document};
@@ -501,7 +503,7 @@ PyObject *make_operator(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "s|s:operator", &id, &document) || !operator_init())
         return NULL;
-    return function_of(id, document);
+    return py_operators_function_of(id, document);
 }
 
 PyObject *list_operators(PyObject *module, PyObject *unused)

@@ -9,7 +9,7 @@
 #include <tenon/retain.h>
 
 // Dtypes that Python reads no format of are read as f32, which holds their numbers exactly.
-static bool is_narrow(tn_dtype dtype)
+static bool py_read_is_narrow(tn_dtype dtype)
 {
     return tn_dtype_in(dtype, TN_FLOAT8_DTYPES) || dtype == TN_BF16 || dtype == TN_F16;
 }
@@ -30,7 +30,7 @@ struct counted_tensor {
     DLManagedTensorVersioned *inner;
 };
 
-static void counted_free(struct counted_tensor *t)
+static void py_read_counted_free(struct counted_tensor *t)
 {
     if (t->inner->deleter)
         t->inner->deleter(t->inner);
@@ -40,16 +40,16 @@ static void counted_free(struct counted_tensor *t)
 
 static void versioned_free(DLManagedTensorVersioned *self)
 {
-    counted_free(self->manager_ctx);
+    py_read_counted_free(self->manager_ctx);
 }
 
 static void plain_free(DLManagedTensor *self)
 {
-    counted_free(self->manager_ctx);
+    py_read_counted_free(self->manager_ctx);
 }
 
 // Takes `inner`; NULL without memory.
-static struct counted_tensor *counted(DLManagedTensorVersioned *inner)
+static struct counted_tensor *py_read_counted(DLManagedTensorVersioned *inner)
 {
     struct counted_tensor *t = malloc(sizeof(*t));
     if (!t) {
@@ -89,7 +89,7 @@ static void export_run(struct py_work *work)
     if (e->is_copied)
         x = tn_op(e->scope, "base.copy/1", TN_IN(x), TN_NO_ATTRS);
     // Rounded to its dtype first, which one program with the conversion would not do.
-    if (x && e->is_widened && is_narrow(tn_array_type(x)->dtype) &&
+    if (x && e->is_widened && py_read_is_narrow(tn_array_type(x)->dtype) &&
         tn_eval(e->scope, x) == TN_OK)
         x = tn_op(e->scope, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)TN_F32));
     e->tensor = x ? tn_array_export_versioned(e->scope, x) : NULL;
@@ -127,7 +127,7 @@ static struct py_export *export_begin(PyObject *self, tn_array *array, bool wide
 
 // The elements where they are there, as they are, and nobody uses the array without the
 // GIL; else NULL.
-static const void *elements_of(PyObject *self, const tn_array *array)
+static const void *py_read_elements_of(PyObject *self, const tn_array *array)
 {
     const struct py_array *a = (const struct py_array *)self;
     return a->is_watched || a->uses > 0 ? NULL : tn_array_elements(array);
@@ -148,12 +148,12 @@ static DLManagedTensorVersioned *tensor_of_elements(tn_array *array)
 
 // The elements on the host, as a tensor that its deleter frees. `widened`: of is_narrow as
 // f32.
-static DLManagedTensorVersioned *tensor_of(PyObject *self, bool widened)
+static DLManagedTensorVersioned *py_read_tensor_of(PyObject *self, bool widened)
 {
     static const struct py_building nowhere;
     tn_array *array = array_get(self, &nowhere);
-    if (array && elements_of(self, array) &&
-        !(widened && is_narrow(tn_array_type(array)->dtype)))
+    if (array && py_read_elements_of(self, array) &&
+        !(widened && py_read_is_narrow(tn_array_type(array)->dtype)))
         return tensor_of_elements(array);
     struct py_export *e = array ? export_begin(self, array, widened) : NULL;
     if (!e)
@@ -179,7 +179,7 @@ static DLManagedTensorVersioned *tensor_of(PyObject *self, bool widened)
     return tensor;
 }
 
-static const char *first_byte(const DLTensor *t)
+static const char *py_read_first_byte(const DLTensor *t)
 {
     return (const char *)t->data + t->byte_offset;
 }
@@ -195,7 +195,7 @@ static bool plain_type(tn_dtype dtype, DLDataType *out)
                                     [TN_KIND_FLOAT] = kDLFloat,
                                     [TN_KIND_COMPLEX] = kDLComplex};
     uint32_t kind = tn_dtype_kind(dtype);
-    if (is_narrow(dtype) || kind == TN_KIND_NONE || kind >= sizeof(codes))
+    if (py_read_is_narrow(dtype) || kind == TN_KIND_NONE || kind >= sizeof(codes))
         return false;
     *out = (DLDataType){codes[kind], (uint8_t)(8 * tn_dtype_bytes(dtype)), 1};
     return true;
@@ -206,7 +206,7 @@ static PyObject *list_there(PyObject *self)
 {
     static const struct py_building nowhere;
     tn_array *array = array_get(self, &nowhere);
-    const void *elements = array ? elements_of(self, array) : NULL;
+    const void *elements = array ? py_read_elements_of(self, array) : NULL;
     DLTensor t = {.data = (void *)(uintptr_t)elements};
     if (!elements || !plain_type(tn_array_type(array)->dtype, &t.dtype))
         return NULL;
@@ -226,9 +226,10 @@ PyObject *array_tolist(PyObject *self, PyObject *unused)
     PyObject *there = list_there(self);
     if (there || PyErr_Occurred())
         return there;
-    DLManagedTensorVersioned *tensor = tensor_of(self, true);
+    DLManagedTensorVersioned *tensor = py_read_tensor_of(self, true);
     PyObject *list =
-        tensor ? lists_of(&tensor->dl_tensor, 0, first_byte(&tensor->dl_tensor)) : NULL;
+        tensor ? lists_of(&tensor->dl_tensor, 0, py_read_first_byte(&tensor->dl_tensor))
+               : NULL;
     tensor_free(tensor);
     return list;
 }
@@ -254,7 +255,7 @@ static PyObject *number_there(PyObject *self)
         if (!is_there)
             return NULL;
     }
-    const void *elements = elements_of(self, array);
+    const void *elements = py_read_elements_of(self, array);
     return elements ? element_of(elements, plain) : NULL;
 }
 
@@ -262,7 +263,7 @@ PyObject *array_number(PyObject *self)
 {
     PyObject *there = number_there(self);
     DLManagedTensorVersioned *tensor =
-        there || PyErr_Occurred() ? NULL : tensor_of(self, true);
+        there || PyErr_Occurred() ? NULL : py_read_tensor_of(self, true);
     if (there)
         return there;
     if (!tensor)
@@ -271,7 +272,7 @@ PyObject *array_number(PyObject *self)
     int64_t count = 1;
     for (int i = 0; i < t->ndim; i++)
         count *= t->shape[i];
-    PyObject *number = count == 1 ? element_of(first_byte(t), t->dtype) : NULL;
+    PyObject *number = count == 1 ? element_of(py_read_first_byte(t), t->dtype) : NULL;
     if (count != 1)
         PyErr_Format(PyExc_ValueError, "an array of %lld elements is no single number",
                      (long long)count);
@@ -288,13 +289,13 @@ PyObject *array_item(PyObject *self, PyObject *unused)
 
 // --- buffers ---
 
-// What a view of the buffer protocol points to until it is released.
+// Memory that a view of the buffer protocol points to until it is released.
 struct lent {
     DLManagedTensorVersioned *tensor;
     Py_ssize_t shape[TN_MAX_RANK + 1], strides[TN_MAX_RANK + 1];
 };
 
-static const char *format_of(DLDataType type)
+static const char *py_read_format_of(DLDataType type)
 {
     bool is_integer = type.code == kDLInt || type.code == kDLUInt;
     static const char *const integers[][2] = {
@@ -319,7 +320,7 @@ static void fill_view(Py_buffer *view, struct lent *lent, const char *format)
         lent->strides[i] = t->strides ? (Py_ssize_t)t->strides[i] * size : count * size;
         count *= lent->shape[i];
     }
-    *view = (Py_buffer){.buf = (void *)(uintptr_t)first_byte(t),
+    *view = (Py_buffer){.buf = (void *)(uintptr_t)py_read_first_byte(t),
                         .len = count * size,
                         .itemsize = size,
                         .readonly = 1,
@@ -342,12 +343,13 @@ int array_getbuffer(PyObject *self, Py_buffer *view, int flags)
     struct lent *lent = calloc(1, sizeof(*lent));
     if (!lent)
         return PyErr_NoMemory(), -1;
-    lent->tensor = tensor_of(self, false);
-    struct counted_tensor *t = lent->tensor ? counted(lent->tensor) : NULL;
+    lent->tensor = py_read_tensor_of(self, false);
+    struct counted_tensor *t = lent->tensor ? py_read_counted(lent->tensor) : NULL;
     if (lent->tensor && !t)
         PyErr_NoMemory();
     lent->tensor = t ? &t->versioned : NULL;
-    const char *format = lent->tensor ? format_of(lent->tensor->dl_tensor.dtype) : NULL;
+    const char *format =
+        lent->tensor ? py_read_format_of(lent->tensor->dl_tensor.dtype) : NULL;
     if (!format) {
         if (lent->tensor)
             PyErr_SetString(
@@ -428,20 +430,21 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
     if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor))
         return NULL;
     int is_copied = copy == Py_None ? 0 : PyObject_IsTrue(copy);
-    DLManagedTensorVersioned *tensor = is_copied < 0 ? NULL : tensor_of(self, false);
+    DLManagedTensorVersioned *tensor =
+        is_copied < 0 ? NULL : py_read_tensor_of(self, false);
     if (tensor && is_copied) {
         DLManagedTensorVersioned *own = dlpack_copy(&tensor->dl_tensor);
         tensor_free(tensor);
         tensor = own;
     }
-    struct counted_tensor *t = tensor ? counted(tensor) : NULL;
+    struct counted_tensor *t = tensor ? py_read_counted(tensor) : NULL;
     if (!t)
         return tensor ? PyErr_NoMemory() : NULL;
     PyObject *capsule =
         major < 1 ? PyCapsule_New(&t->plain, "dltensor", free_capsule)
                   : PyCapsule_New(&t->versioned, "dltensor_versioned", free_capsule);
     if (!capsule)
-        counted_free(t);
+        py_read_counted_free(t);
     return capsule;
 }
 

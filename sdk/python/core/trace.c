@@ -129,8 +129,8 @@ static PyObject *call_with(struct py_trace *trace, PyObject *callable,
     return result;
 }
 
-static tn_status write_results(tn_scope *scope, const struct array_list *results,
-                               tn_array **outputs, uint64_t num_outputs)
+static tn_status py_trace_write_results(tn_scope *scope, const struct array_list *results,
+                                        tn_array **outputs, uint64_t num_outputs)
 {
     if (results->count != num_outputs)
         return tn_scope_fail(
@@ -158,7 +158,7 @@ static tn_status run_python(tn_scope *scope, tn_array *const *inputs, uint64_t n
     if (!returned)
         status = tn_scope_fail(scope, TN_ERR_ARGUMENT, "the body raised");
     else if (body->is_counted)
-        status = write_results(scope, &results, outputs, num_outputs);
+        status = py_trace_write_results(scope, &results, outputs, num_outputs);
     else
         status = tn_graph_outputs(scope, results.items, results.count);
     free(results.items);
@@ -304,8 +304,9 @@ static tn_status bound_call(const struct py_bound *body, tn_scope *scope,
     return status;
 }
 
-static tn_status run_first(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                           tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status py_trace_run_first(tn_scope *scope, tn_array *const *inputs,
+                                    uint64_t num_inputs, tn_array **outputs,
+                                    uint64_t num_outputs, void *user)
 {
     return bound_call(user, scope, inputs, num_inputs, outputs, num_outputs);
 }
@@ -399,9 +400,9 @@ PyObject *control_cond(PyObject *module, PyObject *args)
     tn_array *condition = begun ? operand_get(&c.b, pred, false) : NULL;
     begun = begun && condition;
     return bodies_end(&c, begun,
-                      begun ? tn_cond_call(c.b.scope, condition, run_first, run_second,
-                                           c.body, c.inputs.items, c.inputs.count,
-                                           c.outputs, c.num_outputs)
+                      begun ? tn_cond_call(c.b.scope, condition, py_trace_run_first,
+                                           run_second, c.body, c.inputs.items,
+                                           c.inputs.count, c.outputs, c.num_outputs)
                             : TN_OK);
 }
 
@@ -418,9 +419,10 @@ PyObject *control_while(PyObject *module, PyObject *args)
     bool begun = bodies_begin(&c, body, cond, list);
     tn_function_body test = begun && c.body[1].graph ? run_second : NULL;
     return bodies_end(&c, begun,
-                      begun ? tn_while_call(c.b.scope, test, run_first, c.body, times,
-                                            c.inputs.items, c.inputs.count, c.outputs)
-                            : TN_OK);
+                      begun
+                          ? tn_while_call(c.b.scope, test, py_trace_run_first, c.body,
+                                          times, c.inputs.items, c.inputs.count, c.outputs)
+                          : TN_OK);
 }
 
 PyObject *control_scan(PyObject *module, PyObject *args)
@@ -440,7 +442,7 @@ PyObject *control_scan(PyObject *module, PyObject *args)
     options.reverse = reverse;
     bool begun = bodies_begin(&c, body, Py_None, list);
     return bodies_end(&c, begun,
-                      begun ? tn_scan_call(c.b.scope, run_first, c.body, &options,
+                      begun ? tn_scan_call(c.b.scope, py_trace_run_first, c.body, &options,
                                            c.inputs.items, c.inputs.count, c.outputs,
                                            c.num_outputs)
                             : TN_OK);
@@ -456,10 +458,10 @@ PyObject *control_checkpoint(PyObject *module, PyObject *args)
         return NULL;
     bool begun = bodies_begin(&c, body, Py_None, list);
     return bodies_end(&c, begun,
-                      begun
-                          ? tn_checkpoint_call(c.b.scope, run_first, c.body, c.inputs.items,
-                                               c.inputs.count, c.outputs, c.num_outputs)
-                          : TN_OK);
+                      begun ? tn_checkpoint_call(c.b.scope, py_trace_run_first, c.body,
+                                                 c.inputs.items, c.inputs.count, c.outputs,
+                                                 c.num_outputs)
+                            : TN_OK);
 }
 
 // Axes from a list of as many integers; -1 where an array has none. NULL with an exception.

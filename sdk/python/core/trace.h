@@ -18,7 +18,7 @@ struct py_trace {
     const struct py_mapping *mapping; // of a vmap
 };
 
-// What the body of a vmap is mapped over. Borrowed.
+// Arrays that the body of a vmap is mapped over. Borrowed.
 struct py_mapping {
     tn_array *const *slices, *const *inputs;
     const int32_t *axes;

@@ -24,7 +24,7 @@ struct lm_generation {
     tn_lm *lm;
     tn_lm_sequence *sequence; // NULL: of the model
     int64_t at_once;
-    // What the callback was given last.
+    // The piece that the callback was given last.
     const tn_lm_piece *piece;
     uint64_t index;
     uint64_t count;

@@ -173,7 +173,7 @@ PyObject *model_image_mark(PyObject *object, PyObject *unused)
     return status == TN_OK ? PyUnicode_FromString(mark) : lm_raise(status);
 }
 
-// vision(path): the tower is another file's.
+// vision(path): the vision encoder is another file's.
 PyObject *model_vision(PyObject *object, PyObject *args)
 {
     PY_GUARD;

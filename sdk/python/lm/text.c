@@ -19,7 +19,7 @@ PyObject *model_tokenize(PyObject *object, PyObject *args)
     uint64_t count = 0;
     tn_status status;
     Py_BEGIN_ALLOW_THREADS;
-    status = tn_lm_tokenise(self->lm, text, (uint64_t)size, flags, &ids, &count);
+    status = tn_lm_tokenize(self->lm, text, (uint64_t)size, flags, &ids, &count);
     Py_END_ALLOW_THREADS;
     model_leave(self, false);
     PyObject *list = status == TN_OK ? ids_list(ids, count) : lm_raise(status);
@@ -42,7 +42,7 @@ PyObject *model_detokenize(PyObject *object, PyObject *given)
     }
     char *text = NULL;
     uint64_t size = 0;
-    tn_status status = tn_lm_detokenise(self->lm, ids, (uint64_t)count, &text, &size);
+    tn_status status = tn_lm_detokenize(self->lm, ids, (uint64_t)count, &text, &size);
     model_leave(self, false);
     PyObject *bytes = status == TN_OK ? PyBytes_FromStringAndSize(text, (Py_ssize_t)size)
                                       : lm_raise(status);

@@ -47,7 +47,7 @@ static void *work_main(void *argument)
 }
 
 // Signals are left to other threads.
-static bool work_begin(struct lm_work *work)
+static bool py_lm_work_begin(struct lm_work *work)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -111,7 +111,7 @@ bool work_yield(struct lm_work *work)
 bool work_next(struct lm_work *work)
 {
     bool is_idle = work->state == WORK_IDLE;
-    if (is_idle && !work_begin(work))
+    if (is_idle && !py_lm_work_begin(work))
         return false;
     if (!is_idle && work->state == WORK_YIELDS)
         set_state(work, WORK_RUNS);
@@ -157,7 +157,7 @@ void work_free(struct lm_work *work)
 bool work_do(struct lm_work **work, struct lm_work **left)
 {
     struct lm_work *w = *work;
-    if (!work_begin(w))
+    if (!py_lm_work_begin(w))
         return false;
     if (!work_wait_here(w)) {
         w->next = *left;

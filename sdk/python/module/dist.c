@@ -96,7 +96,7 @@ static bool group_call_wait(struct py_group_call *c, tn_group_facts *out_facts)
     return status == TN_OK;
 }
 
-static PyObject *done(bool is_done)
+static PyObject *py_dist_done(bool is_done)
 {
     return is_done ? Py_NewRef(Py_None) : NULL;
 }
@@ -127,7 +127,7 @@ PyObject *group_split(PyObject *module, PyObject *args)
         c->color = color;
         c->key = key;
     }
-    return done(group_call_wait(c, NULL));
+    return py_dist_done(group_call_wait(c, NULL));
 }
 
 PyObject *group_shrink(PyObject *module, PyObject *args)
@@ -137,7 +137,7 @@ PyObject *group_shrink(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "ss:group_shrink", &name, &made))
         return NULL;
-    return done(group_call_wait(group_call(SHRINK, name, made), NULL));
+    return py_dist_done(group_call_wait(group_call(SHRINK, name, made), NULL));
 }
 
 PyObject *group_set_deadline(PyObject *module, PyObject *args)
@@ -151,7 +151,7 @@ PyObject *group_set_deadline(PyObject *module, PyObject *args)
     struct py_group_call *c = group_call(SET_DEADLINE, name, "");
     if (c)
         c->milliseconds = milliseconds;
-    return done(group_call_wait(c, NULL));
+    return py_dist_done(group_call_wait(c, NULL));
 }
 
 PyObject *group_abort(PyObject *module, PyObject *args)
@@ -161,12 +161,12 @@ PyObject *group_abort(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "ss:group_abort", &name, &reason))
         return NULL;
-    return done(group_call_wait(group_call(ABORT, name, reason), NULL));
+    return py_dist_done(group_call_wait(group_call(ABORT, name, reason), NULL));
 }
 
 PyObject *group_leave(PyObject *module, PyObject *unused)
 {
     PY_GUARD;
     (void)module, (void)unused;
-    return done(group_call_wait(group_call(LEAVE, "", ""), NULL));
+    return py_dist_done(group_call_wait(group_call(LEAVE, "", ""), NULL));
 }

@@ -48,7 +48,7 @@ struct py_launch_reader {
 };
 
 // The next integer; 0 behind the end.
-static int64_t next(struct py_launch_reader *r)
+static int64_t py_shader_next(struct py_launch_reader *r)
 {
     return r->at < r->list->count ? r->list->value[r->at++] : 0;
 }
@@ -62,26 +62,27 @@ struct py_shader_launch {
     struct py_launch_reader rest; // at the outputs' types
 };
 
-static struct py_shader_launch read_launch(const void *attrs)
+static struct py_shader_launch py_shader_read_launch(const void *attrs)
 {
     struct py_launch_reader r = {((const struct py_shader_attrs *)attrs)->launch, 0};
-    struct py_shader_launch launch = {.flags = next(&r)};
-    launch.code = next(&r);
+    struct py_shader_launch launch = {.flags = py_shader_next(&r)};
+    launch.code = py_shader_next(&r);
     for (int i = 0; i < 3; i++)
-        launch.groups[i] = (uint32_t)next(&r);
-    launch.num_push = (uint32_t)next(&r);
+        launch.groups[i] = (uint32_t)py_shader_next(&r);
+    launch.num_push = (uint32_t)py_shader_next(&r);
     for (uint32_t i = 0; i < launch.num_push && i < 64; i++)
-        launch.push[i] = (uint32_t)next(&r);
-    launch.num_outputs = next(&r);
+        launch.push[i] = (uint32_t)py_shader_next(&r);
+    launch.num_outputs = py_shader_next(&r);
     launch.rest = r;
     return launch;
 }
 
-static tn_type read_type(struct py_launch_reader *r)
+static tn_type py_shader_read_type(struct py_launch_reader *r)
 {
-    tn_type type = {.dtype = (tn_dtype)next(r), .rank = (int32_t)next(r)};
+    tn_type type = {.dtype = (tn_dtype)py_shader_next(r),
+                    .rank = (int32_t)py_shader_next(r)};
     for (int32_t i = 0; i < type.rank && i < TN_MAX_RANK; i++)
-        type.extent[i] = next(r);
+        type.extent[i] = py_shader_next(r);
     return type;
 }
 
@@ -89,13 +90,13 @@ static tn_type read_type(struct py_launch_reader *r)
 
 static tn_status shader_infer(const tn_infer *infer, tn_type *types)
 {
-    struct py_shader_launch launch = read_launch(infer->attrs);
+    struct py_shader_launch launch = py_shader_read_launch(infer->attrs);
     if (launch.num_push > 64 || launch.num_outputs != infer->num_outputs)
         return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
                                  "launch is for %lld outputs and %u pushed words",
                                  (long long)launch.num_outputs, launch.num_push);
     for (uint32_t i = 0; i < infer->num_outputs; i++)
-        types[i] = read_type(&launch.rest);
+        types[i] = py_shader_read_type(&launch.rest);
     return TN_OK;
 }
 
@@ -117,7 +118,7 @@ static tn_status shader_reference(const tn_cpu_call *call)
 
 // --- launches ---
 
-static uint64_t bytes_of(const tn_layout *layout)
+static uint64_t py_shader_bytes_of(const tn_layout *layout)
 {
     uint64_t bytes = tn_dtype_bytes(layout->dtype);
     for (int32_t i = 0; i < layout->rank; i++)
@@ -128,7 +129,7 @@ static uint64_t bytes_of(const tn_layout *layout)
 // The scratch memory of an input: 0 for one that begins with its memory.
 static uint64_t copied_bytes(const tn_layout *layout)
 {
-    uint64_t bytes = layout->offset ? bytes_of(layout) : 0;
+    uint64_t bytes = layout->offset ? py_shader_bytes_of(layout) : 0;
     return tn_saturated_add(bytes, TN_VULKAN_ALIGNMENT - 1) &
            ~(uint64_t)(TN_VULKAN_ALIGNMENT - 1);
 }
@@ -154,7 +155,7 @@ static tn_status copy_input(const tn_vulkan_plan *plan, uint32_t input, uint64_t
                             uint64_t size)
 {
     const tn_layout *layout = &tn_step_input(plan->step, input)->layout;
-    uint64_t count = bytes_of(layout) / tn_dtype_bytes(layout->dtype);
+    uint64_t count = py_shader_bytes_of(layout) / tn_dtype_bytes(layout->dtype);
     if (count + (uint64_t)layout->offset > UINT32_MAX)
         return plan->host->fail(plan->host, TN_ERR_UNSUPPORTED,
                                 "input %u begins at element %lld of %llu: over 2^32", input,
@@ -175,10 +176,10 @@ static tn_status fill_output(const tn_vulkan_plan *plan, uint32_t output,
                              struct py_launch_reader *words)
 {
     const tn_layout *layout = &tn_step_output(plan->step, output)->layout;
-    uint64_t count = bytes_of(layout) / tn_dtype_bytes(layout->dtype);
+    uint64_t count = py_shader_bytes_of(layout) / tn_dtype_bytes(layout->dtype);
     uint32_t push[8] = {(uint32_t)count};
     for (int i = 4; i < 8; i++)
-        push[i] = (uint32_t)next(words);
+        push[i] = (uint32_t)py_shader_next(words);
     if (count > UINT32_MAX)
         return plan->host->fail(plan->host, TN_ERR_UNSUPPORTED,
                                 "output %u has %llu elements: over 2^32", output,
@@ -196,7 +197,7 @@ static tn_status fill_output(const tn_vulkan_plan *plan, uint32_t output,
 static tn_status shader_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
-    struct py_shader_launch given = read_launch(step->attrs);
+    struct py_shader_launch given = py_shader_read_launch(step->attrs);
     tn_vulkan_operand operands[64 + 8];
     uint64_t scratch = 0;
     const tn_vulkan_kernel *payload = step->kernel->payload;
@@ -216,7 +217,7 @@ static tn_status shader_plan(const tn_vulkan_plan *plan)
         scratch += size;
     }
     for (uint32_t i = 0; i < step->num_outputs; i++)
-        (void)read_type(&given.rest);
+        (void)py_shader_read_type(&given.rest);
     for (uint32_t i = 0; i < step->num_outputs && status == TN_OK; i++) {
         operands[step->num_inputs + i] = tn_vulkan_output(i);
         operands[step->num_inputs + i].access |= TN_VULKAN_READS;

@@ -21,7 +21,7 @@ struct train_shapeless {
     struct py_held held;
 };
 
-// What the body raised for other extents than those of the call is why these stay.
+// An exception of the body for extents other than the call's is the reason why these stay.
 static tn_status tell_raised(tn_scope *scope)
 {
     PyObject *type, *value, *trace;
@@ -40,8 +40,9 @@ static tn_status tell_raised(tn_scope *scope)
     return status;
 }
 
-static tn_status run_body(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                          tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status py_train_run_body(tn_scope *scope, tn_array *const *inputs,
+                                   uint64_t num_inputs, tn_array **outputs,
+                                   uint64_t num_outputs, void *user)
 {
     struct train_shapeless *self = user;
     bool is_first = !self->was_called; // for the extents of the call
@@ -83,8 +84,9 @@ static int shapeless_setup(PyObject *object, PyObject *args, PyObject *named)
     tn_runtime *runtime = py_host->runtime_get();
     if (!runtime || self->body)
         return -1;
-    tn_status status = tn_shapeless_create(
-        runtime, run_body, self, strict ? TN_SHAPELESS_STRICT : 0, &self->shapeless);
+    tn_status status =
+        tn_shapeless_create(runtime, py_train_run_body, self,
+                            strict ? TN_SHAPELESS_STRICT : 0, &self->shapeless);
     if (status != TN_OK) {
         py_host->raise_status(status, tn_train_error());
         return -1;

@@ -5,7 +5,7 @@ Language models of architecture `@NAME@`, for Tenon.
 ```
 meson setup build && ninja -C build && meson test -C build
 tenon plugin install build/@ID@
-tenon bench llm --random architecture=@NAME@,layers=2,width=64,heads=4,groups=2,inner=128,format=f32
+tenon bench llm --random architecture=@NAME@,layers=2,width=64,heads=4,kv_heads=2,inner=128,format=f32
 ```
 
 | file | |

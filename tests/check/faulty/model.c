@@ -41,7 +41,7 @@ static tn_status read_facts(const tn_host *host, const tn_model_source *source,
                    {"acme-tiny.embedding_length", &f->width},
                    {"acme-tiny.context_length", &f->context},
                    {"acme-tiny.attention.head_count", &f->heads}};
-    *f = (tn_model_facts){.struct_size = sizeof(*f), .num_caches = 2, .groups = 1};
+    *f = (tn_model_facts){.struct_size = sizeof(*f), .num_caches = 2, .kv_heads = 1};
     for (size_t i = 0; i < COUNT(numbers); i++) {
         const tn_metadata *pair = tn_metadata_find(list, numbers[i].key);
 #ifdef FAULT_MODEL_DAMAGE_RANGE

@@ -287,8 +287,8 @@ static void check_real(const char *path, tn_dtype half)
     int32_t *ids, *start;
     uint64_t count, prompt;
     int others = 0;
-    lm_must(tn_lm_tokenise(lm, text, strlen(text), 0, &ids, &count));
-    lm_must(tn_lm_tokenise(lm, text, 60, 0, &start, &prompt));
+    lm_must(tn_lm_tokenize(lm, text, strlen(text), 0, &ids, &count));
+    lm_must(tn_lm_tokenize(lm, text, 60, 0, &start, &prompt));
     cr_assert(prompt == PROMPT && memcmp(start, greedy, PROMPT * sizeof(*start)) == 0);
     check_pair(lm, other, ids, count, greedy, PROMPT, CHOSEN, half, &others);
     cr_expect(le(int, others, 2)); // near ties, which another order of sums decides

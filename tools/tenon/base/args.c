@@ -16,14 +16,14 @@
 
 #define MAX_WORD 48
 
-static unsigned min3(unsigned a, unsigned b, unsigned c)
+static unsigned args_min3(unsigned a, unsigned b, unsigned c)
 {
     unsigned least = a < b ? a : b;
     return least < c ? least : c;
 }
 
 // Levenshtein distance; MAX_WORD for longer words.
-static unsigned distance(const char *a, const char *b)
+static unsigned args_distance(const char *a, const char *b)
 {
     size_t na = strlen(a), nb = strlen(b);
     unsigned row[MAX_WORD + 1];
@@ -37,7 +37,7 @@ static unsigned distance(const char *a, const char *b)
         for (size_t j = 1; j <= nb; j++) {
             unsigned cost = diagonal + (a[i - 1] != b[j - 1]);
             diagonal = row[j];
-            row[j] = min3(row[j] + 1, row[j - 1] + 1, cost);
+            row[j] = args_min3(row[j] + 1, row[j - 1] + 1, cost);
         }
     }
     return row[nb];
@@ -48,7 +48,7 @@ const char *nearest(const char *word, const char *const *names)
     const char *best = NULL;
     unsigned limit = (unsigned)strlen(word) / 3 + 1, least = limit + 1;
     for (; *names; names++) {
-        unsigned d = distance(word, *names);
+        unsigned d = args_distance(word, *names);
         if (d < least && d < strlen(word)) {
             least = d;
             best = *names;
@@ -59,7 +59,7 @@ const char *nearest(const char *word, const char *const *names)
 
 // --- help ------------------------------------------------------------------------------
 
-static void print_options(const struct option *options, size_t num_options)
+static void args_print_options(const struct option *options, size_t num_options)
 {
     printf("\nOptions:\n");
     for (size_t i = 0; i < num_options; i++) {
@@ -73,13 +73,13 @@ static void print_options(const struct option *options, size_t num_options)
     printf("  %-24s %s\n", "-h, --help", "print this");
 }
 
-static void print_help(const struct command *command, const struct option *options,
-                       size_t num_options)
+static void args_print_help(const struct command *command, const struct option *options,
+                            size_t num_options)
 {
     printf("Usage: tenon %s %s\n\n%s.\n", command->name, command->usage, command->summary);
     if (command->details)
         printf("\n%s", command->details);
-    print_options(options, num_options);
+    args_print_options(options, num_options);
 }
 
 // --- descriptions of commands ----------------------------------------------------------
@@ -98,8 +98,8 @@ static json_t *option_row(const struct option *option)
     return row;
 }
 
-static void describe(const struct command *command, const struct option *options,
-                     size_t num_options)
+static void args_describe(const struct command *command, const struct option *options,
+                          size_t num_options)
 {
     static const struct option help = {"help", 'h', NULL, "print this", NULL, NULL};
     json_t *list = json_array();
@@ -148,7 +148,8 @@ static bool names_option(const char *given, const char *name, char letter,
 }
 
 // True when `given` is an option of the command, so that it cannot be meant as a value.
-static bool is_known(const struct option *options, size_t num_options, const char *given)
+static bool args_is_known(const struct option *options, size_t num_options,
+                          const char *given)
 {
     const char *value;
     for (size_t i = 0; i < num_options; i++)
@@ -172,7 +173,8 @@ static int take_option(const struct command *command, const struct option *optio
             *option->flag = true;
             return 0;
         }
-        if (!value && (*at + 1 >= argc || is_known(options, num_options, argv[*at + 1])))
+        if (!value &&
+            (*at + 1 >= argc || args_is_known(options, num_options, argv[*at + 1])))
             return misuse("--%s needs a value: --%s %s", option->name, option->name,
                           option->value);
         *option->text = value ? value : argv[++*at];
@@ -187,8 +189,8 @@ static bool is_option(const char *text)
     return text[0] == '-' && (text[1] == '-' || isalpha((unsigned char)text[1]));
 }
 
-static int check_count(const struct command *command, int min, int max,
-                       const struct args *args)
+static int args_check_count(const struct command *command, int min, int max,
+                            const struct args *args)
 {
     if (args->count < min)
         return misuse("too few arguments; usage: tenon %s %s", command->name,
@@ -205,7 +207,7 @@ int args_parse(const struct command *command, const struct option *options,
 {
     struct args mine = {.items = argv + 1};
     if (descriptions) {
-        describe(command, options, num_options);
+        args_describe(command, options, num_options);
         *out = (struct args){.help_shown = true};
         return 0;
     }
@@ -216,7 +218,7 @@ int args_parse(const struct command *command, const struct option *options,
         } else if (literal || !is_option(argv[i])) {
             mine.items[mine.count++] = argv[i];
         } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help(command, options, num_options);
+            args_print_help(command, options, num_options);
             mine.help_shown = true;
             *out = mine;
             return 0;
@@ -227,7 +229,7 @@ int args_parse(const struct command *command, const struct option *options,
         }
     }
     *out = mine;
-    return check_count(command, min, max, &mine);
+    return args_check_count(command, min, max, &mine);
 }
 
 int args_integer(const char *option, const char *text, int64_t low, int64_t high,

@@ -23,7 +23,7 @@ struct stream {
     size_t size;
 };
 
-static int64_t milliseconds(void)
+static int64_t child_milliseconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -31,7 +31,7 @@ static int64_t milliseconds(void)
 }
 
 // Reads what is available. False at the end of the stream.
-static bool read_some(struct stream *stream)
+static bool child_read_some(struct stream *stream)
 {
     char block[4096];
     ssize_t got = read(stream->fd, block, sizeof(block));
@@ -55,12 +55,12 @@ static void read_both(struct stream streams[2], int64_t end)
 {
     int64_t left;
     int open = 2;
-    while (open > 0 && (left = end - milliseconds()) > 0) {
+    while (open > 0 && (left = end - child_milliseconds()) > 0) {
         struct pollfd fds[2] = {{streams[0].fd, POLLIN, 0}, {streams[1].fd, POLLIN, 0}};
         if (poll(fds, 2, (int)left) <= 0)
             continue;
         for (int i = 0; i < 2; i++)
-            if (fds[i].revents && !read_some(&streams[i])) {
+            if (fds[i].revents && !child_read_some(&streams[i])) {
                 close(streams[i].fd);
                 streams[i].fd = -1;
                 open--;
@@ -69,15 +69,15 @@ static void read_both(struct stream streams[2], int64_t end)
 }
 
 // Executes this program in the child; never returns.
-static void become(pid_t parent, const char *const *args, const char *const *variables,
-                   int out, int err)
+static void child_become(pid_t parent, const char *const *args,
+                         const char *const *variables, int out, int err)
 {
     const char *argv[MAX_ARGS + 2] = {"tenon"};
     for (size_t i = 0; args[i] && i < MAX_ARGS; i++)
         argv[i + 1] = args[i];
     for (; variables && *variables; variables++)
         putenv((char *)*variables);
-    setpgid(0, 0); // its own process group: finish() kills all of it
+    setpgid(0, 0); // its own process group: base_child_finish() kills all of it
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
         _exit(127); // the parent is gone: nobody would end this child
     int null = open("/dev/null", O_RDONLY);
@@ -88,13 +88,13 @@ static void become(pid_t parent, const char *const *args, const char *const *var
 
 // Waits for the child to exit, at most until `end`: it may have closed its streams earlier.
 // Kills its process group then.
-static void finish(pid_t pid, int64_t end, struct child *out)
+static void base_child_finish(pid_t pid, int64_t end, struct child *out)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
     siginfo_t info = {0};
     int status = 0;
     while (!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && !info.si_pid &&
-           milliseconds() < end)
+           child_milliseconds() < end)
         nanosleep(&moment, NULL);
     siginfo_t stop = {0};
     out->stopped = !waitid(P_PID, (id_t)pid, &stop, WSTOPPED | WNOHANG | WNOWAIT) &&
@@ -121,15 +121,15 @@ int child_run(const char *const *args, const char *const *variables, int seconds
     fflush(NULL);
     pid_t parent = getpid(), pid = fork();
     if (pid == 0)
-        become(parent, args, variables, pipes[0][1], pipes[1][1]);
+        child_become(parent, args, variables, pipes[0][1], pipes[1][1]);
     close(pipes[0][1]);
     close(pipes[1][1]);
     struct stream streams[2] = {{.fd = pipes[0][0]}, {.fd = pipes[1][0]}};
     if (pid > 0) {
-        setpgid(pid, pid); // become() does the same; either process may come first
-        int64_t end = milliseconds() + seconds * INT64_C(1000);
+        setpgid(pid, pid); // child_become() does the same; either process may come first
+        int64_t end = child_milliseconds() + seconds * INT64_C(1000);
         read_both(streams, end);
-        finish(pid, end, out);
+        base_child_finish(pid, end, out);
         out->seconds = seconds;
     }
     for (int i = 0; i < 2; i++)

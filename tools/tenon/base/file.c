@@ -62,7 +62,7 @@ void new_file_abandon(struct new_file *file)
     *file = (struct new_file){0};
 }
 
-static int write_new(struct new_file *file, const void *data, size_t size)
+static int tool_files_write_new(struct new_file *file, const void *data, size_t size)
 {
     fwrite(data, 1, size, file->stream); // commit sees the stream's error
     return new_file_commit(file);
@@ -75,7 +75,7 @@ int file_write_at(int directory, const char *name, const char *path, const void 
     const tn_new_file_options options = {
         .struct_size = sizeof(options), .name = name, .directory = directory};
     int failed = open_new(&file, path, &options);
-    return failed ? failed : write_new(&file, data, size);
+    return failed ? failed : tool_files_write_new(&file, data, size);
 }
 
 int file_write(const char *path, const void *data, size_t size)
@@ -84,7 +84,7 @@ int file_write(const char *path, const void *data, size_t size)
         return fwrite(data, 1, size, stdout) == size ? 0 : oops("cannot write the output");
     struct new_file file;
     int failed = new_file_open(&file, path);
-    return failed ? failed : write_new(&file, data, size);
+    return failed ? failed : tool_files_write_new(&file, data, size);
 }
 
 int file_write_new(const char *path, mode_t mode, const void *data, size_t size)
@@ -96,7 +96,7 @@ int file_write_new(const char *path, mode_t mode, const void *data, size_t size)
     if (failed)
         return failed;
     setvbuf(file.stream, NULL, _IONBF, 0); // no copy in a buffer: the data may be secret
-    return write_new(&file, data, size);
+    return tool_files_write_new(&file, data, size);
 }
 
 // --- reading ---------------------------------------------------------------------------
@@ -124,8 +124,8 @@ int file_open(const char *path, FILE **out_stream, int64_t *out_size)
     return take_stream(fopen(path, "rbe"), path, out_stream, out_size);
 }
 
-static int read_whole(FILE *stream, int64_t size, const char *path, uint64_t limit,
-                      char **out_data, uint64_t *out_size)
+static int tool_files_read_whole(FILE *stream, int64_t size, const char *path,
+                                 uint64_t limit, char **out_data, uint64_t *out_size)
 {
     int failed = 0;
     if (size < 0 || (uint64_t)size > limit) {
@@ -154,7 +154,8 @@ int file_read(const char *path, uint64_t limit, char **out_data, uint64_t *out_s
     FILE *stream = NULL;
     int64_t size = -1;
     int failed = file_open(path, &stream, &size);
-    return failed ? failed : read_whole(stream, size, path, limit, out_data, out_size);
+    return failed ? failed
+                  : tool_files_read_whole(stream, size, path, limit, out_data, out_size);
 }
 
 int file_read_from(int fd, const char *path, uint64_t limit, char **out_data,
@@ -163,5 +164,6 @@ int file_read_from(int fd, const char *path, uint64_t limit, char **out_data,
     FILE *stream = NULL;
     int64_t size = -1;
     int failed = take_stream(fd < 0 ? NULL : fdopen(fd, "rb"), path, &stream, &size);
-    return failed ? failed : read_whole(stream, size, path, limit, out_data, out_size);
+    return failed ? failed
+                  : tool_files_read_whole(stream, size, path, limit, out_data, out_size);
 }

@@ -19,7 +19,7 @@ char *printable(const char *text, uint32_t flags)
     return shown;
 }
 
-static void tell(FILE *stream, const char *text, uint32_t flags)
+static void say_tell(FILE *stream, const char *text, uint32_t flags)
 {
     char *shown = printable(text, flags);
     if (shown)
@@ -36,7 +36,7 @@ static void tell_v(uint32_t flags, const char *format, va_list args)
         oops_memory();
         return;
     }
-    tell(stdout, text, flags);
+    say_tell(stdout, text, flags);
     free(text);
 }
 
@@ -60,7 +60,7 @@ void say_line(const char *format, ...)
 void complain(const char *text)
 {
     fputs("tenon: ", stderr);
-    tell(stderr, text, TN_TEXT_INDENT);
+    say_tell(stderr, text, TN_TEXT_INDENT);
     fputc('\n', stderr);
 }
 
@@ -71,7 +71,7 @@ void progress(const char *text)
         fputs("\r\033[K", stderr);
     is_shown = text && isatty(STDERR_FILENO);
     if (is_shown)
-        tell(stderr, text, TN_TEXT_ONE_LINE);
+        say_tell(stderr, text, TN_TEXT_ONE_LINE);
     fflush(stderr);
 }
 
@@ -79,6 +79,6 @@ int text_write(const char *path, const char *text)
 {
     if (strcmp(path, "-") != 0 || !isatty(STDOUT_FILENO))
         return file_write(path, text, strlen(text));
-    tell(stdout, text, 0);
+    say_tell(stdout, text, 0);
     return 0;
 }

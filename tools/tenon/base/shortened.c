@@ -13,7 +13,7 @@
 
 #define MAX_LINE 4400 // of /proc/self/maps: a path and what is before it
 
-static uintptr_t read_hex(const char **at)
+static uintptr_t shortened_read_hex(const char **at)
 {
     static const char digits[] = "0123456789abcdef";
     uintptr_t value = 0;
@@ -25,15 +25,15 @@ static uintptr_t read_hex(const char **at)
 // The path in a line "LOW-HIGH ... PATH" of an area that has the address; else NULL.
 static const char *path_of(const char *line, uintptr_t address)
 {
-    uintptr_t low = read_hex(&line);
+    uintptr_t low = shortened_read_hex(&line);
     if (*line++ != '-')
         return NULL;
-    uintptr_t high = read_hex(&line);
+    uintptr_t high = shortened_read_hex(&line);
     return low <= address && address < high ? strchr(line, '/') : NULL;
 }
 
 // The path of the file that is mapped at the address; NULL: none. It is in `line`.
-static const char *find_file(uintptr_t address, char line[MAX_LINE])
+static const char *shortened_find_file(uintptr_t address, char line[MAX_LINE])
 {
     char block[4096];
     const char *path = NULL;
@@ -55,7 +55,7 @@ static const char *find_file(uintptr_t address, char line[MAX_LINE])
     return path;
 }
 
-static void put_text(const char *text)
+static void shortened_put_text(const char *text)
 {
     size_t size = strlen(text);
     if (write(STDERR_FILENO, text, size) < 0)
@@ -67,8 +67,9 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     static atomic_flag told = ATOMIC_FLAG_INIT;
     char line[MAX_LINE];
     (void)context;
-    const char *path =
-        info->si_code == BUS_ADRERR ? find_file((uintptr_t)info->si_addr, line) : NULL;
+    const char *path = info->si_code == BUS_ADRERR
+                           ? shortened_find_file((uintptr_t)info->si_addr, line)
+                           : NULL;
     if (!path) {
         signal(number, SIG_DFL);
         raise(number); // once this returns
@@ -76,9 +77,9 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     }
     while (atomic_flag_test_and_set(&told))
         pause(); // another thread is ending the process
-    put_text("tenon: ");
-    put_text(path);
-    put_text(
+    shortened_put_text("tenon: ");
+    shortened_put_text(path);
+    shortened_put_text(
         " became shorter while it was used, or its disk cannot be read: start again once "
         "it is whole\n");
     _exit(1);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *join(const json_t *list)
+static char *table_join(const json_t *list)
 {
     char *text = NULL;
     size_t size = 0, i;
@@ -28,7 +28,7 @@ static char *raw_cell(const json_t *value)
 {
     char *text = NULL;
     if (json_is_array(value))
-        return join(value);
+        return table_join(value);
     if (json_is_string(value))
         return strdup(json_string_length(value) ? json_string_value(value) : "-");
     if (json_is_integer(value))
@@ -41,7 +41,7 @@ static char *raw_cell(const json_t *value)
 }
 
 // Gives the text of one cell, on one line: free it.
-static char *cell(const json_t *value)
+static char *table_cell(const json_t *value)
 {
     char *raw = raw_cell(value), *text = raw ? printable(raw, TN_TEXT_ONE_LINE) : NULL;
     free(raw);
@@ -49,7 +49,7 @@ static char *cell(const json_t *value)
 }
 
 // How many columns of a terminal `text` takes: UTF-8 continuation bytes take none.
-static size_t width(const char *text)
+static size_t table_width(const char *text)
 {
     size_t n = 0;
     for (; *text; text++)
@@ -63,7 +63,7 @@ static void print_cell(const char *text, size_t wanted, bool last)
     if (last)
         putchar('\n');
     else
-        say("%*s", (int)(wanted - width(text)) + 2, "");
+        say("%*s", (int)(wanted - table_width(text)) + 2, "");
 }
 
 int table_print(const json_t *rows, const struct column *columns, size_t num_columns)
@@ -74,12 +74,12 @@ int table_print(const json_t *rows, const struct column *columns, size_t num_col
     bool complete = cells && widths;
     for (size_t i = 0; complete && i < num_cells; i++) {
         const json_t *row = json_array_get(rows, i / num_columns);
-        cells[i] = cell(json_object_get(row, columns[i % num_columns].key));
+        cells[i] = table_cell(json_object_get(row, columns[i % num_columns].key));
         complete = cells[i];
     }
     for (size_t i = 0; complete && i < num_cells + num_columns; i++) {
         size_t c = i % num_columns;
-        size_t w = width(i < num_cells ? cells[i] : columns[c].title);
+        size_t w = table_width(i < num_cells ? cells[i] : columns[c].title);
         widths[c] = w > widths[c] ? w : widths[c];
     }
     for (size_t c = 0; complete && c < num_columns; c++)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *row_of(const struct cache_entry *entry)
+static json_t *cache_command_row_of(const struct cache_entry *entry)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I}", "kind",
                      json_text(entry->kind), "name", json_text(entry->kernel), "plugin",
@@ -53,7 +53,8 @@ static json_t *printed_row(const struct cache_entry *entry)
                      size_text(entry->bytes, size), "used", when);
 }
 
-static int print_list(const struct folder *folder, const struct cache_list *list)
+static int cache_command_print_list(const struct folder *folder,
+                                    const struct cache_list *list)
 {
     static const struct column columns[] = {{"kind", "what"},     {"name", "of"},
                                             {"plugin", "plugin"}, {"device", "device"},
@@ -81,7 +82,7 @@ static int print_list_json(const struct folder *folder, const struct cache_list 
 {
     json_t *rows = json_array();
     for (size_t i = 0; i < list->count; i++)
-        json_array_append_new(rows, row_of(&list->entries[i]));
+        json_array_append_new(rows, cache_command_row_of(&list->entries[i]));
     json_t *all = json_pack("{s:o, s:I, s:I, s:o}", "folder", json_text(folder->path),
                             "entries", (json_int_t)list->sound, "bytes",
                             (json_int_t)list->sound_bytes, "files", rows);
@@ -90,7 +91,7 @@ static int print_list_json(const struct folder *folder, const struct cache_list 
     return failed;
 }
 
-static int run_list(const struct command *self, int argc, char **argv)
+static int cache_command_run_list(const struct command *self, int argc, char **argv)
 {
     bool json = false;
     const struct option options[] = {{"json", 0, NULL, "print JSON", NULL, &json}};
@@ -107,7 +108,8 @@ static int run_list(const struct command *self, int argc, char **argv)
     if (!failed) {
         if (list.count > 0)
             qsort(list.entries, list.count, sizeof(*list.entries), by_plugin);
-        failed = json ? print_list_json(&folder, &list) : print_list(&folder, &list);
+        failed = json ? print_list_json(&folder, &list)
+                      : cache_command_print_list(&folder, &list);
         cache_list_finish(&list);
     }
     folder_close(&folder);
@@ -119,7 +121,7 @@ static const struct command cache_commands[] = {
      "What each entry is, of which kernel, whose it is, for which device and driver, and\n"
      "when it was used last. An entry that is damaged, or of another version, is named as\n"
      "such: programs do not believe it, and compile anew.\n",
-     run_list},
+     cache_command_run_list},
     {"cache prune", "[--older-than DAYS] [--max-size SIZE] [--all] [--dry-run]",
      "remove entries of the cache",
      "Removes what is damaged, of another version or left over, and what the options say.\n"

@@ -82,7 +82,8 @@ static bool is_key(const char *name, const uint8_t key[32])
     return strcmp(name, hex) == 0;
 }
 
-static bool is_sum(const tn_cache_header *header, const char *data, uint64_t size)
+static bool cache_entry_is_sum(const tn_cache_header *header, const char *data,
+                               uint64_t size)
 {
     struct sha256_ctx state;
     uint8_t digest[32];
@@ -114,7 +115,7 @@ static bool take_texts(struct cache_entry *entry, const char *texts, uint32_t si
 }
 
 // Judges the `size` bytes of a file with an entry's name.
-static int state_of(struct cache_entry *entry, const char *bytes, uint64_t size)
+static int cache_entry_state_of(struct cache_entry *entry, const char *bytes, uint64_t size)
 {
     tn_cache_header header;
     const uint64_t version = UINT64_C(0xff) << 56;
@@ -125,7 +126,8 @@ static int state_of(struct cache_entry *entry, const char *bytes, uint64_t size)
         return (header.magic ^ TN_CACHE_MAGIC) & ~version ? CACHE_DAMAGED : CACHE_VERSION;
     uint64_t rest = size - sizeof(header);
     if (header.size > rest || header.texts_size != rest - header.size ||
-        !is_key(entry->name, header.key) || !is_sum(&header, bytes + sizeof(header), rest))
+        !is_key(entry->name, header.key) ||
+        !cache_entry_is_sum(&header, bytes + sizeof(header), rest))
         return CACHE_DAMAGED;
     return take_texts(entry, bytes + sizeof(header) + header.size, header.texts_size)
                ? CACHE_SOUND
@@ -134,7 +136,8 @@ static int state_of(struct cache_entry *entry, const char *bytes, uint64_t size)
 
 // Reads a regular file with an entry's name. A file that is gone meanwhile, or that cannot
 // be read, is a damaged entry.
-static char *read_file(const struct folder *folder, const char *name, uint64_t *out_size)
+static char *cache_entry_read_file(const struct folder *folder, const char *name,
+                                   uint64_t *out_size)
 {
     char *data = NULL;
     int fd = open_below(folder->fd, name, O_RDONLY | O_NONBLOCK, 0);
@@ -165,8 +168,8 @@ int cache_read(const struct folder *folder, const char *name, struct cache_entry
     if (!cache_is_name(name))
         return 0;
     uint64_t size = 0;
-    char *data = read_file(folder, name, &size);
-    out->state = data ? state_of(out, data, size) : CACHE_DAMAGED;
+    char *data = cache_entry_read_file(folder, name, &size);
+    out->state = data ? cache_entry_state_of(out, data, size) : CACHE_DAMAGED;
     if (out->state != CACHE_SOUND)
         out->plugin = out->kind = out->kernel = out->device = "";
     if (out->state == CACHE_SOUND && out_data)
@@ -190,7 +193,7 @@ bool cache_is_note(const struct cache_entry *entry)
 
 // --- all files -------------------------------------------------------------------------
 
-static int add(const struct folder *at, const char *name, void *context)
+static int cache_entry_add(const struct folder *at, const char *name, void *context)
 {
     struct cache_list *list = context;
     struct cache_entry entry;
@@ -213,7 +216,7 @@ static int add(const struct folder *at, const char *name, void *context)
 int cache_list(const struct folder *folder, struct cache_list *out)
 {
     *out = (struct cache_list){0};
-    int failed = folder->fd < 0 ? 0 : folder_each(folder, add, out);
+    int failed = folder->fd < 0 ? 0 : folder_each(folder, cache_entry_add, out);
     if (failed)
         cache_list_finish(out);
     return failed;

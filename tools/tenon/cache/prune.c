@@ -15,13 +15,13 @@
 
 #define DAY 86400
 
-struct rules {
+struct cache_prune_rules {
     int64_t oldest; // seconds since 1970: entries that were used before go
     uint64_t max_bytes;
     bool all, dry;
 };
 
-struct outcome {
+struct cache_prune_outcome {
     size_t removed, in_use; // in_use: used since it was listed
     uint64_t bytes;         // of those removed
 };
@@ -43,7 +43,7 @@ static int read_size(const char *text, uint64_t *out)
     return 0;
 }
 
-static int read_rules(const char *days, const char *size, struct rules *rules)
+static int read_rules(const char *days, const char *size, struct cache_prune_rules *rules)
 {
     int64_t number = 0;
     int failed = days ? args_integer("--older-than", days, 0, 100000, &number) : 0;
@@ -53,8 +53,9 @@ static int read_rules(const char *days, const char *size, struct rules *rules)
 }
 
 // Removes the file unless it has changed since it was listed.
-static int drop(const struct folder *folder, const struct cache_entry *entry,
-                const struct rules *rules, struct outcome *outcome)
+static int cache_prune_drop(const struct folder *folder, const struct cache_entry *entry,
+                            const struct cache_prune_rules *rules,
+                            struct cache_prune_outcome *outcome)
 {
     struct stat now;
     bool is_there = fstatat(folder->fd, entry->name, &now, AT_SYMLINK_NOFOLLOW) == 0;
@@ -80,7 +81,7 @@ static int by_use(const void *a, const void *b)
 
 // Whether the entry goes whatever the size of the rest. Notes of crashed plugins stay: they
 // are no compiled code.
-static bool must_go(const struct cache_entry *entry, const struct rules *rules)
+static bool must_go(const struct cache_entry *entry, const struct cache_prune_rules *rules)
 {
     if (entry->state != CACHE_SOUND)
         return entry->state == CACHE_DAMAGED || entry->state == CACHE_VERSION ||
@@ -89,8 +90,9 @@ static bool must_go(const struct cache_entry *entry, const struct rules *rules)
 }
 
 // The longest unused go first.
-static int prune(const struct folder *folder, struct cache_list *list,
-                 const struct rules *rules, struct outcome *outcome)
+static int cache_prune_all(const struct folder *folder, struct cache_list *list,
+                           const struct cache_prune_rules *rules,
+                           struct cache_prune_outcome *outcome)
 {
     int failed = 0;
     uint64_t left = 0;
@@ -107,13 +109,14 @@ static int prune(const struct folder *folder, struct cache_list *list,
         if (too_much)
             left -= entry->bytes;
         if (goes || too_much)
-            failed = drop(folder, entry, rules, outcome);
+            failed = cache_prune_drop(folder, entry, rules, outcome);
     }
     return failed;
 }
 
-static int report(const struct folder *folder, const struct rules *rules,
-                  const struct outcome *outcome)
+static int cache_prune_report(const struct folder *folder,
+                              const struct cache_prune_rules *rules,
+                              const struct cache_prune_outcome *outcome)
 {
     struct cache_list list;
     char removed[SIZE_TEXT], left[SIZE_TEXT];
@@ -134,7 +137,7 @@ static int report(const struct folder *folder, const struct rules *rules,
 int cmd_cache_prune(const struct command *self, int argc, char **argv)
 {
     const char *days = NULL, *size = NULL;
-    struct rules rules = {0};
+    struct cache_prune_rules rules = {0};
     const struct option options[] = {
         {"older-than", 0, "DAYS", "remove what was not used for so many days", &days, NULL},
         {"max-size", 0, "SIZE", "remove the longest unused until the rest is no larger",
@@ -147,7 +150,7 @@ int cmd_cache_prune(const struct command *self, int argc, char **argv)
         return failed;
     struct folder folder;
     struct cache_list list;
-    struct outcome outcome = {0};
+    struct cache_prune_outcome outcome = {0};
     failed = read_rules(days, size, &rules);
     if (!failed)
         failed = cache_reach(false, &folder);
@@ -155,11 +158,11 @@ int cmd_cache_prune(const struct command *self, int argc, char **argv)
         return failed;
     failed = cache_list(&folder, &list);
     if (!failed) {
-        failed = prune(&folder, &list, &rules, &outcome);
+        failed = cache_prune_all(&folder, &list, &rules, &outcome);
         cache_list_finish(&list);
     }
     if (!failed)
-        failed = report(&folder, &rules, &outcome);
+        failed = cache_prune_report(&folder, &rules, &outcome);
     folder_close(&folder);
     return failed;
 }

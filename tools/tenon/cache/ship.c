@@ -16,12 +16,12 @@
 
 #define FOLDER "tenon-cache" // what an archive's files lie in
 
-struct count {
+struct cache_ship_count {
     size_t entries, kept; // kept: the same entry was there
     uint64_t bytes;
 };
 
-static void say_count(const char *what, const struct count *count)
+static void say_count(const char *what, const struct cache_ship_count *count)
 {
     char size[SIZE_TEXT];
     say("%s %zu entr%s, %s", what, count->entries, count->entries == 1 ? "y" : "ies",
@@ -30,15 +30,15 @@ static void say_count(const char *what, const struct count *count)
 
 // --- packing ---------------------------------------------------------------------------
 
-struct packing {
+struct cache_ship_packing {
     const struct folder *to;
-    struct count *count;
+    struct cache_ship_count *count;
 };
 
 // Copies one entry as it is checked.
-static int copy(const struct folder *at, const char *name, void *context)
+static int cache_ship_copy(const struct folder *at, const char *name, void *context)
 {
-    struct packing *packing = context;
+    struct cache_ship_packing *packing = context;
     struct cache_entry entry;
     char *data;
     int fd = -1, failed = cache_read(at, name, &entry, &data);
@@ -57,7 +57,8 @@ static int copy(const struct folder *at, const char *name, void *context)
     return failed;
 }
 
-static int pack(const struct folder *cache, const char *path, struct count *count)
+static int cache_ship_pack(const struct folder *cache, const char *path,
+                           struct cache_ship_count *count)
 {
     struct folder workplace, content;
     int failed = temporary_folder(&workplace);
@@ -67,8 +68,8 @@ static int pack(const struct folder *cache, const char *path, struct count *coun
     if (!failed)
         failed = folder_enter(&workplace, FOLDER, &content);
     if (!failed) {
-        struct packing packing = {&content, count};
-        failed = cache->fd < 0 ? 0 : folder_each(cache, copy, &packing);
+        struct cache_ship_packing packing = {&content, count};
+        failed = cache->fd < 0 ? 0 : folder_each(cache, cache_ship_copy, &packing);
         if (!failed && count->entries == 0)
             failed =
                 oops("%s has nothing to pack: 'tenon cache warm' fills it", cache->path);
@@ -84,7 +85,7 @@ static int pack(const struct folder *cache, const char *path, struct count *coun
 int cmd_cache_pack(const struct command *self, int argc, char **argv)
 {
     struct args args;
-    struct count count = {0};
+    struct cache_ship_count count = {0};
     struct folder cache;
     int failed = args_parse(self, NULL, 0, 1, 1, argc, argv, &args);
     if (failed || args.help_shown)
@@ -92,7 +93,7 @@ int cmd_cache_pack(const struct command *self, int argc, char **argv)
     failed = cache_reach(false, &cache);
     if (failed)
         return failed;
-    failed = pack(&cache, args.items[0], &count);
+    failed = cache_ship_pack(&cache, args.items[0], &count);
     if (!failed) {
         say_count("packed", &count);
         say(", as %s\n", args.items[0]);
@@ -103,15 +104,15 @@ int cmd_cache_pack(const struct command *self, int argc, char **argv)
 
 // --- unpacking -------------------------------------------------------------------------
 
-struct unpacking {
+struct cache_ship_unpacking {
     const char *path; // the archive's
     const struct folder *cache;
-    struct count *count;
+    struct cache_ship_count *count;
 };
 
-static int check(const struct folder *at, const char *name, void *context)
+static int cache_ship_check(const struct folder *at, const char *name, void *context)
 {
-    const struct unpacking *unpacking = context;
+    const struct cache_ship_unpacking *unpacking = context;
     struct cache_entry entry;
     int failed = cache_read(at, name, &entry, NULL);
     if (!failed && entry.state != CACHE_SOUND)
@@ -127,9 +128,9 @@ static int check(const struct folder *at, const char *name, void *context)
 
 // Stores an entry. One that is there stays: a driver's pipelines may be more than those of
 // the archive.
-static int put(const struct folder *at, const char *name, void *context)
+static int cache_ship_put(const struct folder *at, const char *name, void *context)
 {
-    const struct unpacking *unpacking = context;
+    const struct cache_ship_unpacking *unpacking = context;
     const struct folder *cache = unpacking->cache;
     struct cache_entry mine, theirs;
     int failed = cache_read(cache, name, &mine, NULL);
@@ -151,7 +152,7 @@ static int put(const struct folder *at, const char *name, void *context)
     return failed;
 }
 
-static int unpack_at(const struct folder *stage, struct unpacking *unpacking)
+static int unpack_at(const struct folder *stage, struct cache_ship_unpacking *unpacking)
 {
     struct folder content;
     struct stat info;
@@ -163,17 +164,18 @@ static int unpack_at(const struct folder *stage, struct unpacking *unpacking)
         failed = folder_enter(stage, FOLDER, &content);
     if (failed)
         return failed;
-    failed = folder_each(&content, check, unpacking);
+    failed = folder_each(&content, cache_ship_check, unpacking);
     if (!failed)
-        failed = folder_each(&content, put, unpacking);
+        failed = folder_each(&content, cache_ship_put, unpacking);
     folder_close(&content);
     return failed;
 }
 
-static int unpack(const char *path, const struct folder *cache, struct count *count)
+static int cache_ship_unpack(const char *path, const struct folder *cache,
+                             struct cache_ship_count *count)
 {
     struct folder stage;
-    struct unpacking unpacking = {path, cache, count};
+    struct cache_ship_unpacking unpacking = {path, cache, count};
     int failed = folder_stage(cache, ".unpack-", &stage);
     if (failed)
         return failed;
@@ -185,7 +187,7 @@ static int unpack(const char *path, const struct folder *cache, struct count *co
 int cmd_cache_unpack(const struct command *self, int argc, char **argv)
 {
     struct args args;
-    struct count count = {0};
+    struct cache_ship_count count = {0};
     struct folder cache;
     int failed = args_parse(self, NULL, 0, 1, 1, argc, argv, &args);
     if (failed || args.help_shown)
@@ -193,7 +195,7 @@ int cmd_cache_unpack(const struct command *self, int argc, char **argv)
     failed = cache_reach(true, &cache);
     if (failed)
         return failed;
-    failed = unpack(args.items[0], &cache, &count);
+    failed = cache_ship_unpack(args.items[0], &cache, &count);
     if (!failed) {
         say_count("added", &count);
         say(" to %s; %zu were there\n", cache.path, count.kept);

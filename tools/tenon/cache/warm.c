@@ -13,12 +13,12 @@
 #include <tenon/stats.h>
 #include <unistd.h>
 
-struct outcome {
+struct cache_warm_outcome {
     uint64_t compiled, found, unstored; // sources
     double seconds;
 };
 
-static double now(void)
+static double cache_warm_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -35,7 +35,7 @@ static int open_devices(const struct session *session)
                : oops_scope(session->scope);
 }
 
-static int compile(char *const *items, int count, struct outcome *out)
+static int cache_warm_compile(char *const *items, int count, struct cache_warm_outcome *out)
 {
     struct session session;
     tn_stats before = {.struct_size = sizeof(before)}, after = before;
@@ -44,10 +44,10 @@ static int compile(char *const *items, int count, struct outcome *out)
         return failed;
     failed = open_devices(&session);
     tn_runtime_stats(session.runtime, &before);
-    double begin = now();
+    double begin = cache_warm_now();
     if (!failed)
         failed = session_plan(&session);
-    out->seconds = now() - begin;
+    out->seconds = cache_warm_now() - begin;
     tn_runtime_stats(session.runtime, &after);
     out->compiled = after.cache_missed - before.cache_missed;
     out->found = after.cache_found - before.cache_found;
@@ -56,14 +56,15 @@ static int compile(char *const *items, int count, struct outcome *out)
     return failed;
 }
 
-static int check_writable(const struct folder *folder)
+static int cache_warm_check_writable(const struct folder *folder)
 {
     return faccessat(folder->fd, ".", W_OK | X_OK, AT_EACCESS)
                ? oops("%s cannot be written: %s", folder->path, strerror(errno))
                : 0;
 }
 
-static int report(const struct folder *folder, const struct outcome *outcome, bool json)
+static int cache_warm_report(const struct folder *folder,
+                             const struct cache_warm_outcome *outcome, bool json)
 {
     struct cache_list list;
     char size[SIZE_TEXT];
@@ -98,22 +99,22 @@ int cmd_cache_warm(const struct command *self, int argc, char **argv)
     const struct option options[] = {{"json", 0, NULL, "print JSON", NULL, &json}};
     struct args args;
     struct folder folder;
-    struct outcome outcome = {0};
+    struct cache_warm_outcome outcome = {0};
     int failed = args_parse(self, options, COUNT(options), 1, -1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
     failed = cache_reach(true, &folder);
     if (failed)
         return failed;
-    failed = check_writable(&folder);
+    failed = cache_warm_check_writable(&folder);
     if (!failed)
-        failed = compile(args.items, args.count, &outcome);
+        failed = cache_warm_compile(args.items, args.count, &outcome);
     if (!failed && outcome.unstored > 0)
         failed = oops("%" PRIu64 " of %" PRIu64 " compiled kernels could not be stored in "
                       "%s: is there room?",
                       outcome.unstored, outcome.compiled, folder.path);
     if (!failed)
-        failed = report(&folder, &outcome, json);
+        failed = cache_warm_report(&folder, &outcome, json);
     folder_close(&folder);
     return failed;
 }

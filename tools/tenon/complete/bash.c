@@ -46,7 +46,7 @@ static const char tail[] =
     "}\n\n"
     "complete -o filenames -F _tenon tenon\n";
 
-static void print_choice(const struct choice *choice)
+static void bash_print_choice(const struct complete_choice *choice)
 {
     static const char *const words[] = {
         [NOTHING] = ":none",      [WORD] = "",
@@ -57,7 +57,7 @@ static void print_choice(const struct choice *choice)
     printf(" %s", choice->kind == WORD ? choice->word : words[choice->kind]);
 }
 
-static void print_options(const json_t *command)
+static void bash_print_options(const json_t *command)
 {
     size_t i;
     json_t *option;
@@ -69,21 +69,21 @@ static void print_options(const json_t *command)
     printf("' ;;\n");
 }
 
-static void print_operands(const json_t *command)
+static void bash_print_operands(const json_t *command)
 {
-    struct choice choices[MAX_CHOICES];
+    struct complete_choice choices[MAX_CHOICES];
     size_t n = choices_of(command, choices, MAX_CHOICES), i;
     json_t *member;
     printf("    '%s') echo '", text_of(command, "name"));
     json_array_foreach(json_object_get(command, "commands"), i, member)
         printf(" %s", text_of(member, "word"));
     for (size_t c = 0; c < n; c++)
-        print_choice(&choices[c]);
+        bash_print_choice(&choices[c]);
     printf("' ;;\n");
 }
 
 // Prints the choices after each option that takes a value, and after each fixed word.
-static void print_behind(const json_t *command)
+static void bash_print_behind(const json_t *command)
 {
     const char *name = text_of(command, "name");
     size_t i;
@@ -92,25 +92,25 @@ static void print_behind(const json_t *command)
     {
         if (!json_object_get(option, "value"))
             continue;
-        struct choice choice = choice_of_option(option);
+        struct complete_choice choice = choice_of_option(option);
         printf("    '%s --%s'", name, text_of(option, "name"));
         if (json_object_get(option, "letter"))
             printf("|'%s -%s'", name, text_of(option, "letter"));
         printf(") echo '");
-        print_choice(&choice);
+        bash_print_choice(&choice);
         printf("' ;;\n");
     }
     char word[32];
-    struct choice choice;
+    struct complete_choice choice;
     for (i = 0; choice_behind(command, i, word, &choice); i++) {
         printf("    '%s %s') echo '", name, word);
-        print_choice(&choice);
+        bash_print_choice(&choice);
         printf("' ;;\n");
     }
 }
 
-static void print_table(const json_t *rows, const char *name,
-                        void (*print)(const json_t *command))
+static void bash_print_table(const json_t *rows, const char *name,
+                             void (*print)(const json_t *command))
 {
     size_t i;
     json_t *command;
@@ -122,8 +122,8 @@ static void print_table(const json_t *rows, const char *name,
 void complete_bash(const json_t *rows)
 {
     printf("%s", head);
-    print_table(rows, "_tenon_options", print_options);
-    print_table(rows, "_tenon_operands", print_operands);
-    print_table(rows, "_tenon_behind", print_behind);
+    bash_print_table(rows, "_tenon_options", bash_print_options);
+    bash_print_table(rows, "_tenon_operands", bash_print_operands);
+    bash_print_table(rows, "_tenon_behind", bash_print_behind);
     printf("%s", tail);
 }

@@ -7,7 +7,7 @@
 #include "base/tool.h"
 
 // A choice for one word of a command line.
-struct choice {
+struct complete_choice {
     enum { NOTHING, WORD, FILES, FOLDERS, PLUGINS, OPERATORS, BACKENDS } kind;
     char word[32]; // of WORD
 };
@@ -17,14 +17,15 @@ struct choice {
 // The choices for a command's operands, from its usage ("ID
 // DIR"), at most `max`. Words that follow a fixed word ("plugin ID") are left out. Returns
 // how many.
-size_t choices_of(const json_t *command, struct choice *out, size_t max);
+size_t choices_of(const json_t *command, struct complete_choice *out, size_t max);
 
 // Fixed word number `i` of a command's usage that another word follows ("plugin ID"), and
 // the choice for the other word. False when there are no more.
-bool choice_behind(const json_t *command, size_t i, char word[32], struct choice *out);
+bool choice_behind(const json_t *command, size_t i, char word[32],
+                   struct complete_choice *out);
 
 // The choice for the value of an option, from its placeholder ("FILE").
-struct choice choice_of_option(const json_t *option);
+struct complete_choice choice_of_option(const json_t *option);
 
 // Write a shell's script to standard output, from the rows of commands_describe().
 void complete_bash(const json_t *rows);

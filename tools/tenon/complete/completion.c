@@ -21,14 +21,14 @@ static const char details[] =
 
 // --- reading a usage -------------------------------------------------------------------
 
-static bool is_fixed(const char *word)
+static bool completion_is_fixed(const char *word)
 {
     size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyz-");
     return n > 0 && !word[n];
 }
 
 // The choice for a word of a usage. `before` is the fixed word before it.
-static struct choice choice_of(const char *word, const char *before)
+static struct complete_choice completion_choice_of(const char *word, const char *before)
 {
     static const struct {
         const char *word, *before;
@@ -40,12 +40,12 @@ static struct choice choice_of(const char *word, const char *before)
         {"NAME", "backend", BACKENDS}, {"NAME", "op", OPERATORS},
         {"PATTERN", "ops", OPERATORS},
     };
-    struct choice choice = {.kind = NOTHING};
+    struct complete_choice choice = {.kind = NOTHING};
     for (size_t i = 0; i < COUNT(known); i++)
         if (strcmp(word, known[i].word) == 0 &&
             (!known[i].before || strcmp(before, known[i].before) == 0))
             choice.kind = known[i].kind;
-    if (is_fixed(word)) {
+    if (completion_is_fixed(word)) {
         choice.kind = WORD;
         snprintf(choice.word, sizeof(choice.word), "%s", word);
     } else if (strchr(word, '.') && isalnum((unsigned char)word[strlen(word) - 1])) {
@@ -86,7 +86,8 @@ static const char *own_word(const json_t *command)
     return space ? space + 1 : name;
 }
 
-static void add(struct choice choice, struct choice *out, size_t max, size_t *n)
+static void completion_add(struct complete_choice choice, struct complete_choice *out,
+                           size_t max, size_t *n)
 {
     for (size_t i = 0; i < *n; i++)
         if ((out[i].kind == choice.kind && strcmp(out[i].word, choice.word) == 0) ||
@@ -96,7 +97,7 @@ static void add(struct choice choice, struct choice *out, size_t max, size_t *n)
         out[(*n)++] = choice;
 }
 
-size_t choices_of(const json_t *command, struct choice *out, size_t max)
+size_t choices_of(const json_t *command, struct complete_choice *out, size_t max)
 {
     struct usage usage = usage_of(command);
     bool behind_fixed = false;
@@ -104,42 +105,45 @@ size_t choices_of(const json_t *command, struct choice *out, size_t max)
     while (next_word(&usage)) {
         behind_fixed = behind_fixed && !usage.first;
         if (!behind_fixed)
-            add(choice_of(usage.word, own_word(command)), out, max, &n);
-        behind_fixed = behind_fixed || is_fixed(usage.word);
+            completion_add(completion_choice_of(usage.word, own_word(command)), out, max,
+                           &n);
+        behind_fixed = behind_fixed || completion_is_fixed(usage.word);
     }
     return n;
 }
 
-bool choice_behind(const json_t *command, size_t i, char fixed[32], struct choice *out)
+bool choice_behind(const json_t *command, size_t i, char fixed[32],
+                   struct complete_choice *out)
 {
     struct usage usage = usage_of(command);
     size_t skipped = 0; // choices after a fixed word
     char before[32] = "";
     while (next_word(&usage)) {
-        struct choice choice = choice_of(usage.word, before);
+        struct complete_choice choice = completion_choice_of(usage.word, before);
         if (!usage.first && before[0] && choice.kind != NOTHING && skipped++ == i) {
             snprintf(fixed, 32, "%s", before);
             *out = choice;
             return true;
         }
-        snprintf(before, sizeof(before), "%s", is_fixed(usage.word) ? usage.word : "");
+        snprintf(before, sizeof(before), "%s",
+                 completion_is_fixed(usage.word) ? usage.word : "");
     }
     return false;
 }
 
-struct choice choice_of_option(const json_t *option)
+struct complete_choice choice_of_option(const json_t *option)
 {
     const char *value = text_of(option, "value");
-    struct choice choice = {.kind = NOTHING};
+    struct complete_choice choice = {.kind = NOTHING};
     if (!strchr(value, '|'))
-        choice = choice_of(value, "");
+        choice = completion_choice_of(value, "");
     return choice;
 }
 
 // --- installed names -------------------------------------------------------------------
 
 // Shells expand completions, so only names of plain characters are offered.
-static void offer(const char *name, size_t size)
+static void completion_offer(const char *name, size_t size)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789._-";
@@ -154,9 +158,9 @@ static int print_plugins(tn_runtime *runtime, bool backends)
         if (tn_plugin_get(runtime, i, &info))
             continue;
         if (!backends)
-            offer(info.id, strlen(info.id));
+            completion_offer(info.id, strlen(info.id));
         for (const char *const *name = info.backends; backends && *name; name++)
-            offer(*name, strlen(*name));
+            completion_offer(*name, strlen(*name));
     }
     return 0;
 }
@@ -165,7 +169,7 @@ static int print_ops(tn_runtime *runtime)
 {
     const char *const *names = tn_primitive_names(runtime);
     for (; names && *names; names++)
-        offer(*names, strcspn(*names, "/"));
+        completion_offer(*names, strcspn(*names, "/"));
     return names ? 0 : oops_library();
 }
 

@@ -36,7 +36,7 @@ static void print_quoted(const char *text)
     printf("'");
 }
 
-static void print_choice(const struct choice *choice)
+static void fish_print_choice(const struct complete_choice *choice)
 {
     static const char *const arguments[] = {
         [NOTHING] = "",
@@ -52,25 +52,25 @@ static void print_choice(const struct choice *choice)
         printf("%s", arguments[choice->kind]);
 }
 
-static void start(const char *condition, const char *name)
+static void fish_start(const char *condition, const char *name)
 {
     printf("complete -c tenon -n \"%s '%s'", condition, name);
 }
 
-static void print_options(const json_t *command)
+static void fish_print_options(const json_t *command)
 {
     size_t i;
     json_t *option;
     json_array_foreach(json_object_get(command, "options"), i, option)
     {
-        start("__tenon_is", text_of(command, "name"));
+        fish_start("__tenon_is", text_of(command, "name"));
         printf("\" -l %s", text_of(option, "name"));
         if (json_object_get(option, "letter"))
             printf(" -s %s", text_of(option, "letter"));
-        struct choice choice = choice_of_option(option);
+        struct complete_choice choice = choice_of_option(option);
         if (json_object_get(option, "value"))
             printf(choice.kind == FILES ? " -r" : " -x");
-        print_choice(&choice);
+        fish_print_choice(&choice);
         printf(" -d ");
         print_quoted(text_of(option, "help"));
         printf("\n");
@@ -83,29 +83,29 @@ static void print_members(const json_t *command)
     json_t *member;
     json_array_foreach(json_object_get(command, "commands"), i, member)
     {
-        start("__tenon_is", text_of(command, "name"));
+        fish_start("__tenon_is", text_of(command, "name"));
         printf("\" -a %s -d ", text_of(member, "word"));
         print_quoted(text_of(member, "summary"));
         printf("\n");
     }
 }
 
-static void print_operands(const json_t *command)
+static void fish_print_operands(const json_t *command)
 {
     const char *name = text_of(command, "name");
-    struct choice choices[MAX_CHOICES], choice;
+    struct complete_choice choices[MAX_CHOICES], choice;
     size_t n = choices_of(command, choices, MAX_CHOICES);
     char word[32];
     for (size_t i = 0; i < n; i++) {
-        start("__tenon_is", name);
+        fish_start("__tenon_is", name);
         printf("\"");
-        print_choice(&choices[i]);
+        fish_print_choice(&choices[i]);
         printf("\n");
     }
     for (size_t i = 0; choice_behind(command, i, word, &choice); i++) {
-        start("__tenon_behind", name);
+        fish_start("__tenon_behind", name);
         printf(" '%s'\"", word);
-        print_choice(&choice);
+        fish_print_choice(&choice);
         printf("\n");
     }
 }
@@ -125,7 +125,7 @@ void complete_fish(const json_t *rows)
     json_array_foreach(rows, i, command)
     {
         print_members(command);
-        print_options(command);
-        print_operands(command);
+        fish_print_options(command);
+        fish_print_operands(command);
     }
 }

@@ -52,7 +52,7 @@ static void print_word(const char *dashes, const char *word, const char *meaning
     printf("'");
 }
 
-static void print_options(const json_t *command)
+static void zsh_print_options(const json_t *command)
 {
     size_t i;
     json_t *option;
@@ -64,7 +64,7 @@ static void print_options(const json_t *command)
     printf(") ;;\n");
 }
 
-static void print_choices(const struct choice *choices, size_t n)
+static void print_choices(const struct complete_choice *choices, size_t n)
 {
     static const char *const kinds[] = {
         [NOTHING] = "",           [WORD] = "",
@@ -78,9 +78,9 @@ static void print_choices(const struct choice *choices, size_t n)
     printf(") ;;\n");
 }
 
-static void print_operands(const json_t *command)
+static void zsh_print_operands(const json_t *command)
 {
-    struct choice choices[MAX_CHOICES];
+    struct complete_choice choices[MAX_CHOICES];
     size_t n = choices_of(command, choices, MAX_CHOICES), i;
     json_t *member;
     printf("    '%s') reply=(", text_of(command, "name"));
@@ -94,12 +94,12 @@ static void print_operands(const json_t *command)
 }
 
 // Prints the choices after each option that takes a value, and after each fixed word.
-static void print_behind(const json_t *command)
+static void zsh_print_behind(const json_t *command)
 {
     const char *name = text_of(command, "name");
     size_t i;
     json_t *option;
-    struct choice choice;
+    struct complete_choice choice;
     char word[32];
     json_array_foreach(json_object_get(command, "options"), i, option)
     {
@@ -118,8 +118,8 @@ static void print_behind(const json_t *command)
     }
 }
 
-static void print_table(const json_t *rows, const char *name, const char *otherwise,
-                        void (*print)(const json_t *command))
+static void zsh_print_table(const json_t *rows, const char *name, const char *otherwise,
+                            void (*print)(const json_t *command))
 {
     size_t i;
     json_t *command;
@@ -131,8 +131,8 @@ static void print_table(const json_t *rows, const char *name, const char *otherw
 void complete_zsh(const json_t *rows)
 {
     printf("%s", head);
-    print_table(rows, "_tenon_options", "reply=()", print_options);
-    print_table(rows, "_tenon_operands", "reply=() kinds=()", print_operands);
-    print_table(rows, "_tenon_behind", "return 1", print_behind);
+    zsh_print_table(rows, "_tenon_options", "reply=()", zsh_print_options);
+    zsh_print_table(rows, "_tenon_operands", "reply=() kinds=()", zsh_print_operands);
+    zsh_print_table(rows, "_tenon_behind", "return 1", zsh_print_behind);
     printf("%s", tail);
 }

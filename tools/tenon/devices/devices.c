@@ -31,7 +31,7 @@ static json_t *memory_text(uint64_t bytes)
                  : json_string("-");
 }
 
-static json_t *row_of(const tn_device_summary *d)
+static json_t *devices_command_row_of(const tn_device_summary *d)
 {
     json_t *row =
         json_pack("{s:s, s:s, s:i, s:i, s:s, s:s, s:s, s:I, s:o, s:s}", "backend",
@@ -54,7 +54,7 @@ static json_t *row_of(const tn_device_summary *d)
     return row;
 }
 
-static int print_rows(const json_t *rows)
+static int devices_command_print_rows(const json_t *rows)
 {
     static const struct column columns[] = {
         {"device", "device"}, {"use", "use"},     {"name", "name"},
@@ -90,12 +90,12 @@ int devices_json(tn_runtime *runtime, json_t *rows)
         devices[i].struct_size = sizeof(*devices);
     int failed = tn_devices(runtime, devices, &count) ? oops_library() : 0;
     for (uint64_t i = 0; !failed && i < count; i++)
-        json_array_append_new(rows, row_of(&devices[i]));
+        json_array_append_new(rows, devices_command_row_of(&devices[i]));
     free(devices);
     return failed;
 }
 
-static int list_devices(bool json)
+static int devices_command_list(bool json)
 {
     tn_runtime *runtime;
     int failed = open_runtime(&runtime);
@@ -104,7 +104,7 @@ static int list_devices(bool json)
     json_t *rows = json_array();
     failed = devices_json(runtime, rows);
     if (!failed)
-        failed = json ? json_print(rows) : print_rows(rows);
+        failed = json ? json_print(rows) : devices_command_print_rows(rows);
     json_decref(rows);
     tn_runtime_close(runtime);
     return failed;
@@ -128,5 +128,5 @@ int cmd_devices(const struct command *self, int argc, char **argv)
     failed = args_integer("timeout", timeout, 1, 3600, &seconds);
     if (!failed && probe)
         failed = probe_backends((int)seconds);
-    return failed ? failed : list_devices(json);
+    return failed ? failed : devices_command_list(json);
 }

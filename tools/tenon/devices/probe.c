@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_backend(const tn_plugin_info *info)
+static bool probe_has_backend(const tn_plugin_info *info)
 {
     return info->state == TN_PLUGIN_FOUND && info->backends[0];
 }
@@ -24,7 +24,7 @@ static char *disable_others(const tn_runtime *runtime, const char *id)
     for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n && text; i++) {
         tn_plugin_info info = {.struct_size = sizeof(info)};
         char *longer = NULL;
-        if (tn_plugin_get(runtime, i, &info) || !has_backend(&info) ||
+        if (tn_plugin_get(runtime, i, &info) || !probe_has_backend(&info) ||
             strcmp(info.id, id) == 0)
             continue;
         if (asprintf(&longer, "%s,%s", text, info.id) < 0)
@@ -43,8 +43,8 @@ static bool was_begun(const char *log, const char *id)
     return strstr(log, text) != NULL;
 }
 
-static int probe(tn_runtime *runtime, const char *id, int seconds, probe_tell *tell,
-                 void *context)
+static int devices_probe(tn_runtime *runtime, const char *id, int seconds, probe_tell *tell,
+                         void *context)
 {
     static const char *const args[] = {"devices", "--json", NULL};
     char *disable = disable_others(runtime, id), fault[CHILD_FAULT];
@@ -68,15 +68,15 @@ int probe_each(tn_runtime *runtime, int seconds, probe_tell *tell, void *context
     int failed = 0;
     for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n && !failed; i++) {
         tn_plugin_info info = {.struct_size = sizeof(info)};
-        if (tn_plugin_get(runtime, i, &info) == TN_OK && has_backend(&info))
-            failed = probe(runtime, info.id, seconds, tell, context);
+        if (tn_plugin_get(runtime, i, &info) == TN_OK && probe_has_backend(&info))
+            failed = devices_probe(runtime, info.id, seconds, tell, context);
     }
     return failed;
 }
 
 // Keeps runtimes that this process opens later from loading the backend, whose state is
 // unknown. Changes the environment: no other thread may run.
-static int leave_out(const char *id)
+static int probe_leave_out(const char *id)
 {
     const char *given = getenv("TENON_PLUGINS_DISABLE");
     char *text;
@@ -87,7 +87,7 @@ static int leave_out(const char *id)
     return failed;
 }
 
-static int quarantine(void *context, const char *id, const char *fault, bool is_own)
+static int probe_quarantine(void *context, const char *id, const char *fault, bool is_own)
 {
     char reason[CHILD_FAULT + 48], text[CHILD_FAULT + 256];
     snprintf(reason, sizeof(reason), "it %s while it listed its devices", fault);
@@ -96,7 +96,7 @@ static int quarantine(void *context, const char *id, const char *fault, bool is_
                     : ": no fault of its own, so it stays in use, but is not listed now");
     complain(text);
     if (!is_own)
-        return leave_out(id);
+        return probe_leave_out(id);
     return tn_plugin_quarantine(context, id, reason) ? oops_library() : 0;
 }
 
@@ -106,7 +106,7 @@ int probe_backends(int seconds)
     int failed = open_runtime(&runtime);
     if (failed)
         return failed;
-    failed = probe_each(runtime, seconds, quarantine, runtime);
+    failed = probe_each(runtime, seconds, probe_quarantine, runtime);
     tn_runtime_close(runtime);
     return failed;
 }

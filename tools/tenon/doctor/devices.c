@@ -67,7 +67,7 @@ void examine_drivers(struct doctor *doctor)
 // --- devices ---------------------------------------------------------------------------
 
 // True when TENON_BACKEND names this backend without "?", which allows for its absence.
-static bool is_wanted(const struct doctor *doctor, const char *backend)
+static bool doctor_devices_is_wanted(const struct doctor *doctor, const char *backend)
 {
     const char *list = tn_config(doctor->runtime, "TENON_BACKEND");
     size_t length = strlen(backend);
@@ -81,14 +81,14 @@ static bool is_wanted(const struct doctor *doctor, const char *backend)
     return false;
 }
 
-static void say_device(struct doctor *doctor, const json_t *row)
+static void doctor_say_device(struct doctor *doctor, const json_t *row)
 {
     const char *backend = text_of(row, "backend"), *reason = text_of(row, "reason");
     json_int_t position = json_integer_value(json_object_get(row, "selected"));
     char use[48] = "";
     if (position > 0)
         snprintf(use, sizeof(use), ", number %d of those that are used", (int)position);
-    bool wrong = is_wanted(doctor, backend) || strstr(reason, "quarantine");
+    bool wrong = doctor_devices_is_wanted(doctor, backend) || strstr(reason, "quarantine");
     if (reason[0])
         found(doctor, wrong ? WRONG : NOTE, "devices", NULL, "%s has no device: %s",
               backend, reason);
@@ -121,7 +121,7 @@ static void say_devices(struct doctor *doctor, const char *text)
 {
     json_t *rows = json_loads(text, 0, NULL), *row;
     size_t i;
-    json_array_foreach(rows, i, row) say_device(doctor, row);
+    json_array_foreach(rows, i, row) doctor_say_device(doctor, row);
     json_array_foreach(rows, i, row) say_libraries(doctor, row);
     json_decref(rows);
 }

@@ -43,7 +43,7 @@ bool run_child(struct doctor *doctor, const char *topic, const char *const *args
     return false;
 }
 
-static void print_findings(const json_t *findings)
+static void doctor_print_findings(const json_t *findings)
 {
     const char *last = "";
     size_t i;
@@ -61,7 +61,7 @@ static void print_findings(const json_t *findings)
     }
 }
 
-static void examine(struct doctor *doctor)
+static void doctor_examine(struct doctor *doctor)
 {
     examine_variables(doctor);
     examine_folders(doctor);
@@ -74,7 +74,7 @@ static void examine(struct doctor *doctor)
     examine_cache(doctor);
 }
 
-static int report(const struct doctor *doctor, bool json)
+static int doctor_report(const struct doctor *doctor, bool json)
 {
     int failed = 0;
     if (json) {
@@ -83,7 +83,7 @@ static int report(const struct doctor *doctor, bool json)
         failed = json_print(all);
         json_decref(all);
     } else {
-        print_findings(doctor->findings);
+        doctor_print_findings(doctor->findings);
         if (!doctor->num_wrong)
             say("Nothing is wrong.\n");
     }
@@ -113,8 +113,8 @@ int cmd_doctor(const struct command *self, int argc, char **argv)
     if (failed)
         return failed;
     struct doctor doctor = {.findings = json_array(), .seconds = (int)seconds};
-    examine(&doctor);
-    failed = report(&doctor, json);
+    doctor_examine(&doctor);
+    failed = doctor_report(&doctor, json);
     json_decref(doctor.findings);
     tn_runtime_close(doctor.runtime);
     return failed;

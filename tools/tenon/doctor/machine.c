@@ -22,7 +22,7 @@
 
 // --- processor -------------------------------------------------------------------------
 
-static void processor_name(char name[128])
+static void doctor_machine_processor_name(char name[128])
 {
     char line[256];
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -59,7 +59,7 @@ void examine_processor(struct doctor *doctor)
     int mine = (int)processors_usable();
     const char *given =
         doctor->runtime ? tn_config(doctor->runtime, "TENON_THREADS") : NULL;
-    processor_name(name);
+    doctor_machine_processor_name(name);
     found(doctor, GOOD, "processor", NULL, "%s, %d of %ld threads may be used, %s", name,
           mine, all, vector_width());
     if (given && atol(given) > mine)
@@ -70,7 +70,7 @@ void examine_processor(struct doctor *doctor)
 
 // --- cache -----------------------------------------------------------------------------
 
-static uint64_t folder_bytes(const char *path, unsigned *out_files)
+static uint64_t doctor_machine_folder_bytes(const char *path, unsigned *out_files)
 {
     DIR *stream = opendir(path);
     struct dirent *entry;
@@ -107,7 +107,7 @@ static void say_cache(struct doctor *doctor, const char *path, const char *exist
     struct statvfs space = {.f_blocks = 1};
     unsigned files = 0;
     bool made = strcmp(path, existing) == 0;
-    double bytes = made ? (double)folder_bytes(path, &files) : 0;
+    double bytes = made ? (double)doctor_machine_folder_bytes(path, &files) : 0;
     uint64_t left =
         statvfs(existing, &space) ? UINT64_MAX : (uint64_t)space.f_bavail * space.f_frsize;
     if (space.f_blocks == 0)

@@ -10,7 +10,7 @@
 
 // Turns a warning, "tenon: warn: config: ...", into a finding. Other warnings of plugins
 // are left to the other examinations.
-static void read_line(struct doctor *doctor, const char *line)
+static void doctor_variables_read_line(struct doctor *doctor, const char *line)
 {
     static const char config[] = "tenon: warn: config: ",
                       plugin[] = "tenon: warn: plugin: ";
@@ -38,7 +38,7 @@ static void open_in_child(struct doctor *doctor)
         return;
     char *text = child.err, *line;
     while ((line = strsep(&text, "\n")))
-        read_line(doctor, line);
+        doctor_variables_read_line(doctor, line);
     child_finish(&child);
 }
 

@@ -48,7 +48,7 @@ static const char details[] =
     "--vmap computes the expression for each slice along the first axis of the named\n"
     "values, all at once; others are the same for each. Gradients are then each slice's.\n";
 
-struct request {
+struct eval_command_request {
     const char *output; // NULL: print
     const char *grad;   // "x,y", or NULL
     const char *vmap;   // the same
@@ -86,7 +86,8 @@ static int split_names(const struct session *session, const char *list, struct g
 }
 
 // Builds the gradients of the result, or of the sum of its elements.
-static int build_gradients(struct session *session, const char *list, struct gradients *g)
+static int eval_command_build_gradients(struct session *session, const char *list,
+                                        struct gradients *g)
 {
     int failed = split_names(session, list, g);
     if (failed)
@@ -128,7 +129,7 @@ static int print_text(struct session *session, const struct gradients *g)
     return failed;
 }
 
-static json_t *result_json(struct session *session, tn_array *array)
+static json_t *eval_command_result_json(struct session *session, tn_array *array)
 {
     struct host_array host;
     if (host_array_read(session->scope, array, &host))
@@ -143,10 +144,12 @@ static int print_as_json(struct session *session, const struct gradients *g)
     json_t *results = json_array(), *gradients = json_object();
     int failed = 0;
     for (size_t i = 0; !failed && i < session->results.count; i++)
-        if (json_array_append_new(results, result_json(session, session->results.items[i])))
+        if (json_array_append_new(
+                results, eval_command_result_json(session, session->results.items[i])))
             failed = oops_memory();
     for (size_t i = 0; !failed && i < g->count; i++)
-        if (json_object_set_new(gradients, g->name[i], result_json(session, g->array[i])))
+        if (json_object_set_new(gradients, g->name[i],
+                                eval_command_result_json(session, g->array[i])))
             failed = oops_memory();
     json_t *all = json_pack("{s:o, s:o}", "results", results, "gradients", gradients);
     if (!failed)
@@ -204,7 +207,7 @@ static void saved_finish(struct saved *saved)
 }
 
 // A failure shows when the file is committed, with its reason.
-static tn_status write_stream(void *stream, const void *data, uint64_t size)
+static tn_status eval_command_write_stream(void *stream, const void *data, uint64_t size)
 {
     fwrite(data, 1, size, stream);
     return TN_OK;
@@ -214,7 +217,7 @@ static int save_to(struct session *session, const struct saved *saved, const cha
                    tn_save_options *options, FILE *stream)
 {
     bool is_npy = options->plugin || ends_with(path, ".npy");
-    options->write = write_stream;
+    options->write = eval_command_write_stream;
     options->context = stream;
     return tn_save(session->scope, path, saved->arrays,
                    is_npy ? NULL : (const char *const *)saved->names, saved->count, options)
@@ -222,8 +225,8 @@ static int save_to(struct session *session, const struct saved *saved, const cha
                : 0;
 }
 
-static int save_file(struct session *session, const struct saved *saved, const char *path,
-                     tn_save_options *options)
+static int eval_command_save_file(struct session *session, const struct saved *saved,
+                                  const char *path, tn_save_options *options)
 {
     struct new_file file;
     int failed = new_file_open(&file, path);
@@ -236,8 +239,8 @@ static int save_file(struct session *session, const struct saved *saved, const c
     return failed;
 }
 
-static int write_output(struct session *session, const struct gradients *g,
-                        const char *path)
+static int eval_command_write_output(struct session *session, const struct gradients *g,
+                                     const char *path)
 {
     bool is_stream = strcmp(path, "-") == 0;
     bool is_npy = is_stream || ends_with(path, ".npy");
@@ -254,7 +257,7 @@ static int write_output(struct session *session, const struct gradients *g,
     if (!failed && is_stream)
         failed = save_to(session, &saved, path, &options, stdout);
     else if (!failed)
-        failed = save_file(session, &saved, path, &options);
+        failed = eval_command_save_file(session, &saved, path, &options);
     if (!failed && is_stream && (fflush(stdout) || ferror(stdout)))
         failed = oops("cannot write the output");
     saved_finish(&saved);
@@ -262,7 +265,7 @@ static int write_output(struct session *session, const struct gradients *g,
 }
 
 // Evaluates results and gradients at once, so that shared nodes are computed once.
-static int evaluate(struct session *session, const struct gradients *g)
+static int eval_command_evaluate(struct session *session, const struct gradients *g)
 {
     size_t n = session->results.count + g->count;
     tn_array **all = calloc(n, sizeof(*all));
@@ -288,12 +291,12 @@ static int name_result(struct save_results *out, tn_array *array, const char *st
 // Builds the results and gradients of what is saved, with the names that -o gives them.
 static int build_saved(struct session *session, void *user, struct save_results *out)
 {
-    const struct request *request = user;
+    const struct eval_command_request *request = user;
     struct gradients g = {0};
     char number[32];
     int failed = session->results.count ? 0 : session_build(session);
     if (!failed && request->grad)
-        failed = build_gradients(session, request->grad, &g);
+        failed = eval_command_build_gradients(session, request->grad, &g);
     const struct lang_results *results = &session->results;
     out->count = 0;
     for (size_t i = 0; !failed && i < results->count; i++) {
@@ -307,14 +310,16 @@ static int build_saved(struct session *session, void *user, struct save_results 
     return failed;
 }
 
-static int respond(struct session *session, const struct request *request)
+static int eval_command_respond(struct session *session,
+                                const struct eval_command_request *request)
 {
     struct gradients g = {0};
-    int failed = request->grad ? build_gradients(session, request->grad, &g) : 0;
+    int failed =
+        request->grad ? eval_command_build_gradients(session, request->grad, &g) : 0;
     if (!failed)
-        failed = evaluate(session, &g);
+        failed = eval_command_evaluate(session, &g);
     if (!failed && request->output)
-        failed = write_output(session, &g, request->output);
+        failed = eval_command_write_output(session, &g, request->output);
     else if (!failed)
         failed = request->json ? print_as_json(session, &g) : print_text(session, &g);
     free(g.names);
@@ -325,7 +330,7 @@ int cmd_eval(const struct command *self, int argc, char **argv)
 {
     struct command mine = *self;
     mine.details = details;
-    struct request request = {0};
+    struct eval_command_request request = {0};
     const struct option options[] = {
         {"output", 'o', "FILE", "write what is computed there: .npy or .safetensors",
          &request.output, NULL},
@@ -350,7 +355,7 @@ int cmd_eval(const struct command *self, int argc, char **argv)
     failed = request.save
                  ? graph_write(&session, build_saved, &request,
                                request.signature ? request.signature : "main", request.save)
-                 : respond(&session, &request);
+                 : eval_command_respond(&session, &request);
     session_close(&session);
     return failed;
 }

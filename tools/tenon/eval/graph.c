@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tenon graph: draws an expression's graph, as built and as scheduled.
+// tenon graph: draws an expression's graph, as built and as planned.
 #include "commands.h"
 #include "base/file.h"
 #include "save.h"
@@ -22,7 +22,7 @@ static const char details[] =
     "signatures, the operators and their revisions, and the constants.\n"
     "\n"
     "  tenon graph 'relu(x @ y + 1)' x=x.npy y=y.npy -o g.svg\n"
-    "  tenon graph 'x * 2 + 1' x=[1,2] --both -o g.svg      g-built.svg, g-scheduled.svg\n"
+    "  tenon graph 'x * 2 + 1' x=[1,2] --both -o g.svg      g-built.svg, g-planned.svg\n"
     "  tenon graph step.graph\n"
     "  tenon graph @step.graph -o step.svg\n";
 
@@ -78,11 +78,11 @@ static int write_svg(const char *path, const char *dot)
 
 // --- drawing ---------------------------------------------------------------------------
 
-static int draw(struct session *session, bool scheduled, const char *path)
+static int eval_graph_draw(struct session *session, bool planned, const char *path)
 {
     char *dot = NULL;
     if (tn_graph_dot(session->scope, session->results.items, session->results.count,
-                     scheduled, &dot))
+                     planned, &dot))
         return oops_scope(session->scope);
     int failed = strcmp(path, "-") == 0 || ends_with(path, ".dot") ? text_write(path, dot)
                                                                    : write_svg(path, dot);
@@ -90,15 +90,15 @@ static int draw(struct session *session, bool scheduled, const char *path)
     return failed;
 }
 
-// Draws "g.svg" as "g-built.svg" or "g-scheduled.svg".
-static int draw_named(struct session *session, bool scheduled, const char *path)
+// Draws "g.svg" as "g-built.svg" or "g-planned.svg".
+static int draw_named(struct session *session, bool planned, const char *path)
 {
     char *name = NULL;
     size_t stem = strlen(path) - 4; // both endings have four characters
-    if (asprintf(&name, "%.*s%s%s", (int)stem, path, scheduled ? "-scheduled" : "-built",
+    if (asprintf(&name, "%.*s%s%s", (int)stem, path, planned ? "-planned" : "-built",
                  path + stem) < 0)
         return oops_memory();
-    int failed = draw(session, scheduled, name);
+    int failed = eval_graph_draw(session, planned, name);
     if (!failed)
         say("%s\n", name);
     free(name);
@@ -110,11 +110,11 @@ int cmd_graph(const struct command *self, int argc, char **argv)
     struct command mine = *self;
     mine.details = details;
     const char *output = NULL;
-    bool built = false, scheduled = false, both = false, as_json = false;
+    bool built = false, planned = false, both = false, as_json = false;
     const struct option options[] = {
         {"output", 'o', "FILE", "a name ending in .svg or .dot; - is .dot on the output",
          &output, NULL},
-        {"scheduled", 0, NULL, "as it will run (this is the default)", NULL, &scheduled},
+        {"planned", 0, NULL, "as it will run (this is the default)", NULL, &planned},
         {"built", 0, NULL, "as the expression says", NULL, &built},
         {"both", 0, NULL, "both, in two files", NULL, &both},
         {"json", 0, NULL, "say what is in a file as JSON", NULL, &as_json},
@@ -123,12 +123,12 @@ int cmd_graph(const struct command *self, int argc, char **argv)
     int failed = args_parse(&mine, options, COUNT(options), 1, -1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
-    if (built + scheduled + both > 1)
-        return misuse("--built, --scheduled and --both exclude each other");
+    if (built + planned + both > 1)
+        return misuse("--built, --planned and --both exclude each other");
     bool is_file = args.items[0][0] == '@' || access(args.items[0], F_OK) == 0;
     if (as_json && (output || !is_file))
         return misuse("--json is for what is in a file of graphs: tenon graph FILE --json");
-    if (!output && is_file && args.count == 1 && !built && !scheduled && !both)
+    if (!output && is_file && args.count == 1 && !built && !planned && !both)
         return graph_inspect(args.items[0], as_json);
     if (!output)
         return misuse("graph needs -o FILE.svg or -o FILE.dot, or a file of graphs");
@@ -142,7 +142,8 @@ int cmd_graph(const struct command *self, int argc, char **argv)
     if (both)
         failed = draw_named(&session, false, output);
     if (!failed)
-        failed = both ? draw_named(&session, true, output) : draw(&session, !built, output);
+        failed = both ? draw_named(&session, true, output)
+                      : eval_graph_draw(&session, !built, output);
     session_close(&session);
     return failed;
 }

@@ -97,7 +97,7 @@ static int print_file(const json_t *file)
     return failed ? failed : print_rest(file);
 }
 
-static int describe(tn_runtime *runtime, const char *path, json_t **out)
+static int eval_inspect_describe(tn_runtime *runtime, const char *path, json_t **out)
 {
     const void *table = NULL;
     const tn_host *host = NULL;
@@ -122,7 +122,7 @@ int graph_inspect(const char *path, bool as_json)
     json_t *file = NULL;
     int failed = open_runtime(&runtime);
     if (!failed)
-        failed = describe(runtime, path[0] == '@' ? path + 1 : path, &file);
+        failed = eval_inspect_describe(runtime, path[0] == '@' ? path + 1 : path, &file);
     if (!failed)
         failed = as_json ? json_print(file) : print_file(file);
     json_decref(file);

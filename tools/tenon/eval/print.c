@@ -25,32 +25,32 @@ struct style {
 
 // --- numbers ---------------------------------------------------------------------------
 
-static bool is_float(tn_dtype dtype)
+static bool eval_print_is_float(tn_dtype dtype)
 {
     return TN_DTYPE_BIT(dtype) & (TN_FLOAT_DTYPES | TN_FLOAT8_DTYPES);
 }
 
 // Numbers of an element: the parts of a complex one.
-static uint64_t parts_of(const struct host_array *array)
+static uint64_t eval_print_parts_of(const struct host_array *array)
 {
     return tn_is_complex(array->dtype) ? 2 : 1;
 }
 
-static double part(const struct host_array *array, uint64_t i, uint64_t k)
+static double eval_print_part(const struct host_array *array, uint64_t i, uint64_t k)
 {
     const struct host_array parts = {.data = array->data,
                                      .dtype = tn_dtype_real(array->dtype)};
-    return host_array_number(&parts, parts_of(array) * i + k);
+    return host_array_number(&parts, eval_print_parts_of(array) * i + k);
 }
 
 // Significant decimal digits that tell all values of the dtype apart.
-static int significant(tn_dtype dtype)
+static int eval_print_significant(tn_dtype dtype)
 {
     return 2 + tn_dtype_precision(dtype) * 30103 / 100000; // log10(2)
 }
 
 // True when `text` reads back as the same element.
-static bool same(const struct host_array *array, double value, const char *text)
+static bool eval_print_same(const struct host_array *array, double value, const char *text)
 {
     double back = strtod(text, NULL);
     switch (tn_dtype_real(array->dtype)) {
@@ -65,13 +65,13 @@ static bool same(const struct host_array *array, double value, const char *text)
 }
 
 // The fewest significant digits, at least 1, that read back as the value.
-static int shortest(const struct host_array *array, double value)
+static int eval_print_shortest(const struct host_array *array, double value)
 {
     char text[CELL];
-    int most = significant(array->dtype);
+    int most = eval_print_significant(array->dtype);
     for (int digits = 1; digits < most; digits++) {
         snprintf(text, sizeof(text), "%.*e", digits - 1, value);
-        if (same(array, value, text))
+        if (eval_print_same(array, value, text))
             return digits;
     }
     return most;
@@ -81,7 +81,7 @@ static int shortest(const struct host_array *array, double value)
 static int own_digits(const struct style *style, double value)
 {
     char text[CELL];
-    int digits = shortest(style->array, value) - 1;
+    int digits = eval_print_shortest(style->array, value) - 1;
     if (!style->exponent) {
         snprintf(text, sizeof(text), "%.*e", digits, value);
         digits -= atoi(strchr(text, 'e') + 1);
@@ -89,7 +89,7 @@ static int own_digits(const struct style *style, double value)
     return digits < 0 ? 0 : digits;
 }
 
-static int fewer(int a, int b)
+static int eval_print_fewer(int a, int b)
 {
     return a < b ? a : b;
 }
@@ -97,7 +97,7 @@ static int fewer(int a, int b)
 // "1.5", "2.": no trailing zeros.
 static void fixed_text(const struct style *style, double value, char text[CELL])
 {
-    int digits = value == 0 ? 0 : fewer(own_digits(style, value), style->digits);
+    int digits = value == 0 ? 0 : eval_print_fewer(own_digits(style, value), style->digits);
     snprintf(text, CELL, "%#.*f", digits, value);
     size_t n = strlen(text);
     while (n && text[n - 1] == '0')
@@ -108,7 +108,7 @@ static void fixed_text(const struct style *style, double value, char text[CELL])
 static void exponent_text(const struct style *style, double value, char text[CELL])
 {
     char exponent[16];
-    int digits = value == 0 ? 0 : fewer(own_digits(style, value), style->digits);
+    int digits = value == 0 ? 0 : eval_print_fewer(own_digits(style, value), style->digits);
     snprintf(text, CELL, "%#.*e", digits, value);
     char *e = strchr(text, 'e');
     snprintf(exponent, sizeof(exponent), "%s", e);
@@ -133,12 +133,12 @@ static void float_text(const struct style *style, double value, char text[CELL])
 static void complex_text(const struct style *style, uint64_t i, char text[CELL])
 {
     char re[CELL], im[CELL];
-    float_text(style, part(style->array, i, 0), re);
-    float_text(style, part(style->array, i, 1), im);
+    float_text(style, eval_print_part(style->array, i, 0), re);
+    float_text(style, eval_print_part(style->array, i, 1), im);
     snprintf(text, CELL, "%.30s%s%.30sj", re, im[0] == '-' ? "" : "+", im);
 }
 
-static void element_text(const struct style *style, uint64_t i, char text[CELL])
+static void eval_print_element_text(const struct style *style, uint64_t i, char text[CELL])
 {
     const struct host_array *array = style->array;
     double value = host_array_number(array, i);
@@ -150,7 +150,7 @@ static void element_text(const struct style *style, uint64_t i, char text[CELL])
         snprintf(text, CELL, "%" PRIu64, ((const uint64_t *)array->data)[i]);
     else if (array->dtype == TN_I64)
         snprintf(text, CELL, "%" PRId64, ((const int64_t *)array->data)[i]);
-    else if (!is_float(array->dtype))
+    else if (!eval_print_is_float(array->dtype))
         snprintf(text, CELL, "%.0f", value);
     else
         float_text(style, value, text);
@@ -192,16 +192,16 @@ static void visit_shown(struct style *style, visitor *visit, void *context)
 
 // --- choosing a style ------------------------------------------------------------------
 
-struct range {
+struct eval_print_range {
     double least, most; // of the magnitudes that are finite and not 0
     int digits;         // after the point, in the notation chosen
 };
 
 static void see_range(struct style *style, uint64_t i, void *context)
 {
-    struct range *range = context;
-    for (uint64_t k = 0; k < parts_of(style->array); k++) {
-        double magnitude = fabs(part(style->array, i, k));
+    struct eval_print_range *range = context;
+    for (uint64_t k = 0; k < eval_print_parts_of(style->array); k++) {
+        double magnitude = fabs(eval_print_part(style->array, i, k));
         if (!isfinite(magnitude) || magnitude == 0)
             continue;
         range->least = fmin(range->least, magnitude);
@@ -211,9 +211,9 @@ static void see_range(struct style *style, uint64_t i, void *context)
 
 static void see_digits(struct style *style, uint64_t i, void *context)
 {
-    struct range *range = context;
-    for (uint64_t k = 0; k < parts_of(style->array); k++) {
-        double value = part(style->array, i, k);
+    struct eval_print_range *range = context;
+    for (uint64_t k = 0; k < eval_print_parts_of(style->array); k++) {
+        double value = eval_print_part(style->array, i, k);
         if (!isfinite(value) || value == 0)
             continue;
         int digits = own_digits(style, value);
@@ -226,8 +226,8 @@ static void see_width(struct style *style, uint64_t i, void *context)
 {
     char text[CELL];
     int *width = context; // [0]: up to the point, [1]: after it, [2]: no point
-    element_text(style, i, text);
-    const char *point = is_float(style->array->dtype) ? strchr(text, '.') : NULL;
+    eval_print_element_text(style, i, text);
+    const char *point = eval_print_is_float(style->array->dtype) ? strchr(text, '.') : NULL;
     int before = point ? (int)(point - text) + 1 : (int)strlen(text);
     int behind = (int)strlen(text) - before;
     if (!point) {
@@ -240,10 +240,10 @@ static void see_width(struct style *style, uint64_t i, void *context)
 
 static void choose_style(struct style *style)
 {
-    struct range range = {.least = INFINITY};
+    struct eval_print_range range = {.least = INFINITY};
     int widths[3] = {0};
     bool is_complex = tn_is_complex(style->array->dtype);
-    if (is_float(style->array->dtype) || is_complex) {
+    if (eval_print_is_float(style->array->dtype) || is_complex) {
         visit_shown(style, see_range, &range);
         // NumPy's rule for exponents.
         style->exponent = range.most >= 1e8 || (range.most > 0 && range.least < 1e-4) ||
@@ -263,11 +263,11 @@ static void choose_style(struct style *style)
 static int print_element(const struct style *style, uint64_t i)
 {
     char text[CELL];
-    element_text(style, i, text);
+    eval_print_element_text(style, i, text);
     // Fixed notation is padded after the point, so that the points align.
     const char *point = strchr(text, '.');
     int missing = 0;
-    if (is_float(style->array->dtype) && !style->exponent && point)
+    if (eval_print_is_float(style->array->dtype) && !style->exponent && point)
         missing = style->digits - (int)strlen(point + 1);
     printf("%*s", style->width - missing, text);
     return missing;
@@ -348,7 +348,7 @@ static json_t *part_json(const struct host_array *array, uint64_t i, uint64_t k)
 {
     struct style style = {.array = array};
     char text[CELL];
-    double value = part(array, i, k);
+    double value = eval_print_part(array, i, k);
     float_text(&style, value, text);
     return isfinite(value) ? json_real(value) : json_string(text);
 }
@@ -362,10 +362,10 @@ static json_t *element_json(const struct host_array *array, uint64_t i)
         return json_pack("[o, o]", part_json(array, i, 0), part_json(array, i, 1));
     if (array->dtype == TN_BOOL)
         return json_boolean(value != 0);
-    if (is_float(array->dtype) && isfinite(value))
+    if (eval_print_is_float(array->dtype) && isfinite(value))
         return json_real(value);
-    element_text(&style, i, text);
-    if (is_float(array->dtype) ||
+    eval_print_element_text(&style, i, text);
+    if (eval_print_is_float(array->dtype) ||
         (array->dtype == TN_U64 && ((const uint64_t *)array->data)[i] > INT64_MAX))
         return json_string(text);
     return json_integer(array->dtype == TN_I64 ? ((const int64_t *)array->data)[i]

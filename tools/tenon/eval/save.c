@@ -36,7 +36,8 @@ static tn_status build_traced(tn_scope *scope, tn_array *const *inputs, uint64_t
     return s->failed ? TN_ERR_ARGUMENT : TN_OK;
 }
 
-static int trace(struct saving *s, tn_captures *captures, const tn_graph **out_graph)
+static int eval_save_trace(struct saving *s, tn_captures *captures,
+                           const tn_graph **out_graph)
 {
     struct session *session = s->session;
     tn_type *types = calloc(session->num_inputs + 1, sizeof(*types));
@@ -73,7 +74,7 @@ int graph_write(struct session *session, save_build build, void *user, const cha
         .struct_size = sizeof(signature), .name = name, .num_inputs = session->num_inputs};
     int failed = build(session, user, &s->results); // counts the outputs
     if (!failed)
-        failed = trace(s, &captures, &signature.graph);
+        failed = eval_save_trace(s, &captures, &signature.graph);
     signature.input_names = list_names(s, true);
     signature.output_names = list_names(s, false);
     signature.constants = captures.arrays;

@@ -121,7 +121,7 @@ int folder_each(const struct folder *at, folder_visitor *visit, void *context)
 // --- reaching --------------------------------------------------------------------------
 
 // A walk along a path: the folder reached, and the rest of the path.
-struct walk {
+struct folder_walk {
     const char *whole; // for messages
     int fd;            // of the folder reached
     char *rest;        // owned
@@ -131,7 +131,8 @@ struct walk {
 
 // Continues at the target of the link `part`, which has to be root's or this user's.
 // `behind` is the path after the link.
-static int follow(struct walk *walk, int link, const char *part, const char *behind)
+static int folder_follow(struct folder_walk *walk, int link, const char *part,
+                         const char *behind)
 {
     struct stat info;
     char target[PATH_MAX], *rest = NULL;
@@ -160,7 +161,7 @@ static int follow(struct walk *walk, int link, const char *part, const char *beh
 
 // Enters the folder `part`, or follows the link of this name. `behind` is the path after
 // `part`.
-static int step(struct walk *walk, const char *part, const char *behind)
+static int folder_step(struct folder_walk *walk, const char *part, const char *behind)
 {
     struct stat info;
     if (walk->make && mkdirat(walk->fd, part, 0755) && errno != EEXIST && errno != EROFS &&
@@ -170,7 +171,7 @@ static int step(struct walk *walk, const char *part, const char *behind)
     if (fd < 0 || fstat(fd, &info))
         return oops("cannot open %s: %s", walk->whole, strerror(errno));
     if (S_ISLNK(info.st_mode)) {
-        int failed = follow(walk, fd, part, behind);
+        int failed = folder_follow(walk, fd, part, behind);
         close(fd);
         return failed;
     }
@@ -182,7 +183,7 @@ static int step(struct walk *walk, const char *part, const char *behind)
     return 0;
 }
 
-static int step_on(struct walk *walk)
+static int step_on(struct folder_walk *walk)
 {
     char part[NAME_MAX + 1];
     const char *start = walk->rest + strspn(walk->rest, "/");
@@ -192,14 +193,14 @@ static int step_on(struct walk *walk)
     memcpy(part, start, size);
     part[size] = '\0';
     if (size)
-        return step(walk, part, start + size);
+        return folder_step(walk, part, start + size);
     walk->rest[0] = '\0';
     return 0;
 }
 
 int folder_reach(const char *path, bool make, struct folder *out)
 {
-    struct walk walk = {.whole = path, .rest = strdup(path), .make = make};
+    struct folder_walk walk = {.whole = path, .rest = strdup(path), .make = make};
     walk.fd = open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int failed = !walk.rest    ? oops_memory()
                  : walk.fd < 0 ? oops("cannot open %s: %s", path, strerror(errno))
@@ -304,7 +305,7 @@ static int remove_deep(struct removal *removal, int at, const char *name, int de
 }
 
 // Removes everything in an open folder of this user.
-static void empty(const struct folder *folder)
+static void folder_empty(const struct folder *folder)
 {
     struct stat info;
     if (fstat(folder->fd, &info) || !is_own(&info))
@@ -322,7 +323,7 @@ void folder_remove(const struct folder *at, const char *name)
     struct stat info;
     struct folder folder = {.fd = openat(at->fd, name, OPEN_FOLDER | O_NOFOLLOW)};
     if (folder.fd >= 0) {
-        empty(&folder);
+        folder_empty(&folder);
         close(folder.fd);
     }
     if (fstatat(at->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && is_own(&info))
@@ -339,7 +340,7 @@ static bool is_stage(const char *name, const char *prefix)
            strspn(name + size, "0123456789abcdef") == STAGE_DIGITS;
 }
 
-static int sweep_one(const struct folder *at, const char *name, void *context)
+static int folder_sweep_one(const struct folder *at, const char *name, void *context)
 {
     const char *prefix = context;
     struct stat info;
@@ -357,12 +358,12 @@ static int sweep_one(const struct folder *at, const char *name, void *context)
 
 void folder_sweep(const struct folder *at, const char *prefix)
 {
-    if (folder_each(at, sweep_one, (void *)prefix))
+    if (folder_each(at, folder_sweep_one, (void *)prefix))
         forget_oops(); // a folder that cannot be read is not swept
 }
 
 // Makes a name that nobody can foresee.
-static bool make_name(const char *prefix, char name[NAME_MAX + 1])
+static bool folder_make_name(const char *prefix, char name[NAME_MAX + 1])
 {
     unsigned char bytes[STAGE_DIGITS / 2];
     if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
@@ -381,7 +382,7 @@ int folder_stage(const struct folder *at, const char *prefix, struct folder *out
     folder_sweep(at, prefix);
     for (int tries = 0; tries < 100; tries++) {
         struct stat info;
-        if (!make_name(prefix, name))
+        if (!folder_make_name(prefix, name))
             return oops("no name for a folder in %s", at->path);
         int made = mkdirat(at->fd, name, 0700);
         if (made && errno == EEXIST)
@@ -406,7 +407,7 @@ void folder_discard(struct folder *folder)
 {
     if (folder->fd < 0)
         return;
-    empty(folder);
+    folder_empty(folder);
     rmdir(folder->path); // fails unless the folder is empty
     folder_close(folder);
 }

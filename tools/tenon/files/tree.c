@@ -42,8 +42,8 @@ const char *name_fault(const char *name)
 // --- lists -----------------------------------------------------------------------------
 
 // The position in `order` of the first `size` bytes of a name, ignoring letter case.
-static size_t position_of(const struct tree *tree, const char *name, size_t size,
-                          bool *out_found)
+static size_t file_tree_position_of(const struct file_tree *tree, const char *name,
+                                    size_t size, bool *out_found)
 {
     size_t low = 0, high = tree->count;
     *out_found = false;
@@ -61,18 +61,18 @@ static size_t position_of(const struct tree *tree, const char *name, size_t size
 }
 
 // The entry of this name, ignoring letter case.
-static const struct tree_file *find_alike(const struct tree *tree, const char *name,
+static const struct tree_file *find_alike(const struct file_tree *tree, const char *name,
                                           size_t size)
 {
     bool found;
-    size_t position = position_of(tree, name, size, &found);
+    size_t position = file_tree_position_of(tree, name, size, &found);
     return found ? &tree->files[tree->order[position]] : NULL;
 }
 
 // Fails when the first `size` bytes of a name, a parent folder or the whole name, collide
 // with another entry.
-static int check_alike(const struct tree *tree, const char *source,
-                       const struct tree_file *file, size_t size)
+static int file_tree_check_alike(const struct file_tree *tree, const char *source,
+                                 const struct tree_file *file, size_t size)
 {
     bool is_folder = file->is_folder || file->name[size];
     const struct tree_file *other = find_alike(tree, file->name, size);
@@ -86,7 +86,7 @@ static int check_alike(const struct tree *tree, const char *source,
     return oops("%s: '%s' is there twice", source, file->name);
 }
 
-static bool make_room(struct tree *tree)
+static bool file_tree_make_room(struct file_tree *tree)
 {
     if (tree->count < tree->capacity)
         return true;
@@ -102,16 +102,17 @@ static bool make_room(struct tree *tree)
     return true;
 }
 
-static int append(struct tree *tree, const struct tree_file *file, size_t size)
+static int file_tree_append(struct file_tree *tree, const struct tree_file *file,
+                            size_t size)
 {
     struct tree_file copy = *file;
     bool found;
     if (file->name[size]) // a parent folder without an entry of its own
         copy = (struct tree_file){.is_folder = true};
-    copy.name = make_room(tree) ? strndup(file->name, size) : NULL;
+    copy.name = file_tree_make_room(tree) ? strndup(file->name, size) : NULL;
     if (!copy.name)
         return oops_memory();
-    size_t position = position_of(tree, copy.name, size, &found);
+    size_t position = file_tree_position_of(tree, copy.name, size, &found);
     memmove(tree->order + position + 1, tree->order + position,
             (tree->count - position) * sizeof(*tree->order));
     tree->order[position] = tree->count;
@@ -119,7 +120,7 @@ static int append(struct tree *tree, const struct tree_file *file, size_t size)
     return 0;
 }
 
-int tree_add(struct tree *tree, const char *source, const struct tree_file *file)
+int tree_add(struct file_tree *tree, const char *source, const struct tree_file *file)
 {
     const char *fault = name_fault(file->name);
     if (fault)
@@ -127,38 +128,38 @@ int tree_add(struct tree *tree, const char *source, const struct tree_file *file
     for (size_t size = 0; file->name[size];) {
         size += file->name[size] == '/';
         size += strcspn(file->name + size, "/");
-        int failed = check_alike(tree, source, file, size);
+        int failed = file_tree_check_alike(tree, source, file, size);
         if (failed)
             return failed;
         if (find_alike(tree, file->name, size))
             continue;
         if (tree->count == TREE_MAX_FILES)
             return oops("%s: more than %d files", source, TREE_MAX_FILES);
-        failed = append(tree, file, size);
+        failed = file_tree_append(tree, file, size);
         if (failed)
             return failed;
     }
     return 0;
 }
 
-void tree_finish(struct tree *tree)
+void tree_finish(struct file_tree *tree)
 {
     for (size_t i = 0; i < tree->count; i++)
         free(tree->files[i].name);
     free(tree->files);
     free(tree->order);
-    *tree = (struct tree){0};
+    *tree = (struct file_tree){0};
 }
 
-static int by_name(const void *a, const void *b)
+static int file_tree_by_name(const void *a, const void *b)
 {
     const struct tree_file *x = a, *y = b;
     return strcmp(x->name, y->name);
 }
 
 // The state of tree_list().
-struct listing {
-    struct tree *tree;
+struct file_tree_listing {
+    struct file_tree *tree;
     const char *source; // for messages
     const char *below;  // "", or the name of the folder that is being listed
 };
@@ -166,10 +167,10 @@ struct listing {
 static int list_entry(const struct folder *at, const char *entry, void *context);
 
 static int list_below(const struct folder *at, const char *name,
-                      const struct listing *listing)
+                      const struct file_tree_listing *listing)
 {
     struct folder inner;
-    struct listing mine = *listing;
+    struct file_tree_listing mine = *listing;
     mine.below = name;
     int failed =
         folder_enter(at, strrchr(name, '/') ? strrchr(name, '/') + 1 : name, &inner);
@@ -181,7 +182,7 @@ static int list_below(const struct folder *at, const char *name,
 }
 
 static int list_named(const struct folder *at, const char *entry, const char *name,
-                      const struct listing *listing)
+                      const struct file_tree_listing *listing)
 {
     struct stat info;
     if (fstatat(at->fd, entry, &info, AT_SYMLINK_NOFOLLOW))
@@ -201,31 +202,31 @@ static int list_named(const struct folder *at, const char *entry, const char *na
 
 static int list_entry(const struct folder *at, const char *entry, void *context)
 {
-    const struct listing *listing = context;
+    const struct file_tree_listing *listing = context;
     char *name = *listing->below ? path_join(listing->below, entry) : strdup(entry);
     int failed = name ? list_named(at, entry, name, listing) : oops_memory();
     free(name);
     return failed;
 }
 
-int tree_list(const struct folder *folder, struct tree *out)
+int tree_list(const struct folder *folder, struct file_tree *out)
 {
-    struct tree tree = {0};
-    struct listing listing = {&tree, folder->path, ""};
+    struct file_tree tree = {0};
+    struct file_tree_listing listing = {&tree, folder->path, ""};
     int failed = folder_each(folder, list_entry, &listing);
     if (failed) {
         tree_finish(&tree);
         return failed;
     }
     if (tree.count)
-        qsort(tree.files, tree.count, sizeof(*tree.files), by_name);
+        qsort(tree.files, tree.count, sizeof(*tree.files), file_tree_by_name);
     *out = tree;
     return 0;
 }
 
 // --- writing ---------------------------------------------------------------------------
 
-static int cannot_write(const struct folder *target, const char *name)
+static int file_tree_cannot_write(const struct folder *target, const char *name)
 {
     return oops("cannot write %s/%s: %s", target->path, name, strerror(errno));
 }
@@ -253,7 +254,7 @@ int tree_make_folder(const struct folder *target, const char *name)
     int fd = make_below(target, name)
                  ? -1
                  : open_below(target->fd, name, O_RDONLY | O_DIRECTORY, 0);
-    int failed = fd < 0 || fchmod(fd, 0755) ? cannot_write(target, name) : 0;
+    int failed = fd < 0 || fchmod(fd, 0755) ? file_tree_cannot_write(target, name) : 0;
     if (fd >= 0)
         close(fd);
     return failed;
@@ -263,8 +264,9 @@ int tree_make_file(const struct folder *target, const char *name, bool is_progra
                    int *out_fd)
 {
     int fd = open_below(target->fd, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    int failed =
-        fd < 0 || fchmod(fd, is_program ? 0755 : 0644) ? cannot_write(target, name) : 0;
+    int failed = fd < 0 || fchmod(fd, is_program ? 0755 : 0644)
+                     ? file_tree_cannot_write(target, name)
+                     : 0;
     if (failed && fd >= 0)
         close(fd);
     *out_fd = failed ? -1 : fd;
@@ -284,7 +286,7 @@ int write_whole(int fd, const void *data, size_t size, const char *path)
     return 0;
 }
 
-static int copy_bytes(int from, int to, const char *name)
+static int file_tree_copy_bytes(int from, int to, const char *name)
 {
     char block[1 << 16];
     ssize_t got;
@@ -296,35 +298,35 @@ static int copy_bytes(int from, int to, const char *name)
     return got < 0 ? oops("cannot read %s: %s", name, strerror(errno)) : 0;
 }
 
-static int copy_file(const struct folder *source, const struct folder *target,
-                     const struct tree_file *file)
+static int tree_copy_file(const struct folder *source, const struct folder *target,
+                          const struct tree_file *file)
 {
     int from = open_below(source->fd, file->name, O_RDONLY | O_NONBLOCK, 0), to = -1;
     if (from < 0)
         return oops("cannot read %s/%s: %s", source->path, file->name, strerror(errno));
     int failed = tree_make_file(target, file->name, file->is_program, &to);
     if (!failed) {
-        failed = copy_bytes(from, to, file->name);
+        failed = file_tree_copy_bytes(from, to, file->name);
         if (close(to) && !failed)
-            failed = cannot_write(target, file->name);
+            failed = file_tree_cannot_write(target, file->name);
     }
     close(from);
     return failed;
 }
 
 static int copy_all(const struct folder *source, const struct folder *target,
-                    const struct tree *tree)
+                    const struct file_tree *tree)
 {
     int failed = 0;
     for (size_t i = 0; !failed && i < tree->count; i++) // folders come before their files
         failed = tree->files[i].is_folder ? tree_make_folder(target, tree->files[i].name)
-                                          : copy_file(source, target, &tree->files[i]);
+                                          : tree_copy_file(source, target, &tree->files[i]);
     return failed;
 }
 
 int tree_copy(const struct folder *source, const struct folder *at, const char *name)
 {
-    struct tree tree;
+    struct file_tree tree;
     struct folder target;
     int failed = tree_list(source, &tree);
     if (failed)
@@ -354,13 +356,13 @@ int folder_sync(const struct folder *folder)
 
 int tree_sync(const struct folder *folder)
 {
-    struct tree tree;
+    struct file_tree tree;
     int failed = tree_list(folder, &tree);
     if (failed)
         return failed;
     for (size_t i = 0; !failed && i < tree.count; i++) {
         int fd = open_below(folder->fd, tree.files[i].name, O_RDONLY | O_NONBLOCK, 0);
-        failed = fd < 0 ? cannot_write(folder, tree.files[i].name)
+        failed = fd < 0 ? file_tree_cannot_write(folder, tree.files[i].name)
                         : sync_one(fd, tree.files[i].name);
         if (fd >= 0)
             close(fd);

@@ -20,18 +20,18 @@ struct tree_file {
 };
 
 // All files and folders below one folder, in byte order of their names. Zero is empty.
-struct tree {
+struct file_tree {
     struct tree_file *files;
     size_t *order; // indices of `files` by name, ignoring letter case; used by tree_add()
     size_t count, capacity;
 };
 
 // Fails on links, devices, hidden files, and names that differ in letter case only.
-int tree_list(const struct folder *folder, struct tree *out);
+int tree_list(const struct folder *folder, struct file_tree *out);
 // Adds the next entry of a list, of an archive for example. Fails as tree_list does, and on
 // a name that was there. Borrows `file`.
-int tree_add(struct tree *tree, const char *source, const struct tree_file *file);
-void tree_finish(struct tree *tree);
+int tree_add(struct file_tree *tree, const char *source, const struct tree_file *file);
+void tree_finish(struct file_tree *tree);
 
 // Make the folder or file `name` of a new tree below `target`; *out_fd is the open file.
 int tree_make_folder(const struct folder *target, const char *name);

@@ -32,7 +32,7 @@ static bool has_runtime(const tn_attr_table *table)
 
 // The dtype of the result is no argument of its own: tn_astype() says the same. It is a
 // member where there is a struct.
-static bool is_left_out(const struct emitter *e, const tn_attr_field *field)
+static bool header_emit_is_left_out(const struct emitter *e, const tn_attr_field *field)
 {
     return !e->has_struct && field->flags & TN_ATTR_RESULT;
 }
@@ -93,7 +93,7 @@ static void emit_comment(const struct emitter *e)
     }
     for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
         tn_attr_field field = attr_field(&p->attrs, i);
-        if (is_left_out(e, &field))
+        if (header_emit_is_left_out(e, &field))
             continue;
         fprintf(e->out, "//   %s: ", field.name);
         emit_words(e->out, field.doc);
@@ -109,7 +109,7 @@ static void emit_comment(const struct emitter *e)
         fprintf(e->out, "//   outputs_: num_outputs_ of them, as tn_op_outputs() gives\n");
 }
 
-static void emit_default(FILE *out, const tn_attr_field *field)
+static void header_emit_default(FILE *out, const tn_attr_field *field)
 {
     switch (field->kind) {
     case TN_ATTR_F64:
@@ -160,7 +160,7 @@ static void emit_struct(const struct emitter *e)
         tn_attr_field field = attr_field(table, i);
         header_identifier(field.name, strlen(field.name), name);
         fprintf(e->out, "    options.%s = ", name);
-        emit_default(e->out, &field);
+        header_emit_default(e->out, &field);
         fprintf(e->out, ";\n");
         if (field.flags & TN_ATTR_RUNTIME)
             fprintf(e->out, "    options.%s_array = NULL;\n", name);
@@ -168,7 +168,7 @@ static void emit_struct(const struct emitter *e)
     fprintf(e->out, "    return options;\n}\n");
 }
 
-static void emit_parameters(const struct emitter *e)
+static void header_emit_parameters(const struct emitter *e)
 {
     const tn_primitive *p = e->primitive;
     char name[MAX_NAME];
@@ -182,7 +182,7 @@ static void emit_parameters(const struct emitter *e)
     }
     for (uint32_t i = 0; !e->has_struct && i < p->attrs.num_fields; i++) {
         tn_attr_field field = attr_field(&p->attrs, i);
-        if (is_left_out(e, &field))
+        if (header_emit_is_left_out(e, &field))
             continue;
         header_identifier(field.name, strlen(field.name), name);
         fprintf(e->out, ", %s%s", c_type(&field), name);
@@ -249,7 +249,7 @@ static void emit_attrs(const struct emitter *e)
             table->num_fields);
     for (uint32_t i = 0; i < table->num_fields; i++) {
         tn_attr_field field = attr_field(table, i);
-        if (!is_left_out(e, &field))
+        if (!header_emit_is_left_out(e, &field))
             emit_attr(e, &field);
     }
     fprintf(e->out,
@@ -377,7 +377,7 @@ void header_emit(FILE *out, const char *plugin, const tn_primitive *primitive, b
         emit_struct(&e);
     fprintf(out, "static inline %s%s(",
             gives_status(primitive) ? "tn_status " : "tn_array *", e.name);
-    emit_parameters(&e);
+    header_emit_parameters(&e);
     fprintf(out, ")\n{\n");
     emit_inputs(&e, array, count);
     emit_attrs(&e);

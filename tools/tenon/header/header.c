@@ -149,8 +149,8 @@ static int emit_stubs(FILE *out, struct described *described, const tn_plugin_in
     return 0;
 }
 
-static int write_header(tn_runtime *runtime, const char *id,
-                        const struct header_request *wanted)
+static int header_write_header(tn_runtime *runtime, const char *id,
+                               const struct header_request *wanted)
 {
     tn_plugin_info info;
     if (!plugin_find(runtime, id, &info))
@@ -184,7 +184,7 @@ static int header_of_installed(const char *id, const struct header_request *want
     int failed = open_runtime(&runtime);
     if (failed)
         return failed;
-    failed = write_header(runtime, id, wanted);
+    failed = header_write_header(runtime, id, wanted);
     tn_runtime_close(runtime);
     return failed;
 }
@@ -200,7 +200,7 @@ static int header_of_plugin_in(const char *folder, const char *id,
     tn_runtime *runtime = NULL;
     if (tn_runtime_open(&options, &runtime))
         return oops_library();
-    int failed = write_header(runtime, id, wanted);
+    int failed = header_write_header(runtime, id, wanted);
     tn_runtime_close(runtime);
     return failed;
 }

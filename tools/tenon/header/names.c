@@ -45,7 +45,7 @@ void header_identifier(const char *text, size_t length, char out[MAX_NAME])
             strcpy(out + n, "_");
 }
 
-static bool is_ours(const char *plugin)
+static bool header_names_is_ours(const char *plugin)
 {
     return strncmp(plugin, "org.tenon.", 10) == 0;
 }
@@ -62,7 +62,7 @@ void header_function_name(const char *plugin, const char *id, bool newest,
     const char *space = strcmp(plugin, "org.tenon.random") == 0  ? "rng_"
                         : strcmp(plugin, "org.tenon.optim") == 0 ? "optim_"
                                                                  : "";
-    if (is_ours(plugin))
+    if (header_names_is_ours(plugin))
         snprintf(text, sizeof(text), "tn_%s%.*s", space, (int)(bare - (size_t)(name - id)),
                  name);
     else

@@ -67,7 +67,7 @@ static void emit_type(FILE *out, const tn_attr_field *field)
 
 // A float as Python writes it, also where it is whole; infinity as a number that is too
 // large.
-static void emit_number(FILE *out, double value)
+static void header_stubs_emit_number(FILE *out, double value)
 {
     char text[40];
     if (isinf(value)) {
@@ -82,7 +82,7 @@ static void emit_number(FILE *out, double value)
     fprintf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
-static void emit_default(FILE *out, const tn_attr_field *field)
+static void header_stubs_emit_default(FILE *out, const tn_attr_field *field)
 {
     double f = field->default_f;
     char name[64];
@@ -101,7 +101,7 @@ static void emit_default(FILE *out, const tn_attr_field *field)
         return;
     case TN_ATTR_F64:
         if (!isnan(f)) {
-            emit_number(out, f);
+            header_stubs_emit_number(out, f);
             return;
         }
         break;
@@ -121,7 +121,7 @@ static void emit_default(FILE *out, const tn_attr_field *field)
     fprintf(out, "None");
 }
 
-static void emit_parameters(FILE *out, const tn_primitive *p)
+static void header_stubs_emit_parameters(FILE *out, const tn_primitive *p)
 {
     bool has_default = false, by_name = false;
     for (uint32_t i = 0; i < p->num_inputs; i++) {
@@ -144,7 +144,7 @@ static void emit_parameters(FILE *out, const tn_primitive *p)
         emit_type(out, &field);
         if (!is_required) {
             fprintf(out, " = ");
-            emit_default(out, &field);
+            header_stubs_emit_default(out, &field);
         }
         has_default = has_default || !is_required;
     }
@@ -188,7 +188,7 @@ void header_emit_stub(FILE *out, const tn_primitive *primitive)
         return;
     }
     fprintf(out, "\ndef %s(", name);
-    emit_parameters(out, primitive);
+    header_stubs_emit_parameters(out, primitive);
     fprintf(out, ") -> ");
     emit_result(out, primitive);
     fprintf(out, ":\n    \"\"\"");

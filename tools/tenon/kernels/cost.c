@@ -14,7 +14,7 @@ struct sums {
     const char *reason; // of one without baked code
 };
 
-static void add_launch(struct sums *sums, const json_t *launch)
+static void kernel_cost_add_launch(struct sums *sums, const json_t *launch)
 {
     const json_t *cost = json_object_get(launch, "cost");
     const char *reason = cost ? text_of(cost, "not_baked") : "";
@@ -30,7 +30,7 @@ static void add_launch(struct sums *sums, const json_t *launch)
     sums->differing += json_integer_value(json_object_get(cost, "differing")) > 0;
 }
 
-static json_t *pack(const struct sums *sums)
+static json_t *kernel_cost_pack(const struct sums *sums)
 {
     json_t *cost =
         json_pack("{s:I, s:f, s:f, s:I, s:I, s:I}", "measured", sums->measured, "folded_us",
@@ -65,16 +65,17 @@ void add_costs(json_t *report, const double whole_us[2])
         json_array_foreach(sites, k, site)
         {
             if (strcmp(text_of(site, "kernel"), text_of(kernel, "kernel")) == 0)
-                add_launch(&own, site);
+                kernel_cost_add_launch(&own, site);
         }
-        json_object_set_new(kernel, "cost", pack(&own));
+        json_object_set_new(kernel, "cost", kernel_cost_pack(&own));
     }
-    json_array_foreach(sites, k, site) add_launch(&all, site);
-    json_object_set_new(report, "cost", pack(&all));
+    json_array_foreach(sites, k, site) kernel_cost_add_launch(&all, site);
+    json_object_set_new(report, "cost", kernel_cost_pack(&all));
     json_object_set_new(report, "run", pack_run(&all, whole_us));
 }
 
-static void set_number(json_t *row, const char *key, const json_t *cost, const char *format)
+static void kernel_cost_set_number(json_t *row, const char *key, const json_t *cost,
+                                   const char *format)
 {
     const json_t *value = json_object_get(cost, key);
     char text[32];
@@ -106,9 +107,9 @@ static int append_row(json_t *rows, const char *name, const json_t *cost)
     json_t *row = json_object();
     json_object_set_new(row, "name", json_string(name));
     json_object_set(row, "measured", json_object_get(cost, "measured"));
-    set_number(row, "folded_us", cost, "%.1f");
-    set_number(row, "baked_us", cost, "%.1f");
-    set_number(row, "ratio", cost, "%.3f");
+    kernel_cost_set_number(row, "folded_us", cost, "%.1f");
+    kernel_cost_set_number(row, "baked_us", cost, "%.1f");
+    kernel_cost_set_number(row, "ratio", cost, "%.3f");
     set_note(row, cost);
     return json_array_append_new(rows, row);
 }

@@ -10,14 +10,15 @@
 
 // --- counting --------------------------------------------------------------------------
 
-static json_int_t number_of(const json_t *object, const char *key)
+static json_int_t kernels_command_number_of(const json_t *object, const char *key)
 {
     return json_integer_value(json_object_get(object, key));
 }
 
 // An object with a member for each value of `key` among the rows whose `where` is `is`
 // (NULL: among all): how many of them have it.
-static json_t *tally(const json_t *rows, const char *key, const char *where, const char *is)
+static json_t *kernels_command_tally(const json_t *rows, const char *key, const char *where,
+                                     const char *is)
 {
     json_t *found = json_object(), *row;
     size_t i;
@@ -25,7 +26,8 @@ static json_t *tally(const json_t *rows, const char *key, const char *where, con
     {
         const char *value = text_of(row, key);
         if (!where || strcmp(text_of(row, where), is) == 0)
-            json_object_set_new(found, value, json_integer(number_of(found, value) + 1));
+            json_object_set_new(found, value,
+                                json_integer(kernels_command_number_of(found, value) + 1));
     }
     return found;
 }
@@ -33,14 +35,14 @@ static json_t *tally(const json_t *rows, const char *key, const char *where, con
 static json_int_t count_of(const json_t *rows, const char *key, const char *where,
                            const char *is)
 {
-    json_t *found = tally(rows, key, where, is);
+    json_t *found = kernels_command_tally(rows, key, where, is);
     json_int_t count = (json_int_t)json_object_size(found);
     json_decref(found);
     return count;
 }
 
 // Bytes of code, with that of each value of `key` once.
-static json_int_t bytes_of(const json_t *rows, const char *key)
+static json_int_t kernels_command_bytes_of(const json_t *rows, const char *key)
 {
     json_t *seen = json_object(), *row;
     json_int_t bytes = 0;
@@ -49,7 +51,7 @@ static json_int_t bytes_of(const json_t *rows, const char *key)
     {
         const char *value = text_of(row, key);
         if (!json_object_get(seen, value))
-            bytes += number_of(row, "code_bytes");
+            bytes += kernels_command_number_of(row, "code_bytes");
         json_object_set_new(seen, value, json_true());
     }
     json_decref(seen);
@@ -62,7 +64,8 @@ static json_t *kernels_of(const json_t *launches)
 {
     static const char *const shared[] = {"name", "device",     "push_bytes",
                                          "spec", "code_bytes", "code"};
-    json_t *kernels = json_array(), *sites = tally(launches, "kernel", NULL, NULL), *row;
+    json_t *kernels = json_array(),
+           *sites = kernels_command_tally(launches, "kernel", NULL, NULL), *row;
     size_t i;
     json_array_foreach(launches, i, row)
     {
@@ -91,10 +94,11 @@ static json_t *report_of(json_t *launches)
                      count_of(launches, "exact", NULL, NULL), "folded",
                      count_of(launches, "kernel", NULL, NULL), "modules",
                      count_of(launches, "code", NULL, NULL), "code_bytes", "baked",
-                     bytes_of(launches, "baked"), "exact", bytes_of(launches, "exact"),
-                     "folded", bytes_of(launches, "kernel"), "modules",
-                     bytes_of(launches, "code"), "kernels", kernels_of(launches), "sites",
-                     launches);
+                     kernels_command_bytes_of(launches, "baked"), "exact",
+                     kernels_command_bytes_of(launches, "exact"), "folded",
+                     kernels_command_bytes_of(launches, "kernel"), "modules",
+                     kernels_command_bytes_of(launches, "code"), "kernels",
+                     kernels_of(launches), "sites", launches);
 }
 
 // --- printing --------------------------------------------------------------------------
@@ -120,8 +124,9 @@ static void for_people(json_t *row)
     char text[96];
     const json_t *groups = json_object_get(row, "groups");
     json_object_set_new(row, "spec", spec_text(json_object_get(row, "spec")));
-    json_object_set_new(
-        row, "size", json_string(size_text((uint64_t)number_of(row, "code_bytes"), text)));
+    json_object_set_new(row, "size",
+                        json_string(size_text(
+                            (uint64_t)kernels_command_number_of(row, "code_bytes"), text)));
     if (!groups)
         return;
     snprintf(text, sizeof(text), "%lldx%lldx%lld",
@@ -139,7 +144,7 @@ static int by_code(const void *a, const void *b)
 }
 
 // Kernels of one code stand side by side.
-static json_t *sorted(const json_t *rows)
+static json_t *kernels_command_sorted(const json_t *rows)
 {
     size_t count = json_array_size(rows);
     json_t **list = calloc(count + 1, sizeof(json_t *)), *out = json_array();
@@ -153,7 +158,8 @@ static json_t *sorted(const json_t *rows)
     return out;
 }
 
-static int print_table(json_t *rows, const struct column *columns, size_t num_columns)
+static int kernels_command_print_table(json_t *rows, const struct column *columns,
+                                       size_t num_columns)
 {
     json_t *row;
     size_t i;
@@ -166,8 +172,9 @@ static int print_table(json_t *rows, const struct column *columns, size_t num_co
 static void print_count(const json_t *report, const char *key, const char *what)
 {
     char size[SIZE_TEXT];
-    json_int_t bytes = number_of(json_object_get(report, "code_bytes"), key);
-    say("%6lld  %s, %s\n", (long long)number_of(report, key), what,
+    json_int_t bytes =
+        kernels_command_number_of(json_object_get(report, "code_bytes"), key);
+    say("%6lld  %s, %s\n", (long long)kernels_command_number_of(report, key), what,
         size_text((uint64_t)bytes, size));
 }
 
@@ -179,17 +186,17 @@ static int print_report(json_t *report, bool lists_launches)
     static const struct column of_launches[] = {
         {"step", "step"},         {"name", "kernel"},           {"device", "device"},
         {"groups", "workgroups"}, {"push_bytes", "push bytes"}, {"spec", "constants"}};
-    json_t *kernels = sorted(json_object_get(report, "kernels"));
+    json_t *kernels = kernels_command_sorted(json_object_get(report, "kernels"));
     int failed = 0;
     if (lists_launches)
-        failed =
-            print_table(json_object_get(report, "sites"), of_launches, COUNT(of_launches));
+        failed = kernels_command_print_table(json_object_get(report, "sites"), of_launches,
+                                             COUNT(of_launches));
     if (!failed)
-        failed = print_table(kernels, of_kernels, COUNT(of_kernels));
+        failed = kernels_command_print_table(kernels, of_kernels, COUNT(of_kernels));
     json_decref(kernels);
     if (failed)
         return failed;
-    say("%6lld  launches\n", (long long)number_of(report, "launches"));
+    say("%6lld  launches\n", (long long)kernels_command_number_of(report, "launches"));
     print_count(report, "baked", "kernels with constants, extents and offsets in the code");
     print_count(report, "exact", "of these differ in constants or extents");
     print_count(report, "folded", "kernels are compiled");

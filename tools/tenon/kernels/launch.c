@@ -9,7 +9,7 @@
 
 #define HASH_TEXT 33 // 32 digits, and a NUL
 
-static const char *hash_text(const uint64_t hash[2], char text[HASH_TEXT])
+static const char *kernels_launch_hash_text(const uint64_t hash[2], char text[HASH_TEXT])
 {
     snprintf(text, HASH_TEXT, "%016llx%016llx", (unsigned long long)hash[0],
              (unsigned long long)hash[1]);
@@ -17,7 +17,7 @@ static const char *hash_text(const uint64_t hash[2], char text[HASH_TEXT])
 }
 
 // Sizes keep what one list ends with apart from what the next begins with.
-static void add(struct sha256_ctx *state, const void *bytes, uint64_t size)
+static void kernels_launch_add(struct sha256_ctx *state, const void *bytes, uint64_t size)
 {
     sha256_update(state, sizeof(size), (const uint8_t *)&size);
     if (size > 0)
@@ -30,7 +30,7 @@ static const char *digest_text(const struct sha256_ctx *state, char text[HASH_TE
     struct sha256_ctx copy = *state;
     uint64_t hash[2];
     sha256_digest(&copy, sizeof(hash), (uint8_t *)hash);
-    return hash_text(hash, text);
+    return kernels_launch_hash_text(hash, text);
 }
 
 static json_t *spec_of(const tn_planned_launch *launch)
@@ -44,18 +44,19 @@ static json_t *spec_of(const tn_planned_launch *launch)
     return spec;
 }
 
-static json_t *row_of(const tn_planned_launch *launch)
+static json_t *kernels_launch_row_of(const tn_planned_launch *launch)
 {
     char code[HASH_TEXT], kernel[HASH_TEXT], exact[HASH_TEXT], baked[HASH_TEXT];
     const uint64_t word = sizeof(uint32_t);
     struct sha256_ctx state;
     sha256_init(&state);
-    add(&state, launch->pipeline, sizeof(launch->pipeline));
-    add(&state, launch->groups, sizeof(launch->groups));
-    add(&state, launch->push, launch->num_push * word);
-    add(&state, launch->constants, launch->num_constants * word);
+    kernels_launch_add(&state, launch->pipeline, sizeof(launch->pipeline));
+    kernels_launch_add(&state, launch->groups, sizeof(launch->groups));
+    kernels_launch_add(&state, launch->push, launch->num_push * word);
+    kernels_launch_add(&state, launch->constants, launch->num_constants * word);
     digest_text(&state, exact);
-    add(&state, launch->places, 2 * launch->num_operands * sizeof(launch->places[0]));
+    kernels_launch_add(&state, launch->places,
+                       2 * launch->num_operands * sizeof(launch->places[0]));
     digest_text(&state, baked);
     return json_pack(
         "{s:o, s:o, s:o, s:[I,I,I], s:I, s:I, s:o, s:I, s:s, s:s, s:s, s:s}", "device",
@@ -64,8 +65,9 @@ static json_t *row_of(const tn_planned_launch *launch)
         (json_int_t)launch->groups[1], (json_int_t)launch->groups[2], "push_bytes",
         (json_int_t)(launch->num_push * word), "constant_bytes",
         (json_int_t)(launch->num_constants * word), "spec", spec_of(launch), "code_bytes",
-        (json_int_t)launch->code_bytes, "code", hash_text(launch->code, code), "kernel",
-        hash_text(launch->pipeline, kernel), "exact", exact, "baked", baked);
+        (json_int_t)launch->code_bytes, "code",
+        kernels_launch_hash_text(launch->code, code), "kernel",
+        kernels_launch_hash_text(launch->pipeline, kernel), "exact", exact, "baked", baked);
 }
 
 struct listening {
@@ -76,17 +78,18 @@ struct listening {
     bool failed;
 };
 
-static void take(void *context, const tn_planned_launch *launch)
+static void kernels_launch_take(void *context, const tn_planned_launch *launch)
 {
     struct listening *listening = context;
-    listening->failed |= json_array_append_new(listening->rows, row_of(launch)) != 0;
+    listening->failed |=
+        json_array_append_new(listening->rows, kernels_launch_row_of(launch)) != 0;
 }
 
 // --- measuring -------------------------------------------------------------------------
 
 // Asks for one launch of those that differ in the places of their operands alone. The
 // launch in question has been told just before.
-static uint64_t want(void *context, const tn_planned_launch *launch)
+static uint64_t kernels_launch_want(void *context, const tn_planned_launch *launch)
 {
     struct listening *listening = context;
     size_t count = json_array_size(listening->rows);
@@ -139,22 +142,24 @@ static void share_costs(const struct listening *listening)
 #define MAX_BACKENDS 16
 
 // NULL: it tells no more.
-static int ask(const char *plugin, const tn_launches *launches, const tn_host *host,
-               struct listening *listening)
+static int kernels_launch_ask(const char *plugin, const tn_launches *launches,
+                              const tn_host *host, struct listening *listening)
 {
     if (!listening)
         return launches->watch(host, NULL, NULL) ? oops_library() : 0;
-    if (launches->watch(host, take, listening))
+    if (launches->watch(host, kernels_launch_take, listening))
         return oops_library();
     if (!listening->costs)
         return 0;
     if (!TN_HAS(launches, measure))
         return oops("%s tells its launches, and measures none", plugin);
-    return launches->measure(host, want, take_cost, listening) ? oops_library() : 0;
+    return launches->measure(host, kernels_launch_want, take_cost, listening)
+               ? oops_library()
+               : 0;
 }
 
 // Asks every backend that tells its launches. One that cannot be loaded plans nothing.
-static int listen(tn_runtime *runtime, struct listening *listening)
+static int kernels_launch_listen(tn_runtime *runtime, struct listening *listening)
 {
     tn_provider found[MAX_BACKENDS] = {{.struct_size = sizeof(found[0])}};
     uint64_t count = MAX_BACKENDS;
@@ -165,14 +170,14 @@ static int listen(tn_runtime *runtime, struct listening *listening)
         const tn_host *host;
         if (tn_provider_load(runtime, TN_IFACE_LAUNCHES, found[i].plugin, &table, &host))
             continue;
-        int failed = ask(found[i].plugin, table, host, listening);
+        int failed = kernels_launch_ask(found[i].plugin, table, host, listening);
         if (failed)
             return failed;
     }
     return 0;
 }
 
-static int evaluate(struct session *session)
+static int kernels_launch_evaluate(struct session *session)
 {
     return tn_eval_n(session->scope, session->results.items, session->results.count)
                ? oops_scope(session->scope)
@@ -187,15 +192,16 @@ int launches_plan(struct session *session, bool measures, json_t **out, double w
         listening.costs = json_array();
     }
     bool has_all = listening.rows && (!measures || (listening.numbers && listening.costs));
-    int failed = has_all ? listen(session->runtime, &listening) : oops_memory();
+    int failed =
+        has_all ? kernels_launch_listen(session->runtime, &listening) : oops_memory();
     if (!failed)
-        failed = measures ? evaluate(session) : session_plan(session);
+        failed = measures ? kernels_launch_evaluate(session) : session_plan(session);
     if (!failed && listening.failed)
         failed = oops_memory();
     if (!failed && measures)
         share_costs(&listening);
     if (!failed)
-        failed = listen(session->runtime, NULL);
+        failed = kernels_launch_listen(session->runtime, NULL);
     json_decref(listening.numbers);
     json_decref(listening.costs);
     if (failed)

@@ -13,7 +13,7 @@
 #define MAX_ATTRS 32
 
 // One application while its arguments are collected.
-struct call {
+struct lang_call {
     struct evaluator *e;
     const struct lang_node *node;
     const tn_primitive *primitive;
@@ -51,7 +51,8 @@ static tn_attr_field field_named(const tn_primitive *primitive, const char *name
 }
 
 // Sets an attribute from a word or a string. A text is left out by the word `none`.
-static void set_text(struct call *call, tn_attr *attr, const struct lang_node *node)
+static void lang_apply_set_text(struct lang_call *call, tn_attr *attr,
+                                const struct lang_node *node)
 {
     const char *text = node_text(call->e, node);
     uint32_t kind = field_named(call->primitive, attr->name).kind;
@@ -68,7 +69,7 @@ static void set_text(struct call *call, tn_attr *attr, const struct lang_node *n
 }
 
 // Sets an attribute from a list.
-static int set_list(struct call *call, tn_attr *attr, uint32_t index)
+static int set_list(struct lang_call *call, tn_attr *attr, uint32_t index)
 {
     uint32_t n = call->num_attrs, count = call->e->tree->nodes[index].count;
     call->values[n] = calloc(count + 1, 8);
@@ -78,7 +79,7 @@ static int set_list(struct call *call, tn_attr *attr, uint32_t index)
 }
 
 // Whether an attribute is set already.
-static bool is_set(const struct call *call, const char *name)
+static bool lang_apply_is_set(const struct lang_call *call, const char *name)
 {
     for (uint32_t i = 0; i < call->num_attrs; i++)
         if (strcmp(call->attrs[i].name, name) == 0)
@@ -93,14 +94,14 @@ static bool is_exact(const struct lang_value *value)
 }
 
 // Sets the next attribute from the node at `index`.
-static int set_attr(struct call *call, const char *name, uint32_t index)
+static int set_attr(struct lang_call *call, const char *name, uint32_t index)
 {
     struct evaluator *e = call->e;
     const struct lang_node *node = &e->tree->nodes[index];
     const struct lang_value *value = &e->values[index];
     if (call->num_attrs >= MAX_ATTRS)
         return node_oops(e, node, "more than %d attributes", MAX_ATTRS);
-    if (is_set(call, name))
+    if (lang_apply_is_set(call, name))
         return node_oops(e, node, "attribute '%s' is given twice", name);
     tn_attr *attr = &call->attrs[call->num_attrs];
     *attr = (tn_attr){.name = name};
@@ -117,7 +118,7 @@ static int set_attr(struct call *call, const char *name, uint32_t index)
         attr->kind = TN_ATTR_ARRAY;
         attr->array = value->array;
     } else if (node->kind == LANG_TEXT || node->kind == LANG_NAME) {
-        set_text(call, attr, node);
+        lang_apply_set_text(call, attr, node);
     } else if (node->kind == LANG_LIST || node->kind == LANG_TUPLE) {
         int failed = set_list(call, attr, index);
         if (failed)
@@ -141,11 +142,11 @@ static uint32_t max_inputs(const tn_primitive *primitive)
 }
 
 // The first text attribute that is not set; NULL: none.
-static const char *next_text(const struct call *call)
+static const char *next_text(const struct lang_call *call)
 {
     for (uint32_t i = 0; i < call->primitive->attrs.num_fields; i++) {
         tn_attr_field field = attr_field(&call->primitive->attrs, i);
-        if (field.kind == TN_ATTR_STRING && !is_set(call, field.name))
+        if (field.kind == TN_ATTR_STRING && !lang_apply_is_set(call, field.name))
             return field.name;
     }
     return NULL;
@@ -161,7 +162,7 @@ static bool holds_arrays(const struct evaluator *e, const struct lang_node *node
 }
 
 // Puts an array, or nothing for the word `none`, in the place of input `at`.
-static int set_input(struct call *call, uint32_t at, uint32_t index)
+static int set_input(struct lang_call *call, uint32_t at, uint32_t index)
 {
     struct evaluator *e = call->e;
     const struct lang_node *node = &e->tree->nodes[index];
@@ -181,7 +182,7 @@ static int set_input(struct call *call, uint32_t at, uint32_t index)
 }
 
 // Adds an argument by position: an input, or the next attribute after the last input.
-static int add_positional(struct call *call, uint32_t index)
+static int add_positional(struct lang_call *call, uint32_t index)
 {
     const tn_primitive *primitive = call->primitive;
     struct evaluator *e = call->e;
@@ -210,7 +211,7 @@ static int add_positional(struct call *call, uint32_t index)
 
 // Adds an argument by name: an input, of which those before it may be left out where they
 // are optional, or an attribute.
-static int add_named(struct call *call, const struct lang_node *node)
+static int add_named(struct lang_call *call, const struct lang_node *node)
 {
     const tn_primitive *primitive = call->primitive;
     struct evaluator *e = call->e;
@@ -227,7 +228,7 @@ static int add_named(struct call *call, const struct lang_node *node)
     return set_attr(call, name, value);
 }
 
-static int add_argument(struct call *call, uint32_t index, bool *named)
+static int add_argument(struct lang_call *call, uint32_t index, bool *named)
 {
     struct evaluator *e = call->e;
     const struct lang_node *node = &e->tree->nodes[index];
@@ -242,12 +243,12 @@ static int add_argument(struct call *call, uint32_t index, bool *named)
 
 // --- graphs ----------------------------------------------------------------------------
 
-static bool has_role(const struct call *call, const char *role)
+static bool lang_apply_has_role(const struct lang_call *call, const char *role)
 {
     return call->primitive->role && strcmp(call->primitive->role, role) == 0;
 }
 
-static int64_t integer_attr(const struct call *call, const char *name)
+static int64_t integer_attr(const struct lang_call *call, const char *name)
 {
     for (uint32_t i = 0; i < call->num_attrs; i++)
         if (strcmp(call->attrs[i].name, name) == 0)
@@ -257,11 +258,12 @@ static int64_t integer_attr(const struct call *call, const char *name)
 
 // The types that a graph's inputs have: those of the inputs, but for the condition of cond,
 // and for the arrays that scan slices. Gives their number.
-static uint32_t body_types(const struct call *call, tn_type *types)
+static uint32_t body_types(const struct lang_call *call, tn_type *types)
 {
-    uint32_t first = has_role(call, TN_ROLE_COND) && call->num_inputs > 0, count = 0;
+    uint32_t first = lang_apply_has_role(call, TN_ROLE_COND) && call->num_inputs > 0,
+             count = 0;
     int64_t begin = call->num_inputs, end = begin;
-    if (has_role(call, TN_ROLE_SCAN)) {
+    if (lang_apply_has_role(call, TN_ROLE_SCAN)) {
         begin = integer_attr(call, "carries");
         end = begin + integer_attr(call, "slices");
     }
@@ -279,7 +281,7 @@ static uint32_t body_types(const struct call *call, tn_type *types)
 }
 
 // Traces the bodies. What they use of the names around them becomes further inputs.
-static int make_graphs(struct call *call)
+static int make_graphs(struct lang_call *call)
 {
     tn_captures captures = {0};
     bool any = false;
@@ -312,7 +314,7 @@ static int make_graphs(struct call *call)
 
 // --- applying --------------------------------------------------------------------------
 
-static int apply(struct call *call, struct lang_value *value)
+static int lang_apply(struct lang_call *call, struct lang_value *value)
 {
     struct evaluator *e = call->e;
     const tn_attr_list attrs = TN_ATTR_LIST(call->attrs, call->num_attrs);
@@ -344,7 +346,7 @@ static int apply(struct call *call, struct lang_value *value)
 
 // Room for the inputs of a call: one for each argument, and each element of a list, or as
 // many as the record has.
-static size_t most_inputs(const struct call *call)
+static size_t most_inputs(const struct lang_call *call)
 {
     size_t most = (size_t)call->node->count + call->primitive->num_inputs + 1;
     for (uint32_t i = 0; i < call->node->count; i++)
@@ -355,7 +357,7 @@ static size_t most_inputs(const struct call *call)
 int eval_apply(struct evaluator *e, uint32_t index)
 {
     const struct lang_node *node = &e->tree->nodes[index];
-    struct call call = {.e = e, .node = node};
+    struct lang_call call = {.e = e, .node = node};
     call.primitive = tn_primitive_find(e->runtime, node_text(e, node));
     if (!call.primitive && strcmp(node_text(e, node), "grad") == 0)
         return eval_grad(e, index);
@@ -369,7 +371,7 @@ int eval_apply(struct evaluator *e, uint32_t index)
     if (!failed)
         failed = make_graphs(&call);
     if (!failed)
-        failed = apply(&call, &e->values[index]);
+        failed = lang_apply(&call, &e->values[index]);
     for (size_t i = 0; i < MAX_ATTRS; i++)
         free(call.values[i]);
     free(call.inputs);

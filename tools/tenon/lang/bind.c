@@ -7,7 +7,7 @@
 #include <tenon/file.h>
 #include <unistd.h>
 
-static bool is_name(const char *text, size_t length)
+static bool lang_bind_is_name(const char *text, size_t length)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     static const char both[] =
@@ -57,8 +57,8 @@ static const char *colon_behind_file(const char *value)
 }
 
 // Copies a host array into the scope, and frees it.
-static int take_array(tn_scope *scope, const char *name, struct host_array *array,
-                      tn_array **out_array)
+static int lang_bind_take_array(tn_scope *scope, const char *name, struct host_array *array,
+                                tn_array **out_array)
 {
     *out_array = tn_from_data(scope, array->dtype, &array->shape, array->data);
     host_array_finish(array);
@@ -83,7 +83,7 @@ static int bind_literal(tn_scope *scope, const char *name, const char *text,
     if (!failed)
         failed = host_array_read(scope, results.items[0], &array);
     if (!failed)
-        failed = take_array(scope, name, &array, out_array);
+        failed = lang_bind_take_array(scope, name, &array, out_array);
     free(results.items);
     lang_names_finish(&none);
     lang_tree_finish(&tree);
@@ -105,7 +105,7 @@ int lang_bind(tn_scope *scope, char *const *items, int count, struct lang_names 
 {
     for (int i = 0; i < count; i++) {
         const char *equals = strchr(items[i], '=');
-        if (!equals || !is_name(items[i], (size_t)(equals - items[i])))
+        if (!equals || !lang_bind_is_name(items[i], (size_t)(equals - items[i])))
             return misuse("'%s': expected NAME=FILE.npy or NAME=literal", items[i]);
         char *name = strndup(items[i], (size_t)(equals - items[i]));
         tn_array *array = NULL;

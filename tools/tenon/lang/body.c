@@ -8,7 +8,7 @@
 #include <string.h>
 
 // Body to trace: the program behind the arrow.
-struct body {
+struct lang_body {
     struct evaluator *e;
     const char *text;
     const char *program;
@@ -29,8 +29,8 @@ static char *next_name(const char **at, const char *end)
 }
 
 // Names around the body, then its own.
-static int bind_names(const struct body *b, tn_array *const *inputs, uint64_t num_inputs,
-                      struct lang_names *names)
+static int lang_body_bind_names(const struct lang_body *b, tn_array *const *inputs,
+                                uint64_t num_inputs, struct lang_names *names)
 {
     const char *at = b->text, *end = b->program - strlen("->");
     int failed = 0;
@@ -53,13 +53,14 @@ static int bind_names(const struct body *b, tn_array *const *inputs, uint64_t nu
     return failed;
 }
 
-static tn_status build(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                       tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status lang_body_build(tn_scope *scope, tn_array *const *inputs,
+                                 uint64_t num_inputs, tn_array **outputs,
+                                 uint64_t num_outputs, void *user)
 {
-    struct body *b = user;
+    struct lang_body *b = user;
     struct lang_names names = {0};
     struct lang_results results = {0};
-    b->failed = bind_names(b, inputs, num_inputs, &names);
+    b->failed = lang_body_bind_names(b, inputs, num_inputs, &names);
     if (!b->failed)
         b->failed = lang_eval(&b->tree, scope, &names, &results);
     if (!b->failed && results.count != num_outputs)
@@ -82,14 +83,14 @@ int eval_body(struct evaluator *e, const struct lang_node *node, const char *tex
     if (!arrow)
         return node_oops(e, node, "a graph is a text such as \"x -> x / 2\", got \"%s\"",
                          text);
-    struct body b = {.e = e, .text = text, .program = arrow + strlen("->")};
+    struct lang_body b = {.e = e, .text = text, .program = arrow + strlen("->")};
     int failed = lang_parse(b.program, &b.tree);
     if (failed)
         return failed;
     const struct lang_node *last = &b.tree.nodes[b.tree.num_nodes - 1];
     uint32_t right = b.tree.children[last->first + last->count - 1];
-    tn_graph_trace(e->scope, build, &b, types, num_types, b.tree.nodes[right].count,
-                   captures, out_graph);
+    tn_graph_trace(e->scope, lang_body_build, &b, types, num_types,
+                   b.tree.nodes[right].count, captures, out_graph);
     lang_tree_finish(&b.tree);
     return b.failed ? b.failed : check_scope(e, node);
 }

@@ -45,7 +45,7 @@ void lang_names_finish(struct lang_names *names)
     *names = (struct lang_names){0};
 }
 
-static int unknown_name(struct evaluator *e, const struct lang_node *node)
+static int lang_eval_unknown_name(struct evaluator *e, const struct lang_node *node)
 {
     const char *name = node_text(e, node), *known[65];
     size_t n = 0;
@@ -88,7 +88,7 @@ int value_array(struct evaluator *e, uint32_t index, tn_array **out_array)
                 return EXIT_OOPS;
             break;
         case LANG_NAME:
-            return unknown_name(e, node);
+            return lang_eval_unknown_name(e, node);
         case LANG_TEXT:
             return node_oops(e, node, "a string is no array");
         case LANG_TUPLE:
@@ -239,7 +239,7 @@ static int eval_node(struct evaluator *e, uint32_t index)
 
 // --- results ---------------------------------------------------------------------------
 
-static int add_result(struct lang_results *results, tn_array *array)
+static int lang_eval_add_result(struct lang_results *results, tn_array *array)
 {
     tn_array **items = realloc(results->items, (results->count + 1) * sizeof(*items));
     if (!items)
@@ -260,11 +260,11 @@ static int collect_results(struct evaluator *e, struct lang_results *results)
         tn_array *array;
         if (value->num_outputs > 1) {
             for (uint32_t j = 0; !failed && j < value->num_outputs; j++)
-                failed = add_result(results, e->outputs[value->first_output + j]);
+                failed = lang_eval_add_result(results, e->outputs[value->first_output + j]);
         } else {
             failed = value_array(e, index, &array);
             if (!failed)
-                failed = add_result(results, array);
+                failed = lang_eval_add_result(results, array);
         }
     }
     return failed;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 // Splits "@FILE:SIGNATURE". A file whose own name has a colon comes first.
-static int split(const char *item, char **out_path, char **out_signature)
+static int lang_file_split(const char *item, char **out_path, char **out_signature)
 {
     char *path = strdup(item + 1);
     char *colon = path && access(path, F_OK) != 0 ? strrchr(path, ':') : NULL;
@@ -35,7 +35,7 @@ static int no_signature(const tn_graph_file *file, const char *path, const char 
                   list);
 }
 
-static int choose(struct session *session, const char *path, const char *name)
+static int lang_file_choose(struct session *session, const char *path, const char *name)
 {
     const tn_graph_file *file = session->file;
     if (!name && file->num_signatures == 1)
@@ -51,11 +51,11 @@ int session_load(struct session *session, const char *item)
     static const tn_graph_load_options map = {.struct_size = sizeof(map),
                                               .flags = TN_FILE_MAP};
     char *path = NULL, *name = NULL;
-    int failed = split(item, &path, &name);
+    int failed = lang_file_split(item, &path, &name);
     if (!failed && tn_graph_load(session->runtime, path, &map, &session->file))
         failed = oops_library();
     if (!failed)
-        failed = choose(session, path, name);
+        failed = lang_file_choose(session, path, name);
     free(path);
     return failed;
 }
@@ -89,8 +89,8 @@ static int check_names(const struct session *session)
 }
 
 // Makes a stand-in for a value that is not given.
-static tn_array *stand_in(const struct session *session, const tn_type *type,
-                          const tn_shape *shape, const char *name)
+static tn_array *lang_file_stand_in(const struct session *session, const tn_type *type,
+                                    const tn_shape *shape, const char *name)
 {
     tn_ints extents = {.count = (uint32_t)shape->rank, .given = 1};
     memcpy(extents.value, shape->extent, sizeof(extents.value));
@@ -129,7 +129,7 @@ static int take_input(struct session *session, uint64_t i, tn_array **out)
     if (!given && session->warms) {
         failed = make_zeros(session, wanted, &shape, &given);
     } else if (!given && session->draws) {
-        given = stand_in(session, wanted, &shape, s->input_names[i]);
+        given = lang_file_stand_in(session, wanted, &shape, s->input_names[i]);
     } else if (!given) {
         return list_inputs(session, "missing value", s->input_names[i]);
     }

@@ -35,8 +35,8 @@ static int list_arguments(struct evaluator *e, const struct lang_node *node, tn_
     return 0;
 }
 
-static int differentiate(struct evaluator *e, const struct lang_node *node, tn_array **all,
-                         struct lang_value *value)
+static int lang_grad_differentiate(struct evaluator *e, const struct lang_node *node,
+                                   tn_array **all, struct lang_value *value)
 {
     uint32_t count = node->count - 1;
     const char *needs;
@@ -71,7 +71,7 @@ int eval_grad(struct evaluator *e, uint32_t index)
     tn_array **all = calloc(node->count, sizeof(*all));
     int failed = all ? list_arguments(e, node, all) : oops_memory();
     if (!failed)
-        failed = differentiate(e, node, all, &e->values[index]);
+        failed = lang_grad_differentiate(e, node, all, &e->values[index]);
     free(all);
     return failed;
 }

@@ -9,7 +9,7 @@
 
 #define SLICE_END INT64_MAX // a bound that is left out
 
-struct indexing {
+struct lang_indexing {
     struct evaluator *e;
     const struct lang_node *node;
     tn_type type; // of the indexed array
@@ -22,19 +22,19 @@ struct indexing {
 
 // --- one index -------------------------------------------------------------------------
 
-static bool is_whole(const struct lang_value *value)
+static bool lang_index_is_whole(const struct lang_value *value)
 {
     return value->is_number && (value->kind == LANG_INT || value->kind == LANG_UINT);
 }
 
-static int take_bound(struct indexing *x, const struct lang_node *slice, uint32_t i,
+static int take_bound(struct lang_indexing *x, const struct lang_node *slice, uint32_t i,
                       int64_t *out)
 {
     const struct lang_value *value = child_value(x->e, slice, i);
     const struct lang_node *node = child_node(x->e, slice, i);
     if (node->kind == LANG_NONE)
         return 0;
-    if (!is_whole(value))
+    if (!lang_index_is_whole(value))
         return node_oops(x->e, node, "a slice's bounds are whole numbers");
     // Bounds beyond every extent: SLICE_END stands for one that is left out.
     bool is_beyond = value->kind == LANG_UINT || value->i == SLICE_END;
@@ -43,7 +43,7 @@ static int take_bound(struct indexing *x, const struct lang_node *slice, uint32_
     return 0;
 }
 
-static int index_slice(struct indexing *x, const struct lang_node *node, int32_t axis)
+static int index_slice(struct lang_indexing *x, const struct lang_node *node, int32_t axis)
 {
     int failed = take_bound(x, node, 0, &x->start.value[axis]);
     if (!failed)
@@ -55,7 +55,7 @@ static int index_slice(struct indexing *x, const struct lang_node *node, int32_t
     return failed;
 }
 
-static int index_number(struct indexing *x, const struct lang_node *node,
+static int index_number(struct lang_indexing *x, const struct lang_node *node,
                         const struct lang_value *index, int32_t axis)
 {
     int64_t i = index->i, extent = x->type.extent[axis];
@@ -77,7 +77,7 @@ static int index_number(struct indexing *x, const struct lang_node *node,
     return 0;
 }
 
-static int index_array(struct indexing *x, uint32_t index, int32_t axis)
+static int index_array(struct lang_indexing *x, uint32_t index, int32_t axis)
 {
     const struct lang_node *node = &x->e->tree->nodes[index];
     if (x->take_axis >= 0)
@@ -95,13 +95,13 @@ static int index_array(struct indexing *x, uint32_t index, int32_t axis)
     return 0;
 }
 
-static int index_axis(struct indexing *x, uint32_t index, int32_t axis)
+static int index_axis(struct lang_indexing *x, uint32_t index, int32_t axis)
 {
     const struct lang_node *node = &x->e->tree->nodes[index];
     const struct lang_value *value = &x->e->values[index];
     if (node->kind == LANG_SLICE)
         return index_slice(x, node, axis);
-    if (is_whole(value))
+    if (lang_index_is_whole(value))
         return index_number(x, node, value, axis);
     if (value->is_number)
         return node_oops(x->e, node,
@@ -112,7 +112,7 @@ static int index_axis(struct indexing *x, uint32_t index, int32_t axis)
 
 // --- all indices -----------------------------------------------------------------------
 
-static void prepare(struct indexing *x)
+static void lang_index_prepare(struct lang_indexing *x)
 {
     uint32_t rank = (uint32_t)x->type.rank;
     x->start = x->stop = x->step = (tn_ints){.count = rank, .given = 1};
@@ -125,7 +125,7 @@ static void prepare(struct indexing *x)
     }
 }
 
-static int index_all(struct indexing *x)
+static int index_all(struct lang_indexing *x)
 {
     struct evaluator *e = x->e;
     uint32_t given = x->node->count - 1, ellipses = 0;
@@ -148,7 +148,7 @@ static int index_all(struct indexing *x)
     return failed;
 }
 
-static tn_array *apply(struct indexing *x, tn_array *array)
+static tn_array *lang_index_apply(struct lang_indexing *x, tn_array *array)
 {
     tn_scope *scope = x->e->scope;
     const tn_ints *start = &x->start, *stop = &x->stop, *step = &x->step;
@@ -178,7 +178,7 @@ static int index_outputs(struct evaluator *e, uint32_t index,
     const struct lang_node *node = &e->tree->nodes[index];
     const struct lang_value *which = child_value(e, node, 1);
     int64_t count = operand->num_outputs;
-    if (node->count != 2 || !is_whole(which) || which->kind == LANG_UINT)
+    if (node->count != 2 || !lang_index_is_whole(which) || which->kind == LANG_UINT)
         return node_oops(e, node,
                          "an operator's %" PRId64 " outputs are indexed by one whole "
                          "number, then each as an array: f(x)[0][1:]",
@@ -195,7 +195,7 @@ static int index_outputs(struct evaluator *e, uint32_t index,
 
 int eval_index(struct evaluator *e, uint32_t index)
 {
-    struct indexing x = {.e = e, .node = &e->tree->nodes[index]};
+    struct lang_indexing x = {.e = e, .node = &e->tree->nodes[index]};
     const struct lang_value *operand = child_value(e, x.node, 0);
     tn_array *array;
     if (operand->num_outputs > 1)
@@ -204,11 +204,11 @@ int eval_index(struct evaluator *e, uint32_t index)
     if (failed)
         return failed;
     x.type = *tn_array_type(array);
-    prepare(&x);
+    lang_index_prepare(&x);
     failed = index_all(&x);
     if (failed)
         return failed;
-    e->values[index].array = apply(&x, array);
+    e->values[index].array = lang_index_apply(&x, array);
     return check_scope(e, x.node);
 }
 

@@ -13,7 +13,7 @@ struct literal {
     tn_shape shape;
     tn_dtype dtype;
     bool has_negative; // a number below 0, which u64 does not hold
-    bool has_arrays;   // an element is an array: stack() is used
+    bool has_arrays;   // an element is an array: literal_stack() is used
     union {
         void *bytes;
         double *f;
@@ -23,12 +23,12 @@ struct literal {
     uint64_t filled;
 };
 
-static tn_dtype wider(tn_dtype a, tn_dtype b)
+static tn_dtype literal_wider(tn_dtype a, tn_dtype b)
 {
     return a > b ? a : b; // NONE < BOOL < I64 < U64 < F64
 }
 
-static tn_dtype number_dtype(uint8_t kind)
+static tn_dtype literal_number_dtype(uint8_t kind)
 {
     return kind == LANG_FLOAT  ? TN_F64
            : kind == LANG_UINT ? TN_U64
@@ -37,7 +37,7 @@ static tn_dtype number_dtype(uint8_t kind)
 }
 
 // Takes the shape from the first element of each list, and checks the others against it.
-static int measure(struct literal *l, uint32_t index, int32_t depth)
+static int literal_measure(struct literal *l, uint32_t index, int32_t depth)
 {
     struct evaluator *e = l->e;
     const struct lang_node *node = &e->tree->nodes[index];
@@ -59,15 +59,15 @@ static int measure(struct literal *l, uint32_t index, int32_t depth)
         if (!is_list && !value->is_number)
             l->has_arrays = true;
         else if (is_list)
-            failed = measure(l, e->tree->children[node->first + i], depth + 1);
+            failed = literal_measure(l, e->tree->children[node->first + i], depth + 1);
         else
-            l->dtype = wider(l->dtype, number_dtype(value->kind));
+            l->dtype = literal_wider(l->dtype, literal_number_dtype(value->kind));
         l->has_negative |= value->is_number && value->kind == LANG_INT && value->i < 0;
     }
     return failed;
 }
 
-static int fill(struct literal *l, uint32_t index, int32_t depth)
+static int literal_fill(struct literal *l, uint32_t index, int32_t depth)
 {
     struct evaluator *e = l->e;
     const struct lang_node *node = &e->tree->nodes[index];
@@ -79,7 +79,7 @@ static int fill(struct literal *l, uint32_t index, int32_t depth)
                              "expected %s here, as in the lists before",
                              is_list ? "a number" : "a list");
         if (is_list) {
-            int failed = fill(l, e->tree->children[node->first + i], depth + 1);
+            int failed = literal_fill(l, e->tree->children[node->first + i], depth + 1);
             if (failed)
                 return failed;
         } else if (l->dtype == TN_F64) {
@@ -97,7 +97,8 @@ static int fill(struct literal *l, uint32_t index, int32_t depth)
 
 // Adds an axis in front of each element, and concatenates along it. Beside complex numbers
 // all become complex.
-static int stack(struct evaluator *e, const struct lang_node *node, tn_array **out_array)
+static int literal_stack(struct evaluator *e, const struct lang_node *node,
+                         tn_array **out_array)
 {
     const tn_array **items = calloc(node->count + 1, sizeof(*items));
     int failed = items ? 0 : oops_memory();
@@ -130,12 +131,12 @@ static int stack(struct evaluator *e, const struct lang_node *node, tn_array **o
 int literal_array(struct evaluator *e, uint32_t index, tn_array **out_array)
 {
     struct literal l = {.e = e};
-    int failed = measure(&l, index, 0);
+    int failed = literal_measure(&l, index, 0);
     if (failed)
         return failed;
     const struct lang_node *node = &e->tree->nodes[index];
     if (l.has_arrays)
-        return stack(e, node, out_array);
+        return literal_stack(e, node, out_array);
     if (l.dtype == TN_DTYPE_NONE)
         l.dtype = TN_F64; // empty, as in NumPy
     if (l.dtype == TN_U64 && l.has_negative)
@@ -146,7 +147,7 @@ int literal_array(struct evaluator *e, uint32_t index, tn_array **out_array)
     if (!type_bytes(l.dtype, &l.shape, &elements, &bytes))
         return node_oops(e, node, "the list is too large");
     l.data.bytes = malloc(bytes ? bytes : 1);
-    failed = l.data.bytes ? fill(&l, index, 0) : oops_memory();
+    failed = l.data.bytes ? literal_fill(&l, index, 0) : oops_memory();
     if (!failed) {
         *out_array = tn_from_data(e->scope, l.dtype, &l.shape, l.data.bytes);
         failed = check_scope(e, node);

@@ -37,29 +37,29 @@ static const char *const properties[] = {"T", "mT"};
 
 // --- reading characters ----------------------------------------------------------------
 
-static void skip_space(struct lang_parser *p)
+static void lang_parse_skip_space(struct lang_parser *p)
 {
     while (isspace((unsigned char)p->source[p->at]))
         p->at++;
 }
 
-static char peek(struct lang_parser *p)
+static char lang_parse_peek(struct lang_parser *p)
 {
-    skip_space(p);
+    lang_parse_skip_space(p);
     return p->source[p->at];
 }
 
-static bool take(struct lang_parser *p, char wanted)
+static bool lang_parse_take(struct lang_parser *p, char wanted)
 {
-    if (peek(p) != wanted)
+    if (lang_parse_peek(p) != wanted)
         return false;
     p->at++;
     return true;
 }
 
-static void expect(struct lang_parser *p, char wanted, const char *why)
+static void lang_parse_expect(struct lang_parser *p, char wanted, const char *why)
 {
-    if (p->failed || take(p, wanted))
+    if (p->failed || lang_parse_take(p, wanted))
         return;
     if (p->source[p->at])
         parse_oops(p, p->at, "expected '%c' %s, got '%c'", wanted, why, p->source[p->at]);
@@ -99,8 +99,8 @@ static bool at_assignment(struct lang_parser *p)
 // --- atoms -----------------------------------------------------------------------------
 
 static uint32_t parse_expr(struct lang_parser *p, int level);
-static uint32_t parse_list(struct lang_parser *p, char end, enum lang_kind kind,
-                           uint32_t at);
+static uint32_t lang_parse_list(struct lang_parser *p, char end, enum lang_kind kind,
+                                uint32_t at);
 
 static uint32_t add_real(struct lang_parser *p, enum lang_kind kind, uint32_t at,
                          double value)
@@ -120,7 +120,7 @@ static uint32_t add_int(struct lang_parser *p, enum lang_kind kind, uint32_t at,
     return node;
 }
 
-static uint32_t parse_number(struct lang_parser *p)
+static uint32_t lang_parse_number(struct lang_parser *p)
 {
     const char *text = p->source + p->at;
     uint32_t at = p->at;
@@ -195,19 +195,19 @@ static uint32_t parse_string(struct lang_parser *p)
     return node;
 }
 
-static bool is_word(const char *text, uint32_t length, const char *word)
+static bool lang_parse_is_word(const char *text, uint32_t length, const char *word)
 {
     return strlen(word) == length && memcmp(text, word, length) == 0;
 }
 
 static uint32_t parse_argument(struct lang_parser *p)
 {
-    skip_space(p);
+    lang_parse_skip_space(p);
     uint32_t at = p->at, length = name_length(p->source + at);
     if (!length || !at_assignment(p))
         return parse_expr(p, 1);
     p->at += length;
-    take(p, '=');
+    lang_parse_take(p, '=');
     uint32_t child = parse_expr(p, 1);
     uint32_t node = p->failed ? NOTHING : lang_add(p, LANG_KEYWORD, at);
     lang_set_text(p, node, p->source + at, length);
@@ -215,15 +215,15 @@ static uint32_t parse_argument(struct lang_parser *p)
     return node;
 }
 
-static uint32_t parse_call(struct lang_parser *p, uint32_t at, uint32_t length)
+static uint32_t lang_parse_call(struct lang_parser *p, uint32_t at, uint32_t length)
 {
     struct children list = {0};
-    while (!p->failed && peek(p) != ')') {
+    while (!p->failed && lang_parse_peek(p) != ')') {
         lang_push(p, &list, parse_argument(p));
-        if (!take(p, ','))
+        if (!lang_parse_take(p, ','))
             break;
     }
-    expect(p, ')', "after the arguments");
+    lang_parse_expect(p, ')', "after the arguments");
     uint32_t node = lang_add_parent(p, LANG_APPLY, at, &list);
     lang_set_text(p, node, p->source + at, length);
     return node;
@@ -232,18 +232,18 @@ static uint32_t parse_call(struct lang_parser *p, uint32_t at, uint32_t length)
 static bool is_property(const char *text, uint32_t length)
 {
     for (size_t i = 0; i < COUNT(properties); i++)
-        if (is_word(text, length, properties[i]))
+        if (lang_parse_is_word(text, length, properties[i]))
             return true;
     return false;
 }
 
-static uint32_t parse_name(struct lang_parser *p)
+static uint32_t lang_parse_name(struct lang_parser *p)
 {
     uint32_t at = p->at, length = dotted_length(p->source + at);
     const char *text = p->source + at;
     p->at += length;
-    if (take(p, '('))
-        return parse_call(p, at, length);
+    if (lang_parse_take(p, '('))
+        return lang_parse_call(p, at, length);
     uint32_t first = name_length(text);
     if (first < length && !is_property(text + first + 1, name_length(text + first + 1)))
         return parse_oops(p, at,
@@ -252,36 +252,38 @@ static uint32_t parse_name(struct lang_parser *p)
                           (int)length, text);
     length = first;
     p->at = at + first; // parse_postfix parses the dot
-    if (is_word(text, length, "true") || is_word(text, length, "True"))
+    if (lang_parse_is_word(text, length, "true") ||
+        lang_parse_is_word(text, length, "True"))
         return add_int(p, LANG_BOOL, at, 1);
-    if (is_word(text, length, "false") || is_word(text, length, "False"))
+    if (lang_parse_is_word(text, length, "false") ||
+        lang_parse_is_word(text, length, "False"))
         return add_int(p, LANG_BOOL, at, 0);
-    if (is_word(text, length, "inf"))
+    if (lang_parse_is_word(text, length, "inf"))
         return add_real(p, LANG_FLOAT, at, INFINITY);
-    if (is_word(text, length, "nan"))
+    if (lang_parse_is_word(text, length, "nan"))
         return add_real(p, LANG_FLOAT, at, NAN);
-    if (is_word(text, length, "pi"))
+    if (lang_parse_is_word(text, length, "pi"))
         return add_real(p, LANG_FLOAT, at, 3.14159265358979323846);
     uint32_t node = lang_add(p, LANG_NAME, at);
     lang_set_text(p, node, text, length);
     return node;
 }
 
-static uint32_t parse_atom(struct lang_parser *p)
+static uint32_t lang_parse_atom(struct lang_parser *p)
 {
-    char c = peek(p);
+    char c = lang_parse_peek(p);
     uint32_t at = p->at;
     if (isdigit((unsigned char)c) ||
         (c == '.' && isdigit((unsigned char)p->source[at + 1])))
-        return parse_number(p);
+        return lang_parse_number(p);
     if (c == '\'' || c == '"')
         return parse_string(p);
     if (name_length(p->source + at))
-        return parse_name(p);
-    if (take(p, '('))
-        return parse_list(p, ')', LANG_TUPLE, at);
-    if (take(p, '['))
-        return parse_list(p, ']', LANG_LIST, at);
+        return lang_parse_name(p);
+    if (lang_parse_take(p, '('))
+        return lang_parse_list(p, ')', LANG_TUPLE, at);
+    if (lang_parse_take(p, '['))
+        return lang_parse_list(p, ']', LANG_LIST, at);
     if (!c)
         return parse_oops(p, at, "expected an operand, got the end");
     return parse_oops(p, at, "expected an operand, got '%c'", c);
@@ -292,7 +294,7 @@ static uint32_t parse_atom(struct lang_parser *p)
 // Parses one bound of a slice: a node of kind NONE when left out.
 static uint32_t parse_bound(struct lang_parser *p)
 {
-    char c = peek(p);
+    char c = lang_parse_peek(p);
     if (c == ':' || c == ',' || c == ']')
         return lang_add(p, LANG_NONE, p->at);
     return parse_expr(p, 1);
@@ -300,21 +302,22 @@ static uint32_t parse_bound(struct lang_parser *p)
 
 static uint32_t parse_index(struct lang_parser *p)
 {
-    skip_space(p);
+    lang_parse_skip_space(p);
     uint32_t at = p->at;
     if (strncmp(p->source + at, "...", 3) == 0) {
         p->at += 3;
         return lang_add(p, LANG_ELLIPSIS, at);
     }
     uint32_t bounds[3] = {parse_bound(p), NOTHING, NOTHING};
-    if (p->failed || !take(p, ':')) {
+    if (p->failed || !lang_parse_take(p, ':')) {
         if (!p->failed && p->tree->nodes[bounds[0]].kind == LANG_NONE)
             return parse_oops(p, p->at, "expected an index");
         return bounds[0];
     }
     bounds[1] = parse_bound(p);
     if (!p->failed)
-        bounds[2] = take(p, ':') ? parse_bound(p) : lang_add(p, LANG_NONE, p->at);
+        bounds[2] =
+            lang_parse_take(p, ':') ? parse_bound(p) : lang_add(p, LANG_NONE, p->at);
     uint32_t node = p->failed ? NOTHING : lang_add(p, LANG_SLICE, at);
     lang_set_children(p, node, bounds, 3);
     return node;
@@ -328,8 +331,8 @@ static uint32_t parse_indices(struct lang_parser *p, uint32_t node)
     lang_push(p, &list, node);
     do
         lang_push(p, &list, parse_index(p));
-    while (!p->failed && take(p, ',') && peek(p) != ']');
-    expect(p, ']', "after the index");
+    while (!p->failed && lang_parse_take(p, ',') && lang_parse_peek(p) != ']');
+    lang_parse_expect(p, ']', "after the index");
     return lang_add_parent(p, LANG_INDEX, at, &list);
 }
 
@@ -347,11 +350,11 @@ static uint32_t parse_property(struct lang_parser *p, uint32_t node)
     return property;
 }
 
-static uint32_t parse_postfix(struct lang_parser *p)
+static uint32_t lang_parse_postfix(struct lang_parser *p)
 {
-    uint32_t node = parse_atom(p);
+    uint32_t node = lang_parse_atom(p);
     while (!p->failed) {
-        char c = peek(p);
+        char c = lang_parse_peek(p);
         if (c == '[')
             node = parse_indices(p, node);
         else if (c == '.' && name_length(p->source + p->at + 1))
@@ -366,7 +369,7 @@ static uint32_t parse_postfix(struct lang_parser *p)
 
 static const struct infix *peek_infix(struct lang_parser *p)
 {
-    skip_space(p);
+    lang_parse_skip_space(p);
     for (size_t i = 0; i < COUNT(infixes); i++)
         if (strncmp(p->source + p->at, infixes[i].spelling, strlen(infixes[i].spelling)) ==
             0)
@@ -383,14 +386,14 @@ static uint32_t add_apply(struct lang_parser *p, const char *operator, uint32_t 
     return node;
 }
 
-static uint32_t parse_unary(struct lang_parser *p)
+static uint32_t lang_parse_unary(struct lang_parser *p)
 {
-    char c = peek(p);
+    char c = lang_parse_peek(p);
     uint32_t at = p->at, operand;
     if (++p->depth > MAX_DEPTH)
         return parse_oops(p, at, "nested more than %d deep", MAX_DEPTH);
     if (c != '-' && c != '+' && c != '~') {
-        operand = parse_postfix(p);
+        operand = lang_parse_postfix(p);
     } else {
         p->at++;
         // As in Python, ** binds more tightly than a sign on its left.
@@ -410,7 +413,7 @@ static uint32_t parse_unary(struct lang_parser *p)
 // Parses operators of `level` and tighter.
 static uint32_t parse_expr(struct lang_parser *p, int level)
 {
-    uint32_t left = parse_unary(p);
+    uint32_t left = lang_parse_unary(p);
     bool compared = false;
     const struct infix *infix;
     while (!p->failed && (infix = peek_infix(p)) && infix->level >= level) {
@@ -433,18 +436,18 @@ static uint32_t parse_expr(struct lang_parser *p, int level)
 // --- lists and statements --------------------------------------------------------------
 
 // Parses items up to `end`. "(a)" is a; "(a,)" and "()" are tuples.
-static uint32_t parse_list(struct lang_parser *p, char end, enum lang_kind kind,
-                           uint32_t at)
+static uint32_t lang_parse_list(struct lang_parser *p, char end, enum lang_kind kind,
+                                uint32_t at)
 {
     struct children list = {0};
     bool comma = false;
-    while (!p->failed && peek(p) != end) {
+    while (!p->failed && lang_parse_peek(p) != end) {
         lang_push(p, &list, parse_expr(p, 1));
-        comma = !p->failed && take(p, ',');
+        comma = !p->failed && lang_parse_take(p, ',');
         if (!comma)
             break;
     }
-    expect(p, end, "at the end of the list");
+    lang_parse_expect(p, end, "at the end of the list");
     if (!p->failed && kind == LANG_TUPLE && list.count == 1 && !comma) {
         uint32_t only = list.items[0];
         free(list.items);
@@ -458,14 +461,14 @@ static bool at_targets(struct lang_parser *p)
 {
     struct lang_parser ahead = *p;
     for (;;) {
-        skip_space(&ahead);
+        lang_parse_skip_space(&ahead);
         uint32_t length = name_length(ahead.source + ahead.at);
         if (!length)
             return false;
         if (at_assignment(&ahead))
             return true;
         ahead.at += length;
-        if (!take(&ahead, ','))
+        if (!lang_parse_take(&ahead, ','))
             return false;
     }
 }
@@ -473,26 +476,27 @@ static bool at_targets(struct lang_parser *p)
 static void parse_targets(struct lang_parser *p, struct children *list)
 {
     do {
-        skip_space(p);
+        lang_parse_skip_space(p);
         uint32_t at = p->at, length = name_length(p->source + at);
         uint32_t node = lang_add(p, LANG_NAME, at);
         lang_set_text(p, node, p->source + at, length);
         p->at += length;
         lang_push(p, list, node);
-    } while (!p->failed && take(p, ','));
-    take(p, '=');
+    } while (!p->failed && lang_parse_take(p, ','));
+    lang_parse_take(p, '=');
 }
 
-static void parse_statement(struct lang_parser *p)
+static void lang_parse_statement(struct lang_parser *p)
 {
     struct children targets = {0}, values = {0};
-    skip_space(p);
+    lang_parse_skip_space(p);
     uint32_t at = p->at;
     if (at_targets(p))
         parse_targets(p, &targets);
     do
         lang_push(p, &values, parse_expr(p, 1));
-    while (!p->failed && take(p, ',') && peek(p) && peek(p) != ';');
+    while (!p->failed && lang_parse_take(p, ',') && lang_parse_peek(p) &&
+           lang_parse_peek(p) != ';');
     uint32_t value = lang_add_parent(p, LANG_TUPLE, at, &values);
     lang_push(p, &targets, value);
     lang_add_parent(p, LANG_ASSIGN, at, &targets);
@@ -504,11 +508,11 @@ int lang_parse(const char *source, struct lang_tree *out)
     struct lang_parser p = {.tree = &tree, .source = source};
     if (strlen(source) > MAX_SOURCE)
         return oops("the expression is longer than %d bytes", MAX_SOURCE);
-    if (!peek(&p))
+    if (!lang_parse_peek(&p))
         return oops("the expression is empty");
-    while (!p.failed && peek(&p)) {
-        parse_statement(&p);
-        if (!p.failed && !take(&p, ';') && peek(&p))
+    while (!p.failed && lang_parse_peek(&p)) {
+        lang_parse_statement(&p);
+        if (!p.failed && !lang_parse_take(&p, ';') && lang_parse_peek(&p))
             parse_oops(&p, p.at, "expected an operator, ',' or ';', got '%c'",
                        p.source[p.at]);
     }

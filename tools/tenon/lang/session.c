@@ -28,12 +28,13 @@ int session_find_input(const struct session *session, const char *option, const 
 // --- mapping ---------------------------------------------------------------------------
 
 // Placeholders for one slice of each mapped input, while the graph is built.
-struct slices {
+struct lang_session_slices {
     tn_array **arrays; // owned; NULL entries: not mapped
     int32_t *axes;     // owned
 };
 
-static int make_slice(struct session *session, struct slices *slices, const char *name)
+static int lang_session_make_slice(struct session *session,
+                                   struct lang_session_slices *slices, const char *name)
 {
     size_t i = 0;
     int failed = session_find_input(session, "--vmap", name, &i);
@@ -52,7 +53,8 @@ static int make_slice(struct session *session, struct slices *slices, const char
     return slices->arrays[i] ? 0 : oops_scope(session->scope);
 }
 
-static int make_slices(struct session *session, struct slices *slices, const char *mapped)
+static int lang_session_make_slices(struct session *session,
+                                    struct lang_session_slices *slices, const char *mapped)
 {
     slices->arrays = calloc(session->num_inputs + 1, sizeof(*slices->arrays));
     slices->axes = calloc(session->num_inputs + 1, sizeof(*slices->axes));
@@ -61,16 +63,16 @@ static int make_slices(struct session *session, struct slices *slices, const cha
     for (size_t i = 0; !failed && i < session->num_inputs; i++)
         slices->axes[i] = -1;
     while (!failed && (word = strsep(&rest, ",")))
-        failed = make_slice(session, slices, word);
+        failed = lang_session_make_slice(session, slices, word);
     free(list);
     return failed;
 }
 
 static int build_mapped(struct session *session, const char *mapped)
 {
-    struct slices slices = {0};
+    struct lang_session_slices slices = {0};
     struct lang_results *results = &session->results;
-    int failed = make_slices(session, &slices, mapped);
+    int failed = lang_session_make_slices(session, &slices, mapped);
     if (!failed)
         failed = session_build(session);
     if (!failed &&
@@ -91,7 +93,8 @@ int session_build(struct session *session)
     return lang_eval(&session->tree, session->scope, &session->names, &session->results);
 }
 
-static int build(struct session *session, char *const *items, int count, const char *mapped)
+static int lang_session_build(struct session *session, char *const *items, int count,
+                              const char *mapped)
 {
     // The expression is parsed first: its errors are reported without opening anything.
     bool is_file = items[0][0] == '@';
@@ -120,7 +123,7 @@ static int build(struct session *session, char *const *items, int count, const c
 static int open_session(struct session *session, char *const *items, int count,
                         const char *mapped)
 {
-    int failed = build(session, items, count, mapped);
+    int failed = lang_session_build(session, items, count, mapped);
     if (failed)
         session_close(session);
     return failed;

@@ -44,7 +44,7 @@ uint32_t parse_oops(struct lang_parser *p, uint32_t at, const char *format, ...)
     return NOTHING;
 }
 
-static uint32_t out_of_memory(struct lang_parser *p)
+static uint32_t lang_tree_out_of_memory(struct lang_parser *p)
 {
     p->failed = true;
     oops_memory();
@@ -55,7 +55,8 @@ static uint32_t out_of_memory(struct lang_parser *p)
 
 // Makes room for `more` items behind `used`. The counts stay far below 32 bits: each comes
 // from at least one byte of the source.
-static void *grow(void *items, uint32_t used, uint32_t more, uint32_t *max, size_t size)
+static void *lang_tree_grow(void *items, uint32_t used, uint32_t more, uint32_t *max,
+                            size_t size)
 {
     if (used + more <= *max)
         return items;
@@ -70,9 +71,9 @@ uint32_t lang_add(struct lang_parser *p, enum lang_kind kind, uint32_t at)
 {
     struct lang_tree *tree = p->tree;
     struct lang_node *nodes =
-        grow(tree->nodes, tree->num_nodes, 1, &tree->max_nodes, sizeof(*nodes));
+        lang_tree_grow(tree->nodes, tree->num_nodes, 1, &tree->max_nodes, sizeof(*nodes));
     if (!nodes)
-        return out_of_memory(p);
+        return lang_tree_out_of_memory(p);
     tree->nodes = nodes;
     nodes[tree->num_nodes] = (struct lang_node){.kind = (uint8_t)kind, .at = at};
     return tree->num_nodes++;
@@ -83,10 +84,10 @@ void lang_set_text(struct lang_parser *p, uint32_t node, const char *text, size_
     struct lang_tree *tree = p->tree;
     if (node == NOTHING)
         return;
-    char *texts =
-        grow(tree->texts, tree->num_texts, (uint32_t)length + 1, &tree->max_texts, 1);
+    char *texts = lang_tree_grow(tree->texts, tree->num_texts, (uint32_t)length + 1,
+                                 &tree->max_texts, 1);
     if (!texts) {
-        out_of_memory(p);
+        lang_tree_out_of_memory(p);
         return;
     }
     tree->texts = texts;
@@ -103,10 +104,10 @@ void lang_set_children(struct lang_parser *p, uint32_t node, const uint32_t *ite
     struct lang_tree *tree = p->tree;
     if (node == NOTHING)
         return;
-    uint32_t *children = grow(tree->children, tree->num_children, count,
-                              &tree->max_children, sizeof(*children));
+    uint32_t *children = lang_tree_grow(tree->children, tree->num_children, count,
+                                        &tree->max_children, sizeof(*children));
     if (!children && count) {
-        out_of_memory(p);
+        lang_tree_out_of_memory(p);
         return;
     }
     tree->children = children;
@@ -119,9 +120,10 @@ void lang_set_children(struct lang_parser *p, uint32_t node, const uint32_t *ite
 
 void lang_push(struct lang_parser *p, struct children *list, uint32_t child)
 {
-    uint32_t *items = grow(list->items, list->count, 1, &list->max, sizeof(*items));
+    uint32_t *items =
+        lang_tree_grow(list->items, list->count, 1, &list->max, sizeof(*items));
     if (!items) {
-        out_of_memory(p);
+        lang_tree_out_of_memory(p);
         return;
     }
     list->items = items;

@@ -15,7 +15,7 @@
 
 // --- what is said -----------------------------------------------------------------------
 
-static double bytes_of(const struct rewrite_array *a, const char *format)
+static double model_convert_bytes_of(const struct rewrite_array *a, const char *format)
 {
     const tn_quant_format *blocks = tn_quant_find(format);
     double count = (double)a->rows * (double)a->columns;
@@ -31,8 +31,8 @@ static void say_result(const struct rewrite *r)
     for (uint64_t i = 0; i < r->count; i++) {
         const struct rewrite_array *a = &r->arrays[i];
         count += (double)a->rows * (double)a->columns;
-        before += bytes_of(a, a->from);
-        after += bytes_of(a, a->to);
+        before += model_convert_bytes_of(a, a->from);
+        after += model_convert_bytes_of(a, a->to);
     }
     count = count > 0 ? count : 1;
     say_line("%s: %" PRIu64 " arrays, %s, %.2f bits a weight (%.2f in %s)", r->out,
@@ -42,19 +42,19 @@ static void say_result(const struct rewrite *r)
 
 // --- convert ----------------------------------------------------------------------------
 
-static bool is_float(const struct rewrite_array *a)
+static bool model_convert_is_float(const struct rewrite_array *a)
 {
     return tn_quant_find(a->from) || rewrite_file_type(a->from) >= 0 ||
            strcmp(a->from, "f64") == 0;
 }
 
 // Matrices take the type; what has one axis has been given its own.
-static void set_types(struct rewrite *r, const char *type)
+static void model_convert_set_types(struct rewrite *r, const char *type)
 {
     int64_t rounded = 0;
     for (uint64_t i = 0; i < r->count; i++) {
         struct rewrite_array *a = &r->arrays[i];
-        if (!is_float(a) || !a->type || (a->type->rank <= 1 && r->is_gguf))
+        if (!model_convert_is_float(a) || !a->type || (a->type->rank <= 1 && r->is_gguf))
             continue;
         a->to = type;
         rounded += strcmp(a->from, type) != 0 &&
@@ -82,7 +82,7 @@ int cmd_model_convert(const struct command *self, int argc, char **argv)
                       type);
     failed = rewrite_open(&r, args.items[0], args.items[1]);
     if (!failed && type)
-        set_types(&r, type);
+        model_convert_set_types(&r, type);
     if (!failed)
         failed = rewrite_save(&r);
     if (!failed)
@@ -99,13 +99,13 @@ static bool is_format(const char *name)
 }
 
 // The formats that --tensor names, by comma: "PATTERN=FORMAT". The first that fits counts.
-struct override {
+struct model_convert_override {
     char *pattern, *format; // in `text`
     bool is_used;
 };
 struct overrides {
     char *text; // owned
-    struct override *items;
+    struct model_convert_override *items;
     size_t count;
 };
 
@@ -126,12 +126,12 @@ static int read_overrides(const char *given, struct overrides *out)
                           "such as q8_0 or q6_k, or f32, f16 or bf16",
                           item);
         *equals = 0;
-        out->items[out->count++] = (struct override){item, equals + 1, false};
+        out->items[out->count++] = (struct model_convert_override){item, equals + 1, false};
     }
     return 0;
 }
 
-static const char *overriding(struct overrides *overrides, const char *name)
+static const char *model_convert_overriding(struct overrides *overrides, const char *name)
 {
     for (size_t i = 0; i < overrides->count; i++)
         if (fnmatch(overrides->items[i].pattern, name, 0) == 0) {
@@ -187,12 +187,13 @@ static int set_formats(struct rewrite *r, const struct mixture *mixture,
     const char *kept = NULL;
     for (uint64_t i = 0; i < r->count; i++) {
         struct rewrite_array *a = &r->arrays[i];
-        bool is_matrix = a->type && a->type->rank > 1 && is_float(a);
-        const char *wanted = is_matrix ? overriding(overrides, a->name) : NULL;
+        bool is_matrix = a->type && a->type->rank > 1 && model_convert_is_float(a);
+        const char *wanted =
+            is_matrix ? model_convert_overriding(overrides, a->name) : NULL;
         if (is_matrix && !wanted)
             wanted = mixture_format(mixture, &model, a->name);
         if (!wanted) { // norms of two axes and the like: as readers expect them
-            a->to = is_float(a) ? "f32" : a->from;
+            a->to = model_convert_is_float(a) ? "f32" : a->from;
             continue;
         }
         a->to = mixture_fallback(wanted, a->columns);
@@ -219,8 +220,9 @@ static int set_formats(struct rewrite *r, const struct mixture *mixture,
     return 0;
 }
 
-static int quantize(const char *in, const char *out, const struct mixture *mixture,
-                    struct overrides *overrides, const char *imatrix)
+static int model_convert_quantize(const char *in, const char *out,
+                                  const struct mixture *mixture,
+                                  struct overrides *overrides, const char *imatrix)
 {
     struct rewrite r;
     int failed = rewrite_open(&r, in, out);
@@ -264,7 +266,8 @@ int cmd_model_quantize(const struct command *self, int argc, char **argv)
             args.items[1]);
     failed = given ? read_overrides(given, &overrides) : 0;
     if (!failed)
-        failed = quantize(args.items[0], args.items[1], mixture, &overrides, imatrix);
+        failed = model_convert_quantize(args.items[0], args.items[1], mixture, &overrides,
+                                        imatrix);
     finish_overrides(&overrides);
     return failed;
 }

@@ -29,7 +29,7 @@ const size_t num_model_dimensions = COUNT(model_dimensions);
 // --- metadata ---------------------------------------------------------------------------
 
 // Value `i` of a pair.
-static json_t *value_at(const tn_metadata *pair, uint64_t i)
+static json_t *model_describe_value_at(const tn_metadata *pair, uint64_t i)
 {
     switch (pair->kind) {
     case TN_METADATA_TEXT:
@@ -49,13 +49,13 @@ static json_t *value_at(const tn_metadata *pair, uint64_t i)
     }
 }
 
-static json_t *value_of(const tn_metadata *pair)
+static json_t *model_describe_value_of(const tn_metadata *pair)
 {
     if (!(pair->flags & TN_METADATA_LIST))
-        return value_at(pair, 0);
+        return model_describe_value_at(pair, 0);
     json_t *first = json_array();
     for (uint64_t i = 0; i < pair->count && i < FIRST_VALUES; i++)
-        json_array_append_new(first, value_at(pair, i));
+        json_array_append_new(first, model_describe_value_at(pair, i));
     return json_pack("{s:I, s:o}", "list", (json_int_t)pair->count, "first", first);
 }
 
@@ -71,7 +71,7 @@ static json_t *metadata_json(const tn_metadata_list *list)
     json_t *object = json_object();
     for (uint64_t i = 0; i < list->count; i++) {
         const tn_metadata *pair = tn_metadata_at(list, i);
-        json_object_set_new(object, pair->key, value_of(pair));
+        json_object_set_new(object, pair->key, model_describe_value_of(pair));
     }
     return object;
 }
@@ -84,13 +84,14 @@ static json_t *dimensions_json(const tn_metadata_list *list, const char *archite
         snprintf(key, sizeof(key), "%.150s.%s", architecture, model_dimensions[i].key);
         const tn_metadata *pair = tn_metadata_find(list, key);
         if (pair)
-            json_object_set_new(object, model_dimensions[i].name, value_of(pair));
+            json_object_set_new(object, model_dimensions[i].name,
+                                model_describe_value_of(pair));
     }
     return object;
 }
 
 // Sets the tokenizer of the model, if it has one.
-static void add_tokenizer(json_t *model, const tn_metadata_list *list)
+static void model_describe_add_tokenizer(json_t *model, const tn_metadata_list *list)
 {
     static const struct dimension members[] = {{"bos_token_id", "begin"},
                                                {"eos_token_id", "end"},
@@ -120,7 +121,7 @@ static void add_tokenizer(json_t *model, const tn_metadata_list *list)
 // --- arrays -----------------------------------------------------------------------------
 
 // Array `index` as it is in mathematics.
-static json_t *array_json(const tn_file *file, uint64_t index)
+static json_t *model_describe_array_json(const tn_file *file, uint64_t index)
 {
     const tn_type *type = tn_file_type(file, index);
     const char *format = tn_file_format(file, index);
@@ -176,9 +177,9 @@ int model_describe(const tn_file *file, const char *path, json_t **out_model)
         "parameters", 0, "bytes", 0, "dimensions", dimensions_json(list, architecture));
     if (!model)
         return oops_memory();
-    add_tokenizer(model, list);
+    model_describe_add_tokenizer(model, list);
     for (uint64_t i = 0; tn_file_name(file, i); i++) {
-        json_t *array = array_json(file, i);
+        json_t *array = model_describe_array_json(file, i);
         json_array_append_new(arrays, array);
         count_format(formats, array);
         add_to(model, "parameters", json_integer_value(json_object_get(array, "elements")));

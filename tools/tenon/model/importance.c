@@ -15,8 +15,9 @@
 #define MAX_NAME 256
 
 // The type of the array NAME + `end`, with one axis as [1, columns]; false: there is none.
-static bool find_array(const tn_file *file, const char *name, const char *end,
-                       char out_name[MAX_NAME], int64_t out[2])
+static bool model_importance_find_array(const tn_file *file, const char *name,
+                                        const char *end, char out_name[MAX_NAME],
+                                        int64_t out[2])
 {
     snprintf(out_name, MAX_NAME, "%s%s", name, end);
     for (uint64_t i = 0; tn_file_name(file, i); i++) {
@@ -32,14 +33,14 @@ static bool find_array(const tn_file *file, const char *name, const char *end,
     return false;
 }
 
-static int64_t matrices_of(const struct rewrite_array *a)
+static int64_t model_importance_matrices_of(const struct rewrite_array *a)
 {
     return a->type && a->type->rank > 2 ? a->type->extent[0] : 1;
 }
 
 // Means of squares, of the file's matrices; one for all of several is given to each.
-static void divide(struct rewrite_array *a, const float *sums, const float *counts,
-                   int64_t given)
+static void model_importance_divide(struct rewrite_array *a, const float *sums,
+                                    const float *counts, int64_t given)
 {
     for (int64_t m = 0; m < a->matrices; m++)
         for (int64_t k = 0; k < a->columns; k++) {
@@ -51,16 +52,17 @@ static void divide(struct rewrite_array *a, const float *sums, const float *coun
 }
 
 // Reads that of one array; *out_found: whether the file has it.
-static int read_array(struct rewrite *r, const tn_file *file, const char *path,
-                      struct rewrite_array *a, bool *out_found)
+static int model_importance_read_array(struct rewrite *r, const tn_file *file,
+                                       const char *path, struct rewrite_array *a,
+                                       bool *out_found)
 {
     char sums[MAX_NAME], counts[MAX_NAME];
     int64_t extent[2], others[2];
-    *out_found = find_array(file, a->name, ".in_sum2", sums, extent) &&
-                 find_array(file, a->name, ".counts", counts, others);
+    *out_found = model_importance_find_array(file, a->name, ".in_sum2", sums, extent) &&
+                 model_importance_find_array(file, a->name, ".counts", counts, others);
     if (!*out_found)
         return 0;
-    a->matrices = matrices_of(a);
+    a->matrices = model_importance_matrices_of(a);
     if (extent[1] != a->columns || (extent[0] != 1 && extent[0] != a->matrices) ||
         others[0] * others[1] != extent[0])
         return oops("%s: '%s' has %" PRId64 " sums of %" PRId64 " columns and %" PRId64
@@ -75,12 +77,13 @@ static int read_array(struct rewrite *r, const tn_file *file, const char *path,
     const float *rows = tn_data(s, tn_file_array(s, file, counts));
     int failed = data && rows ? 0 : oops_scope(s);
     if (!failed)
-        divide(a, data, rows, extent[0]);
+        model_importance_divide(a, data, rows, extent[0]);
     tn_scope_close(s);
     return failed;
 }
 
-static int read_all(struct rewrite *r, const tn_file *file, const char *path)
+static int model_importance_read_all(struct rewrite *r, const tn_file *file,
+                                     const char *path)
 {
     uint64_t found = 0, missing = 0;
     const char *one = NULL;
@@ -89,7 +92,7 @@ static int read_all(struct rewrite *r, const tn_file *file, const char *path)
         bool is_found = false;
         if (!a->type || a->type->rank < 2 || !tn_quant_find(a->to))
             continue;
-        int failed = read_array(r, file, path, a, &is_found);
+        int failed = model_importance_read_array(r, file, path, a, &is_found);
         if (failed)
             return failed;
         found += is_found;
@@ -111,7 +114,7 @@ int rewrite_importance(struct rewrite *r, const char *path)
     tn_file *file = NULL;
     if (tn_file_open(r->runtime, path, NULL, &file))
         return oops_library();
-    int failed = read_all(r, file, path);
+    int failed = model_importance_read_all(r, file, path);
     tn_file_close(file);
     return failed;
 }

@@ -20,7 +20,7 @@ enum when {
     SHARED,    // all, where four heads or more share their keys and values
 };
 
-struct choice {
+struct mixture_choice {
     enum when when;
     const char *format;
 };
@@ -33,7 +33,7 @@ struct mixture {
     const char *name;
     int64_t number; // general.file_type
     const char *format, *output;
-    struct choice choices[KINDS][2];
+    struct mixture_choice choices[KINDS][2];
 };
 
 static const struct mixture mixtures[] = {
@@ -127,7 +127,7 @@ int64_t mixture_number(const struct mixture *mixture)
     return mixture->number;
 }
 
-static bool holds(enum when when, const struct mixture_model *model, int64_t layer)
+static bool mixture_holds(enum when when, const struct mixture_model *model, int64_t layer)
 {
     int64_t layers = model->layers, eighth = layers / 8;
     switch (when) {
@@ -166,7 +166,7 @@ static bool read_layer(const char *name, char *out_part, size_t size, int64_t *o
     return true;
 }
 
-static bool is_small(const char *part)
+static bool mixture_is_small(const char *part)
 {
     static const char *const ends[] = {"norm", "ffn_gate_inp", "ffn_gate_inp_shexp"};
     for (size_t i = 0; i < COUNT(ends); i++) {
@@ -187,7 +187,7 @@ static const char *layer_format(const struct mixture *mixture,
              experts ? (int)(experts - part) : (int)strlen(part), part);
     for (int kind = 0; kind < KINDS; kind++)
         for (int i = 0; i < 2 && strcmp(plain, kinds[kind]) == 0; i++)
-            if (holds(mixture->choices[kind][i].when, model, layer))
+            if (mixture_holds(mixture->choices[kind][i].when, model, layer))
                 return mixture->choices[kind][i].format;
     return mixture->format;
 }
@@ -208,7 +208,7 @@ const char *mixture_format(const struct mixture *mixture, const struct mixture_m
     if (!read_layer(name, part, sizeof(part), &layer))
         return NULL;
     bool is_key_or_value = strcmp(part, "attn_k") == 0 || strcmp(part, "attn_v") == 0;
-    if (is_small(part))
+    if (mixture_is_small(part))
         return NULL;
     if (model->experts == 8 && is_key_or_value) // few bytes beside eight experts
         return "q8_0";

@@ -46,7 +46,7 @@ static bool has_floats(const char *format)
            dtype == TN_F32 || dtype == TN_F64;
 }
 
-static bool is_named(const char *name, const char *kind)
+static bool model_rewrite_is_named(const char *name, const char *kind)
 {
     const char *at = strstr(name, kind);
     return at && at[strlen(kind)] == '.' && at != name && at[-1] == '.';
@@ -59,19 +59,20 @@ static int64_t turned_heads(const struct rewrite *r, const char *name)
     const tn_metadata_list *list = tn_file_metadata(r->file);
     (void)tn_metadata_text(tn_metadata_find(list, "tenon.rope"), &order);
     (void)tn_metadata_text(tn_metadata_find(list, "general.architecture"), &architecture);
-    if (strncmp(name, "blk.", 4) != 0) // of a tower, say
+    if (strncmp(name, "blk.", 4) != 0) // of a vision encoder, say
         return 0;
     if (!r->is_gguf || strcmp(order.data, "halves") != 0 ||
         strcmp(architecture.data, "llama") != 0)
         return 0;
     int64_t heads = rewrite_number(r, ".attention.head_count", 0);
-    if (is_named(name, "attn_q"))
+    if (model_rewrite_is_named(name, "attn_q"))
         return heads;
-    return is_named(name, "attn_k") ? rewrite_number(r, ".attention.head_count_kv", heads)
-                                    : 0;
+    return model_rewrite_is_named(name, "attn_k")
+               ? rewrite_number(r, ".attention.head_count_kv", heads)
+               : 0;
 }
 
-static int list_array(struct rewrite *r, uint64_t index)
+static int model_rewrite_list_array(struct rewrite *r, uint64_t index)
 {
     const char *format = tn_file_format(r->file, index);
     const tn_type *type = tn_file_type(r->file, index);
@@ -101,7 +102,7 @@ static int list_array(struct rewrite *r, uint64_t index)
     return 0;
 }
 
-static int list_arrays(struct rewrite *r)
+static int model_rewrite_list_arrays(struct rewrite *r)
 {
     while (tn_file_name(r->file, r->count))
         r->count++;
@@ -114,7 +115,7 @@ static int list_arrays(struct rewrite *r)
     r->rotary = rewrite_number(r, ".rope.dimension_count", r->rotary);
     int failed = 0;
     for (uint64_t i = 0; i < r->count && !failed; i++)
-        failed = list_array(r, i);
+        failed = model_rewrite_list_array(r, i);
     int64_t factors = failed || !r->is_gguf ? 0 : rewrite_factors(r, r->factors);
     if (factors > 0)
         r->arrays[r->count++] = (struct rewrite_array){.name = "rope_freqs.weight",
@@ -138,7 +139,7 @@ int rewrite_open(struct rewrite *r, const char *in, const char *out)
     if (tn_runtime_open(&options, &r->runtime) ||
         tn_file_open(r->runtime, in, &map, &r->file))
         return oops_library();
-    int failed = list_arrays(r);
+    int failed = model_rewrite_list_arrays(r);
     return failed ? failed : rewrite_metadata(r);
 }
 
@@ -154,7 +155,7 @@ struct turn {
     uint8_t *bytes; // of the array, as it is written
 };
 
-static int64_t row_bytes(const struct rewrite_array *a, const char *format)
+static int64_t model_rewrite_row_bytes(const struct rewrite_array *a, const char *format)
 {
     const tn_quant_format *blocks = tn_quant_find(format);
     return blocks ? a->columns / blocks->block * blocks->bytes
@@ -215,7 +216,8 @@ static tn_array *importance_of(tn_scope *s, const struct rewrite_array *a, int64
 static int convert_piece(struct turn *t, struct rewrite_array *a, const uint8_t *data,
                          int64_t first, int64_t count)
 {
-    int64_t from = row_bytes(a, a->from), to = row_bytes(a, a->to);
+    int64_t from = model_rewrite_row_bytes(a, a->from),
+            to = model_rewrite_row_bytes(a, a->to);
     const uint8_t *rows = data + first * from;
     for (int64_t i = 0; i < count && a->heads > 0; i++)
         memcpy(t->rows + i * from, data + old_row(t->r, a, first + i) * from, (size_t)from);
@@ -243,14 +245,15 @@ static int convert_piece(struct turn *t, struct rewrite_array *a, const uint8_t 
     return failed;
 }
 
-static int convert(struct turn *t, struct rewrite_array *a, const uint8_t *data)
+static int model_rewrite_convert(struct turn *t, struct rewrite_array *a,
+                                 const uint8_t *data)
 {
     int64_t each = a->columns > 0 ? PIECE_ELEMENTS / a->columns : a->rows;
     each = each < 1 ? 1 : each > a->rows ? a->rows : each;
     free(t->bytes);
     free(t->rows);
-    t->bytes = malloc((size_t)(a->rows * row_bytes(a, a->to)) + 1);
-    t->rows = malloc((size_t)(each * row_bytes(a, a->from)) + 1);
+    t->bytes = malloc((size_t)(a->rows * model_rewrite_row_bytes(a, a->to)) + 1);
+    t->rows = malloc((size_t)(each * model_rewrite_row_bytes(a, a->from)) + 1);
     int failed = t->bytes && t->rows ? 0 : oops_memory();
     for (int64_t first = 0, count; first < a->rows && a->columns > 0 && !failed;
          first += count) {
@@ -300,11 +303,11 @@ static tn_status give_elements(void *context, uint64_t index, const void **out_d
     int failed = data ? 0 : oops_scope(t->scope);
     bool is_same = strcmp(a->from, a->to) == 0 && a->heads <= 0;
     t->data = data;
-    t->size = (uint64_t)(a->rows * row_bytes(a, a->from));
+    t->size = (uint64_t)(a->rows * model_rewrite_row_bytes(a, a->from));
     if (!failed && is_same && strcmp(a->from, "f32") == 0)
         failed = check_floats(t->r, a, data, a->rows * a->columns);
     if (!failed && !is_same)
-        failed = convert(t, a, data);
+        failed = model_rewrite_convert(t, a, data);
     *out_data = is_same ? data : t->bytes;
     return failed ? TN_ERR_REFUSED : TN_OK;
 }
@@ -312,12 +315,12 @@ static tn_status give_elements(void *context, uint64_t index, const void **out_d
 // --- writing ----------------------------------------------------------------------------
 
 // The types and the names of what is written.
-struct listing {
+struct model_rewrite_listing {
     tn_type *types;
     const char **names, **formats;
 };
 
-static void list_output(const struct rewrite *r, const struct listing *out)
+static void list_output(const struct rewrite *r, const struct model_rewrite_listing *out)
 {
     for (uint64_t i = 0; i < r->count; i++) {
         const struct rewrite_array *a = &r->arrays[i];
@@ -326,14 +329,16 @@ static void list_output(const struct rewrite *r, const struct listing *out)
         type.dtype = is_blocks ? TN_U8 : rewrite_dtype(a->to);
         bool is_bias = a->heads > 0 && type.rank == 1;
         if (type.rank > 0 && !is_bias)
-            type.extent[type.rank - 1] = is_blocks ? row_bytes(a, a->to) : a->columns;
+            type.extent[type.rank - 1] =
+                is_blocks ? model_rewrite_row_bytes(a, a->to) : a->columns;
         out->types[i] = type;
         out->names[i] = a->name;
         out->formats[i] = is_blocks ? a->to : NULL;
     }
 }
 
-static int save(struct rewrite *r, const struct listing *listing)
+static int model_rewrite_save(struct rewrite *r,
+                              const struct model_rewrite_listing *listing)
 {
     struct turn turn = {.r = r};
     const tn_metadata_list metadata = {sizeof(metadata), sizeof(*r->pairs), r->pairs,
@@ -369,14 +374,15 @@ static void tell_losses(const struct rewrite *r)
 
 int rewrite_save(struct rewrite *r)
 {
-    struct listing listing = {.types = calloc(r->count + 1, sizeof(*listing.types)),
-                              .names = calloc(r->count + 1, sizeof(*listing.names)),
-                              .formats = calloc(r->count + 1, sizeof(*listing.formats))};
+    struct model_rewrite_listing listing = {
+        .types = calloc(r->count + 1, sizeof(*listing.types)),
+        .names = calloc(r->count + 1, sizeof(*listing.names)),
+        .formats = calloc(r->count + 1, sizeof(*listing.formats))};
     int failed = listing.types && listing.names && listing.formats ? 0 : oops_memory();
     if (!failed) {
         tell_losses(r);
         list_output(r, &listing);
-        failed = save(r, &listing);
+        failed = model_rewrite_save(r, &listing);
     }
     free(listing.types);
     free(listing.names);

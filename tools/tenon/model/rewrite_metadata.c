@@ -11,7 +11,7 @@
 #define KEY_SIZE 256
 #define TURN 6.283185307179586 // radians
 
-static const tn_metadata *find(const struct rewrite *r, const char *key)
+static const tn_metadata *rewrite_metadata_find(const struct rewrite *r, const char *key)
 {
     char whole[KEY_SIZE];
     tn_text architecture = {"", 0};
@@ -23,34 +23,36 @@ static const tn_metadata *find(const struct rewrite *r, const char *key)
 
 int64_t rewrite_number(const struct rewrite *r, const char *key, int64_t otherwise)
 {
-    const tn_metadata *pair = find(r, key);
+    const tn_metadata *pair = rewrite_metadata_find(r, key);
     int64_t value = otherwise;
     if (pair && pair->kind == TN_METADATA_INTEGER && pair->count > 0)
         value = *(const int64_t *)pair->data;
     return value;
 }
 
-static double float_of(const struct rewrite *r, const char *key, double otherwise)
+static double rewrite_metadata_float_of(const struct rewrite *r, const char *key,
+                                        double otherwise)
 {
-    (void)tn_metadata_number(find(r, key), &otherwise);
+    (void)tn_metadata_number(rewrite_metadata_find(r, key), &otherwise);
     return otherwise;
 }
 
 static bool scales_as_llama3(const struct rewrite *r)
 {
     tn_text type = {"", 0};
-    (void)tn_metadata_text(find(r, ".rope.scaling.type"), &type);
+    (void)tn_metadata_text(rewrite_metadata_find(r, ".rope.scaling.type"), &type);
     return strcmp(type.data, "llama3") == 0;
 }
 
 int64_t rewrite_factors(const struct rewrite *r, float factors[256])
 {
-    double factor = float_of(r, ".rope.scaling.factor", 1);
-    double low = float_of(r, ".rope.scaling.low_freq_factor", 1);
-    double high = float_of(r, ".rope.scaling.high_freq_factor", 4);
-    double original = float_of(r, ".rope.scaling.original_context_length",
-                               float_of(r, ".context_length", 0));
-    double base = float_of(r, ".rope.freq_base", 10000);
+    double factor = rewrite_metadata_float_of(r, ".rope.scaling.factor", 1);
+    double low = rewrite_metadata_float_of(r, ".rope.scaling.low_freq_factor", 1);
+    double high = rewrite_metadata_float_of(r, ".rope.scaling.high_freq_factor", 4);
+    double original =
+        rewrite_metadata_float_of(r, ".rope.scaling.original_context_length",
+                                  rewrite_metadata_float_of(r, ".context_length", 0));
+    double base = rewrite_metadata_float_of(r, ".rope.freq_base", 10000);
     if (!scales_as_llama3(r) || high <= low || r->rotary > 512 || r->rotary < 2)
         return 0;
     for (int64_t i = 0; i < r->rotary / 2; i++) {
@@ -64,7 +66,7 @@ int64_t rewrite_factors(const struct rewrite *r, float factors[256])
 
 // Whether a pair stays behind: what is about several files, what is written anew, and what
 // Tenon says of folders. Of Llama 3's scaling GGUF has an array.
-static bool is_left(const struct rewrite *r, const tn_metadata *pair)
+static bool rewrite_metadata_is_left(const struct rewrite *r, const tn_metadata *pair)
 {
     static const char *const keys[] = {"split.no",
                                        "split.count",
@@ -106,7 +108,7 @@ static int64_t number_of_type(const struct rewrite *r)
     return tn_metadata_integer(old, &number) ? number : 0;
 }
 
-static void add(struct rewrite *r, const char *key, int64_t *value)
+static void rewrite_metadata_add(struct rewrite *r, const char *key, int64_t *value)
 {
     r->pairs[r->num_pairs++] = (tn_metadata){key, value, 1, TN_METADATA_INTEGER, 0};
 }
@@ -131,15 +133,17 @@ static const struct own_pair {
     {"qwen3moe", ".attention.sliding_window", 0},
 };
 
-static bool is_usual(const struct rewrite *r, const tn_metadata *pair, double usual)
+static bool rewrite_metadata_is_usual(const struct rewrite *r, const tn_metadata *pair,
+                                      double usual)
 {
     double number = -1;
     int32_t truth;
     if (tn_metadata_bool(pair, &truth))
         number = truth;
     (void)tn_metadata_number(pair, &number);
-    return number == usual || (strstr(pair->key, ".sliding_window") &&
-                               number >= float_of(r, ".context_length", 0));
+    return number == usual ||
+           (strstr(pair->key, ".sliding_window") &&
+            number >= rewrite_metadata_float_of(r, ".context_length", 0));
 }
 
 // Names the pairs by which Tenon computes what other programs do not.
@@ -150,8 +154,8 @@ static void tell_own_pairs(const struct rewrite *r)
     (void)tn_metadata_text(tn_metadata_find(list, "general.architecture"), &architecture);
     for (size_t i = 0; i < COUNT(own_pairs); i++) {
         const struct own_pair *own = &own_pairs[i];
-        const tn_metadata *pair = find(r, own->key);
-        if (!pair || is_usual(r, pair, own->usual) ||
+        const tn_metadata *pair = rewrite_metadata_find(r, own->key);
+        if (!pair || rewrite_metadata_is_usual(r, pair, own->usual) ||
             (own->architecture && strcmp(own->architecture, architecture.data) != 0))
             continue;
         note("Tenon reads %s in %s; llama.cpp leaves it out, and computes something else",
@@ -206,7 +210,7 @@ int rewrite_metadata(struct rewrite *r)
         return oops_memory();
     for (uint64_t i = 0; i < list->count; i++) {
         tn_metadata pair = *tn_metadata_at(list, i);
-        if (is_left(r, &pair))
+        if (rewrite_metadata_is_left(r, &pair))
             continue;
         if (pair.kind == TN_METADATA_FLOAT && !(pair.flags & TN_METADATA_LIST)) {
             r->floats[i] = (double)(float)*(const double *)pair.data; // as GGUF has them
@@ -216,8 +220,8 @@ int rewrite_metadata(struct rewrite *r)
     }
     r->numbers[0] = number_of_type(r);
     r->numbers[1] = 2; // of the block formats
-    add(r, "general.file_type", &r->numbers[0]);
-    add(r, "general.quantization_version", &r->numbers[1]);
+    rewrite_metadata_add(r, "general.file_type", &r->numbers[0]);
+    rewrite_metadata_add(r, "general.quantization_version", &r->numbers[1]);
     if (r->is_gguf) {
         tell_own_pairs(r);
         tell_tokens(r);

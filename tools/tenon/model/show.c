@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_int_t integer_of(const json_t *object, const char *key)
+static json_int_t model_show_integer_of(const json_t *object, const char *key)
 {
     return json_integer_value(json_object_get(object, key));
 }
@@ -26,14 +26,14 @@ static const char *count_text(json_int_t count, char text[SIZE_TEXT])
 }
 
 // A value of metadata as one line, shortened; free() it.
-static char *value_text(const json_t *value)
+static char *model_show_value_text(const json_t *value)
 {
     if (json_is_string(value))
         return strdup(json_string_value(value));
     const json_t *first = json_object_get(value, "first");
     char *text =
         json_dumps(first ? first : value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-    json_int_t count = integer_of(value, "list");
+    json_int_t count = model_show_integer_of(value, "list");
     if (!text || !first || count <= (json_int_t)json_array_size(first))
         return text;
     json_t *all =
@@ -45,19 +45,19 @@ static char *value_text(const json_t *value)
 }
 
 // Appends a row of what and value.
-static void add_row(json_t *rows, const char *what, const char *value)
+static void model_show_add_row(json_t *rows, const char *what, const char *value)
 {
     json_array_append_new(rows, json_pack("{s:s, s:s}", "what", what, "value", value));
 }
 
-static void add_tokenizer(json_t *rows, const json_t *tokenizer)
+static void model_show_add_tokenizer(json_t *rows, const json_t *tokenizer)
 {
     const char *pre = text_of(tokenizer, "pre");
     json_t *text = json_sprintf(
         "%s%s%s%s, %lld tokens%s", text_of(tokenizer, "model"), *pre ? " (" : "", pre,
-        *pre ? ")" : "", (long long)integer_of(tokenizer, "tokens"),
+        *pre ? ")" : "", (long long)model_show_integer_of(tokenizer, "tokens"),
         json_is_true(json_object_get(tokenizer, "chat")) ? ", with a chat template" : "");
-    add_row(rows, "tokenizer", text ? json_string_value(text) : "");
+    model_show_add_row(rows, "tokenizer", text ? json_string_value(text) : "");
     json_decref(text);
 }
 
@@ -72,17 +72,19 @@ static int print_summary(const json_t *model)
     static const char *const texts[] = {"name", "architecture"};
     for (size_t i = 0; i < COUNT(texts); i++)
         if (*text_of(model, texts[i]))
-            add_row(rows, texts[i], text_of(model, texts[i]));
-    add_row(rows, "parameters", count_text(integer_of(model, "parameters"), text));
-    add_row(rows, "size", size_text((uint64_t)integer_of(model, "bytes"), text));
+            model_show_add_row(rows, texts[i], text_of(model, texts[i]));
+    model_show_add_row(rows, "parameters",
+                       count_text(model_show_integer_of(model, "parameters"), text));
+    model_show_add_row(rows, "size",
+                       size_text((uint64_t)model_show_integer_of(model, "bytes"), text));
     json_object_foreach(json_object_get(model, "dimensions"), key, value)
     {
-        char *line = value_text(value);
-        add_row(rows, key, line ? line : "");
+        char *line = model_show_value_text(value);
+        model_show_add_row(rows, key, line ? line : "");
         free(line);
     }
     if (json_object_get(model, "tokenizer"))
-        add_tokenizer(rows, json_object_get(model, "tokenizer"));
+        model_show_add_tokenizer(rows, json_object_get(model, "tokenizer"));
     int failed = table_print(rows, columns, COUNT(columns));
     json_decref(rows);
     return failed;
@@ -98,8 +100,9 @@ static void add_texts(json_t *row)
     json_array_foreach(json_object_get(row, "shape"), axis, extent) if (axis < TN_MAX_RANK)
         extents.extent[extents.rank++] = json_integer_value(extent);
     json_object_set_new(row, "extents", json_string(shape_text(&extents, shape)));
-    json_object_set_new(row, "size",
-                        json_string(size_text((uint64_t)integer_of(row, "bytes"), size)));
+    json_object_set_new(
+        row, "size",
+        json_string(size_text((uint64_t)model_show_integer_of(row, "bytes"), size)));
 }
 
 // "blk.12.attn_q.weight" as "blk.*.attn_q.weight". free() it.
@@ -118,7 +121,7 @@ static char *name_of_layers(const char *name)
 }
 
 // The row of `rows` that an array of this name counts in, made when there is none.
-static json_t *row_of(json_t *rows, const char *name, const json_t *array)
+static json_t *model_show_row_of(json_t *rows, const char *name, const json_t *array)
 {
     size_t i;
     json_t *row;
@@ -153,11 +156,12 @@ static int print_arrays(const json_t *arrays, bool all)
             json_decref(rows);
             return oops_memory();
         }
-        json_t *row = row_of(rows, name, array);
-        json_object_set_new(row, "count", json_integer(integer_of(row, "count") + 1));
-        json_object_set_new(
-            row, "bytes",
-            json_integer(integer_of(row, "bytes") + integer_of(array, "bytes")));
+        json_t *row = model_show_row_of(rows, name, array);
+        json_object_set_new(row, "count",
+                            json_integer(model_show_integer_of(row, "count") + 1));
+        json_object_set_new(row, "bytes",
+                            json_integer(model_show_integer_of(row, "bytes") +
+                                         model_show_integer_of(array, "bytes")));
         free(name);
     }
     json_array_foreach(rows, i, array) add_texts(array);
@@ -177,10 +181,12 @@ static int print_formats(const json_t *formats)
     json_t *row;
     json_array_foreach(formats, i, row)
     {
-        json_object_set_new(row, "share",
-                            json_string(count_text(integer_of(row, "elements"), text)));
         json_object_set_new(
-            row, "size", json_string(size_text((uint64_t)integer_of(row, "bytes"), text)));
+            row, "share",
+            json_string(count_text(model_show_integer_of(row, "elements"), text)));
+        json_object_set_new(
+            row, "size",
+            json_string(size_text((uint64_t)model_show_integer_of(row, "bytes"), text)));
     }
     return json_array_size(formats) ? table_print(formats, columns, COUNT(columns)) : 0;
 }
@@ -192,8 +198,8 @@ static int print_metadata(const json_t *metadata)
     json_t *rows = json_array(), *value;
     json_object_foreach((json_t *)(uintptr_t)metadata, key, value)
     {
-        char *text = value_text(value);
-        add_row(rows, key, text ? text : "");
+        char *text = model_show_value_text(value);
+        model_show_add_row(rows, key, text ? text : "");
         free(text);
     }
     int failed = json_array_size(rows) ? table_print(rows, columns, COUNT(columns)) : 0;

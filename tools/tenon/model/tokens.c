@@ -8,14 +8,14 @@
 #include <tenon/tokenizer.h>
 
 // A vocabulary, with the plugin that knows its kind.
-struct vocabulary {
+struct model_tokens_vocabulary {
     const tn_tokenizer_ops *ops;
     const tn_host *host; // of the plugin
     tn_tokenizer *tokenizer;
 };
 
 static int open_vocabulary(tn_runtime *runtime, const tn_file *file, const char *path,
-                           struct vocabulary *out)
+                           struct model_tokens_vocabulary *out)
 {
     const tn_metadata_list *list = tn_file_metadata(file);
     const char *plugin;
@@ -32,7 +32,7 @@ static int open_vocabulary(tn_runtime *runtime, const tn_file *file, const char 
     return out->ops->open(out->host, list, &out->tokenizer) ? oops_library() : 0;
 }
 
-static const char *kind_of(const tn_token *token)
+static const char *model_tokens_kind_of(const tn_token *token)
 {
     static const char *const kinds[] = {"",        "normal", "unknown", "control",
                                         "defined", "unused", "byte"};
@@ -48,14 +48,14 @@ static void print_token(int32_t id, const tn_token *token)
     bool is_normal = token->kind == TN_TOKEN_NORMAL;
     const char *mark = quoted ? "" : "\"";
     say_line("%7d  %s%s%s%s%s", id, mark, quoted ? quoted : token->bytes.data, mark,
-             is_normal ? "" : "  ", is_normal ? "" : kind_of(token));
+             is_normal ? "" : "  ", is_normal ? "" : model_tokens_kind_of(token));
     free(quoted);
     json_decref(text);
 }
 
 // Appends tokens to `rows` as {"id", "text", "kind"}; NULL: prints them.
-static int list_tokens(const struct vocabulary *v, const char *text, uint32_t flags,
-                       json_t *rows)
+static int list_tokens(const struct model_tokens_vocabulary *v, const char *text,
+                       uint32_t flags, json_t *rows)
 {
     int32_t *ids = NULL;
     uint64_t count = 0;
@@ -69,7 +69,7 @@ static int list_tokens(const struct vocabulary *v, const char *text, uint32_t fl
         else if (rows)
             json_array_append_new(rows, json_pack("{s:i, s:o, s:s}", "id", ids[i], "text",
                                                   json_text(token.bytes.data), "kind",
-                                                  kind_of(&token)));
+                                                  model_tokens_kind_of(&token)));
         else
             print_token(ids[i], &token);
     }
@@ -81,7 +81,7 @@ static int show_tokens(tn_runtime *runtime, const struct args *args, uint32_t fl
                        bool json)
 {
     static const tn_file_options map = {.struct_size = sizeof(map), .flags = TN_FILE_MAP};
-    struct vocabulary v = {.ops = NULL};
+    struct model_tokens_vocabulary v = {.ops = NULL};
     tn_file *file = NULL;
     json_t *rows = json ? json_array() : NULL;
     int failed = rows || !json ? 0 : oops_memory();

@@ -14,13 +14,13 @@
 #define MAX_PUSH_NUMBERS 4  // of TN_PUSH_NUMBERS
 
 // A text under construction.
-struct text {
+struct new_kernels_text {
     FILE *out;
     char *data; // owned, valid after text_set
     size_t size;
 };
 
-static int text_open(struct text *text)
+static int text_open(struct new_kernels_text *text)
 {
     text->data = NULL;
     text->out = open_memstream(&text->data, &text->size);
@@ -28,7 +28,7 @@ static int text_open(struct text *text)
 }
 
 // Closes the text, and sets the template's value `key` to it.
-static int text_set(struct text *text, struct project *project, const char *key)
+static int text_set(struct new_kernels_text *text, struct project *project, const char *key)
 {
     int failed =
         fclose(text->out) ? oops_memory() : project_set(project, key, "%s", text->data);
@@ -59,7 +59,7 @@ static const char *member_type(uint32_t kind)
 }
 
 // Writes the members in the order of their offsets; the table may list them in any order.
-static void write_members(FILE *out, const tn_attr_table *table)
+static void new_kernels_write_members(FILE *out, const tn_attr_table *table)
 {
     for (uint64_t next = 0; next < table->size; next++)
         for (uint32_t i = 0; i < table->num_fields; i++) {
@@ -71,7 +71,7 @@ static void write_members(FILE *out, const tn_attr_table *table)
 }
 
 // True when the table's fields fill the struct.
-static bool is_whole(const tn_attr_table *table)
+static bool new_kernels_is_whole(const tn_attr_table *table)
 {
     uint64_t size = 0;
     for (uint32_t i = 0; i < table->num_fields; i++)
@@ -81,14 +81,14 @@ static bool is_whole(const tn_attr_table *table)
 
 static int set_attrs(struct project *project, const tn_primitive *p)
 {
-    struct text text;
-    if (p->attrs.num_fields == 0 || !is_whole(&p->attrs))
+    struct new_kernels_text text;
+    if (p->attrs.num_fields == 0 || !new_kernels_is_whole(&p->attrs))
         return 0;
     int failed = text_open(&text);
     if (failed)
         return failed;
     fprintf(text.out, "typedef struct %s_attrs {\n", project->name);
-    write_members(text.out, &p->attrs);
+    new_kernels_write_members(text.out, &p->attrs);
     fprintf(text.out, "} %s_attrs;", project->name);
     return text_set(&text, project, "ATTRS");
 }
@@ -96,7 +96,7 @@ static int set_attrs(struct project *project, const tn_primitive *p)
 // --- whether f32 gives f32 -------------------------------------------------------------
 
 // Sets the attributes that have no default to 2. Returns how many there are.
-static uint64_t required(const tn_primitive *p, tn_attr attrs[static 32])
+static uint64_t new_kernels_required(const tn_primitive *p, tn_attr attrs[static 32])
 {
     uint64_t count = 0;
     for (uint32_t i = 0; i < p->attrs.num_fields && i < 32; i++) {
@@ -120,7 +120,7 @@ static bool is_float_to_float(tn_runtime *runtime, const tn_primitive *p)
         p->num_inputs > MAX_OPERANDS
             ? NULL
             : tn_array_type(tn_op(scope, p->id, inputs, p->num_inputs,
-                                  TN_ATTR_LIST(attrs, required(p, attrs))));
+                                  TN_ATTR_LIST(attrs, new_kernels_required(p, attrs))));
     bool is_so = type && type->dtype == TN_F32;
     tn_scope_close(scope);
     return is_so;
@@ -130,7 +130,7 @@ static bool is_float_to_float(tn_runtime *runtime, const tn_primitive *p)
 
 static int set_signature(struct project *project, const tn_primitive *p)
 {
-    struct text text;
+    struct new_kernels_text text;
     int failed = text_open(&text);
     if (failed)
         return failed;
@@ -145,7 +145,7 @@ static int set_signature(struct project *project, const tn_primitive *p)
 static int set_c(struct project *project, const tn_primitive *p,
                  const struct translation *translation)
 {
-    struct text text;
+    struct new_kernels_text text;
     int failed = text_open(&text);
     if (failed)
         return failed;
@@ -178,7 +178,7 @@ static void write_push(FILE *out, const tn_primitive *p)
 static int set_glsl(struct project *project, const tn_primitive *p,
                     const struct translation *translation)
 {
-    struct text text;
+    struct new_kernels_text text;
     int failed = text_open(&text);
     if (failed)
         return failed;
@@ -219,7 +219,7 @@ static int set_helpers(struct project *project, const struct translation *t)
 // Writes an application to numbers, for a test that asks which kernel runs.
 static int set_example(struct project *project, const tn_primitive *p)
 {
-    struct text text;
+    struct new_kernels_text text;
     int failed = text_open(&text);
     if (failed)
         return failed;
@@ -241,8 +241,9 @@ int new_kernels_add(struct project *project, const struct new_options *o)
     const tn_primitive *p = o->primitive;
     struct translation c, glsl;
     bool is_softmax = strcmp(p->id, "nn.softmax/1") == 0;
-    bool in_c = translate(p, IN_C, &c) && all_numbers(p) && is_whole(&p->attrs) &&
-                p->num_inputs < MAX_OPERANDS && is_float_to_float(o->runtime, p);
+    bool in_c = translate(p, IN_C, &c) && all_numbers(p) &&
+                new_kernels_is_whole(&p->attrs) && p->num_inputs < MAX_OPERANDS &&
+                is_float_to_float(o->runtime, p);
     bool in_glsl = in_c && translate(p, IN_GLSL, &glsl) &&
                    p->num_inputs < MAX_PUSH_OPERANDS &&
                    p->attrs.num_fields <= MAX_PUSH_NUMBERS;

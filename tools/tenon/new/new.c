@@ -14,7 +14,7 @@
 
 // --- names -----------------------------------------------------------------------------
 
-static bool is_identifier(const char *name)
+static bool new_command_is_identifier(const char *name)
 {
     size_t size = strlen(name);
     if (size == 0 || size > NEW_MAX_NAME || !islower((unsigned char)name[0]))
@@ -26,7 +26,7 @@ static bool is_identifier(const char *name)
 }
 
 // Words of C and GLSL, and names that the templates use.
-static bool is_taken(const char *name)
+static bool new_command_is_taken(const char *name)
 {
     static const char *const words[] = {
         "auto",     "bool",     "break",  "buffer",   "case",    "char",   "const",
@@ -47,7 +47,7 @@ static int check_name(const char *what, const char *name)
 {
     static const char *const ours[] = {"base",  "ffi",  "fft", "nn",    "null",
                                        "tenon", "test", "tn",  "vulkan"};
-    if (!is_identifier(name))
+    if (!new_command_is_identifier(name))
         return misuse("'%s' cannot be the name of %s: expected a C identifier in lower "
                       "case of at most %d characters, such as 'smooth2'",
                       name, what, NEW_MAX_NAME);
@@ -61,7 +61,7 @@ static int check_name(const char *what, const char *name)
 // it.
 static int check_op(const char *op)
 {
-    if (!is_identifier(op) || is_taken(op))
+    if (!new_command_is_identifier(op) || new_command_is_taken(op))
         return misuse("--op: '%s' cannot be an operator's name here: expected a C "
                       "identifier in lower case that is no word of C",
                       op);
@@ -73,7 +73,7 @@ static int check_op(const char *op)
 }
 
 // Parts of [a-z0-9-] between dots, at least two.
-static int check_id(const char *id)
+static int new_command_check_id(const char *id)
 {
     size_t size = strlen(id), parts = 1;
     bool good = size > 0 && size <= 63 && isalnum((unsigned char)id[0]);
@@ -249,7 +249,7 @@ static int check_common(struct new_options *o, const char *what, const struct ar
     o->name = args->items[0];
     int failed = check_name(what, o->name);
     if (!failed && o->id)
-        failed = check_id(o->id);
+        failed = new_command_check_id(o->id);
     failed = failed ? failed : check_vendor(o->vendor);
     return failed ? failed : check_license(o->license);
 }
@@ -323,7 +323,7 @@ static int run_model(const struct command *self, int argc, char **argv)
     failed = failed ? failed : write_project(&o, add_model);
     if (!failed)
         say("  tenon bench llm --random architecture=%s,layers=2,width=64,heads=4,"
-            "groups=2,inner=128,format=f32\n",
+            "kv_heads=2,inner=128,format=f32\n",
             o.name);
     return failed;
 }

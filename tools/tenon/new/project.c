@@ -54,7 +54,7 @@ struct rendering {
     bool else_seen[MAX_NESTING + 1];
 };
 
-static void write_line(struct rendering *r, const char *line, const char *end)
+static void new_project_write_line(struct rendering *r, const char *line, const char *end)
 {
     for (const char *at = line; at < end; at++) {
         const char *close = *at == '@' ? memchr(at + 1, '@', (size_t)(end - at - 1)) : NULL;
@@ -70,27 +70,28 @@ static void write_line(struct rendering *r, const char *line, const char *end)
     fputc('\n', r->out);
 }
 
-static bool is_word(const char *line, const char *end, const char *word)
+static bool new_project_is_word(const char *line, const char *end, const char *word)
 {
     size_t size = strlen(word);
     return (size_t)(end - line) >= size && memcmp(line, word, size) == 0;
 }
 
 // Executes a line that starts with '%'.
-static int obey(struct rendering *r, const char *line, const char *end)
+static int new_project_obey(struct rendering *r, const char *line, const char *end)
 {
-    if (is_word(line, end, "%if ") && r->depth < MAX_NESTING) {
+    if (new_project_is_word(line, end, "%if ") && r->depth < MAX_NESTING) {
         const char *value = find_value(r->project, line + 4, (size_t)(end - line - 4));
         r->else_seen[++r->depth] = false;
         if (!r->hidden && !(value && *value))
             r->hidden = r->depth;
-    } else if (is_word(line, end, "%else") && r->depth && !r->else_seen[r->depth]) {
+    } else if (new_project_is_word(line, end, "%else") && r->depth &&
+               !r->else_seen[r->depth]) {
         r->else_seen[r->depth] = true;
         if (r->hidden == r->depth)
             r->hidden = 0;
         else if (!r->hidden)
             r->hidden = r->depth;
-    } else if (is_word(line, end, "%end") && r->depth) {
+    } else if (new_project_is_word(line, end, "%end") && r->depth) {
         if (r->hidden == r->depth)
             r->hidden = 0;
         r->depth--;
@@ -101,16 +102,16 @@ static int obey(struct rendering *r, const char *line, const char *end)
     return 0;
 }
 
-static int render(struct rendering *r, const char *text)
+static int new_project_render(struct rendering *r, const char *text)
 {
     for (const char *line = text, *end; *line; line = end + (*end == '\n')) {
         end = line + strcspn(line, "\n");
         r->line++;
         int failed = 0;
         if (*line == '%')
-            failed = obey(r, line, end);
+            failed = new_project_obey(r, line, end);
         else if (!r->hidden)
-            write_line(r, line, end);
+            new_project_write_line(r, line, end);
         if (failed)
             return failed;
     }
@@ -160,7 +161,7 @@ int project_add(struct project *project, const char *template, const char *file)
         return failed;
     struct rendering r = {
         .project = project, .template = template, .out = open_memstream(&made, &size)};
-    failed = r.out ? render(&r, text) : oops_memory();
+    failed = r.out ? new_project_render(&r, text) : oops_memory();
     if (r.out && fclose(r.out))
         failed = oops_memory();
     snprintf(path, sizeof(path), "%s/%s", project->staging.path, file);

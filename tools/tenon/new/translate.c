@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct function {
+static const struct translated_function {
     const char *name, *c, *glsl; // NULL: the language has no function that means the same
 } functions[] = {
     {"abs", "fabsf", "abs"},        {"floor", "floorf", "floor"},
@@ -38,7 +38,7 @@ static const char *const taken[] = {
     "float", "int",   "bool",  "main",  "buffer", "sample", "group", "if",    "for",
     "do",    "while", "const", "void",  "Push",   "layout", "choose"};
 
-struct translator {
+struct new_translator {
     const tn_primitive *primitive;
     enum language language;
     struct translation *out;
@@ -46,10 +46,10 @@ struct translator {
     int depth; // of parentheses
 };
 
-static bool put(struct translator *t, const char *format, ...)
+static bool new_translate_put(struct new_translator *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static bool put(struct translator *t, const char *format, ...)
+static bool new_translate_put(struct new_translator *t, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -64,7 +64,8 @@ static bool is_called(const char *name, const char *text, size_t size)
     return strlen(name) == size && memcmp(name, text, size) == 0;
 }
 
-static bool put_function(struct translator *t, const char *text, size_t size)
+static bool new_translate_put_function(struct new_translator *t, const char *text,
+                                       size_t size)
 {
     for (size_t i = 0; i < COUNT(functions); i++) {
         if (!is_called(functions[i].name, text, size))
@@ -73,12 +74,12 @@ static bool put_function(struct translator *t, const char *text, size_t size)
         t->out->max |= strcmp(functions[i].c, "max_of") == 0;
         t->out->min |= strcmp(functions[i].c, "min_of") == 0;
         t->out->choose |= strcmp(functions[i].c, "choose") == 0;
-        return name && put(t, "%s", name);
+        return name && new_translate_put(t, "%s", name);
     }
     return false;
 }
 
-static bool put_name(struct translator *t, const char *text, size_t size)
+static bool put_name(struct new_translator *t, const char *text, size_t size)
 {
     const tn_primitive *p = t->primitive;
     for (size_t i = 0; i < COUNT(taken); i++)
@@ -87,21 +88,23 @@ static bool put_name(struct translator *t, const char *text, size_t size)
     for (uint32_t i = 0; i < p->num_inputs; i++)
         if (is_called(p->inputs[i].name, text, size))
             return t->language == IN_C
-                       ? put(t, "%s[i * row->step[%u]]", p->inputs[i].name, i)
-                       : put(t, "%s[%s_at + i]", p->inputs[i].name, p->inputs[i].name);
+                       ? new_translate_put(t, "%s[i * row->step[%u]]", p->inputs[i].name, i)
+                       : new_translate_put(t, "%s[%s_at + i]", p->inputs[i].name,
+                                           p->inputs[i].name);
     for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
         tn_attr_field field = attr_field(&p->attrs, i);
         if (is_called(field.name, text, size) && field.kind == TN_ATTR_F64)
-            return put(t, "%s", field.name);
+            return new_translate_put(t, "%s", field.name);
     }
     return false;
 }
 
-static bool put_number(struct translator *t, const char *text, size_t size)
+static bool new_translate_put_number(struct new_translator *t, const char *text,
+                                     size_t size)
 {
     const char *suffix = t->language == IN_C ? "f" : "";
     bool whole = strcspn(text, ".eE") >= size;
-    return put(t, "%.*s%s%s", (int)size, text, whole ? ".0" : "", suffix);
+    return new_translate_put(t, "%.*s%s%s", (int)size, text, whole ? ".0" : "", suffix);
 }
 
 // Length of a number (digits, a point, an exponent); 0: there is none.
@@ -115,7 +118,7 @@ static size_t number_size(const char *text)
 }
 
 // Length of an operator that both languages have; 0: there is none.
-static size_t operator_size(const struct translator *t, const char *text)
+static size_t operator_size(const struct new_translator *t, const char *text)
 {
     static const char *const two[] = {"<=", ">=", "==", "!=", "&&", "||"};
     for (size_t i = 0; i < COUNT(two); i++)
@@ -130,31 +133,32 @@ static size_t operator_size(const struct translator *t, const char *text)
     return strchr("+-*/()<>?:,", *text) ? 1 : 0;
 }
 
-static bool translate_token(struct translator *t, const char **at)
+static bool translate_token(struct new_translator *t, const char **at)
 {
     const char *text = *at;
     size_t size = number_size(text);
     if (size > 0) {
         *at += size;
-        return put_number(t, text, size);
+        return new_translate_put_number(t, text, size);
     }
     if (isalpha((unsigned char)*text) || *text == '_') {
         while (isalnum((unsigned char)text[size]) || text[size] == '_')
             size++;
         *at += size;
-        return text[size + strspn(text + size, " ")] == '(' ? put_function(t, text, size)
-                                                            : put_name(t, text, size);
+        return text[size + strspn(text + size, " ")] == '('
+                   ? new_translate_put_function(t, text, size)
+                   : put_name(t, text, size);
     }
     size = *text == ' ' ? 1 : operator_size(t, text);
     t->depth += *text == '(' ? 1 : *text == ')' ? -1 : 0;
     *at += size;
-    return size > 0 && put(t, "%.*s", (int)size, text);
+    return size > 0 && new_translate_put(t, "%.*s", (int)size, text);
 }
 
 bool translate(const tn_primitive *primitive, enum language language,
                struct translation *out)
 {
-    struct translator t = {.primitive = primitive, .language = language, .out = out};
+    struct new_translator t = {.primitive = primitive, .language = language, .out = out};
     const char *at = primitive->expr;
     *out = (struct translation){0};
     if (!at || num_outputs(primitive) != 1 || primitive->flags & TN_PRIM_OWN_TYPE)

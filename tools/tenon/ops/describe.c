@@ -81,7 +81,7 @@ const char *attr_default(const tn_attr_field *field, char *text, size_t size)
     return text;
 }
 
-static void print_inputs(FILE *stream, const tn_primitive *primitive)
+static void ops_describe_print_inputs(FILE *stream, const tn_primitive *primitive)
 {
     for (uint32_t i = 0; i < primitive->num_inputs; i++) {
         const tn_input_info *input = &primitive->inputs[i];
@@ -103,7 +103,7 @@ char *signature(const tn_primitive *primitive)
     if (!stream)
         return NULL;
     fprintf(stream, "%.*s(", (int)strcspn(primitive->id, "/"), primitive->id);
-    print_inputs(stream, primitive);
+    ops_describe_print_inputs(stream, primitive);
     for (uint32_t i = 0; i < primitive->attrs.num_fields; i++) {
         tn_attr_field field = attr_field(&primitive->attrs, i);
         fprintf(stream, "%s%s", primitive->num_inputs || i ? ", " : "", field.name);

@@ -104,7 +104,7 @@ int described_find(struct described *described, const char *id,
 
 // How well `name` means `id` ("base.add/1"): 3 the whole, 2 without the revision, 1 without
 // the pack; 0: not at all.
-static int fit(const char *id, const char *name)
+static int ops_described_fit(const char *id, const char *name)
 {
     size_t bare = strcspn(id, "/"), length = strlen(name);
     const char *dot = memrchr(id, '.', bare);
@@ -127,7 +127,7 @@ const char *described_id(const tn_runtime *runtime, const char *name)
     int best = 0;
     for (const char *const *id = tn_primitive_names((tn_runtime *)(uintptr_t)runtime);
          id && *id; id++) {
-        int fits = strchr(*id, '/') ? fit(*id, name) : 0;
+        int fits = strchr(*id, '/') ? ops_described_fit(*id, name) : 0;
         bool is_other = found && strncmp(found, *id, strcspn(found, "/") + 1) != 0;
         if (fits == 0 || fits < best)
             continue;

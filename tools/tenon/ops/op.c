@@ -19,7 +19,7 @@ static const char details[] =
 // --- looking up ------------------------------------------------------------------------
 
 // True when `name` ("add", "base.add", "base.add/1") means `id` ("base.add/1").
-static bool is_named(const char *id, const char *name)
+static bool ops_op_is_named(const char *id, const char *name)
 {
     size_t whole = strlen(id), bare = strcspn(id, "/"), length = strlen(name);
     const char *dot = strchr(id, '.');
@@ -37,7 +37,7 @@ static int provided_by_unused(const tn_runtime *runtime, const char *name)
         if (tn_plugin_get(runtime, i, &info))
             continue;
         for (const char *const *id = info.primitives; id && *id; id++)
-            if (is_named(*id, name) && info.reason && info.reason[0])
+            if (ops_op_is_named(*id, name) && info.reason && info.reason[0])
                 return oops("no operator '%s': plugin %s provides it, but is %s: %s", name,
                             info.id, plugin_state_name(info.state), info.reason);
     }
@@ -64,7 +64,7 @@ static int suggest_whole(const char *const *ids, const char *part)
 }
 
 // Fails with the nearest name; pack and revision are left out of the comparison.
-static int suggest(tn_runtime *runtime, const char *name)
+static int ops_op_suggest(tn_runtime *runtime, const char *name)
 {
     const char *const *ids = tn_primitive_names(runtime);
     size_t count = 0;
@@ -97,7 +97,7 @@ int no_primitive(tn_runtime *runtime, const char *name)
     int failed = provided_by_unused(runtime, name);
     if (!failed)
         failed = suggest_whole(tn_primitive_names(runtime), name);
-    return failed ? failed : suggest(runtime, name);
+    return failed ? failed : ops_op_suggest(runtime, name);
 }
 
 // --- collecting ------------------------------------------------------------------------
@@ -230,7 +230,7 @@ static json_t *kernels_json(const tn_runtime *runtime, const char *id)
 }
 
 // The plugin in use whose manifest lists the operator.
-static const char *provider(const tn_runtime *runtime, const char *primitive)
+static const char *ops_op_provider(const tn_runtime *runtime, const char *primitive)
 {
     for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
         tn_plugin_info info = {.struct_size = sizeof(info)};
@@ -249,7 +249,7 @@ json_t *op_json(const tn_runtime *runtime, const tn_primitive *primitive)
     json_t *all = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
         primitive->id, "doc", primitive->doc ? primitive->doc : "", "plugin",
-        provider(runtime, primitive->id), "signature", call ? call : "", "expr",
+        ops_op_provider(runtime, primitive->id), "signature", call ? call : "", "expr",
         primitive->expr ? primitive->expr : "", "effects",
         primitive->effects ? primitive->effects : "", "inputs", inputs_json(primitive),
         "outputs", outputs_json(primitive), "attributes", attrs_json(primitive), "rules",
@@ -271,7 +271,7 @@ static int print_section(const json_t *all, const char *key, const char *title,
     return table_print(rows, columns, num_columns);
 }
 
-static void print_list(const char *title, const json_t *names)
+static void ops_op_print_list(const char *title, const json_t *names)
 {
     size_t i;
     json_t *name;
@@ -304,9 +304,9 @@ static int print_op(const json_t *all)
         say("is       %s\n", text_of(all, "expr"));
     if (text_of(all, "effects")[0])
         say("effects  %s, one after the other\n", text_of(all, "effects"));
-    print_list("rules    ", json_object_get(all, "rules"));
-    print_list("derived  ", json_object_get(all, "derived"));
-    print_list("takes in ", json_object_get(all, "neighbours"));
+    ops_op_print_list("rules    ", json_object_get(all, "rules"));
+    ops_op_print_list("derived  ", json_object_get(all, "derived"));
+    ops_op_print_list("takes in ", json_object_get(all, "neighbours"));
     int failed = print_section(all, "inputs", "Inputs", documented, COUNT(documented));
     if (!failed)
         failed = print_section(all, "outputs", "Outputs", documented, COUNT(documented));

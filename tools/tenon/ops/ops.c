@@ -19,7 +19,7 @@ static const char details[] =
     "  tenon ops 'nn.*' --calls  how each is called\n"
     "  tenon op nn.conv2d        the whole description of one\n";
 
-static bool matches(const char *id, const char *pattern)
+static bool ops_command_matches(const char *id, const char *pattern)
 {
     char name[128];
     if (!pattern)
@@ -45,7 +45,7 @@ static void add_call(json_t *row, struct described *described, const char *id)
     free(text);
 }
 
-static bool is_listed(const tn_plugin_info *info, const char *id)
+static bool ops_command_is_listed(const tn_plugin_info *info, const char *id)
 {
     bool is_usable = info->state == TN_PLUGIN_FOUND || info->state == TN_PLUGIN_LOADED;
     for (const char *const *name = info->primitives; is_usable && *name; name++)
@@ -59,14 +59,15 @@ static const char *plugin_of(const tn_runtime *runtime, const char *id)
 {
     for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
         tn_plugin_info info = {.struct_size = sizeof(info)};
-        if (tn_plugin_get(runtime, i, &info) == TN_OK && is_listed(&info, id))
+        if (tn_plugin_get(runtime, i, &info) == TN_OK && ops_command_is_listed(&info, id))
             return info.id;
     }
     return "";
 }
 
 // All that `tenon op` tells of the operator; NULL where its pack cannot be read.
-static json_t *whole(const tn_runtime *runtime, struct described *described, const char *id)
+static json_t *ops_command_whole(const tn_runtime *runtime, struct described *described,
+                                 const char *id)
 {
     const tn_primitive *primitive = NULL;
     if (described_find(described, id, &primitive) == 0)
@@ -81,9 +82,9 @@ static json_t *list_ops(tn_runtime *runtime, const char *pattern,
 {
     json_t *rows = json_array();
     for (const char *const *id = tn_primitive_names(runtime); id && *id; id++) {
-        if (!matches(*id, pattern))
+        if (!ops_command_matches(*id, pattern))
             continue;
-        json_t *row = described && json ? whole(runtime, described, *id) : NULL;
+        json_t *row = described && json ? ops_command_whole(runtime, described, *id) : NULL;
         if (row) {
             json_array_append_new(rows, row);
             continue;

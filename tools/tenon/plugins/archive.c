@@ -67,7 +67,7 @@ static int pack_entry(struct archive *to, const struct folder *folder, const cha
 
 static int pack_tree(struct archive *to, const struct folder *folder, const char *id)
 {
-    struct tree tree;
+    struct file_tree tree;
     int failed = tree_list(folder, &tree);
     if (failed)
         return failed;
@@ -91,7 +91,8 @@ static int open_writer(struct archive *to, FILE *stream)
     return good ? 0 : oops("cannot pack: %s", archive_error_string(to));
 }
 
-static int pack(const struct folder *folder, const char *id, const char *path)
+static int plugin_archive_pack(const struct folder *folder, const char *id,
+                               const char *path)
 {
     struct new_file file;
     int failed = new_file_open(&file, path);
@@ -113,11 +114,11 @@ static int pack(const struct folder *folder, const char *id, const char *path)
 
 // --- unpacking -------------------------------------------------------------------------
 
-struct unpacking {
+struct plugin_archive_unpacking {
     struct archive *from;
     const char *path, *what;
     const struct folder *target;
-    struct tree tree;
+    struct file_tree tree;
     uint64_t bytes, limit; // of all files
     uint32_t num_entries;
 };
@@ -142,7 +143,7 @@ static const char *kind_fault(struct archive_entry *entry)
     return archive_entry_perm(entry) & 07000 ? "setuid, setgid or sticky" : NULL;
 }
 
-static int too_much(const struct unpacking *self, const char *name)
+static int too_much(const struct plugin_archive_unpacking *self, const char *name)
 {
     return oops("%s: '%s' makes more than %" PRIu64 " bytes of it: an archive may unpack "
                 "to %d times its size and %d MiB, and to 1 GiB at most",
@@ -150,7 +151,7 @@ static int too_much(const struct unpacking *self, const char *name)
                 (int)(ARCHIVE_FREE_BYTES >> 20));
 }
 
-static int unpack_bytes(struct unpacking *self, const char *name, int fd)
+static int unpack_bytes(struct plugin_archive_unpacking *self, const char *name, int fd)
 {
     char block[BLOCK];
     la_ssize_t got;
@@ -167,7 +168,7 @@ static int unpack_bytes(struct unpacking *self, const char *name, int fd)
                : 0;
 }
 
-static int unpack_file(struct unpacking *self, const struct tree_file *file)
+static int unpack_file(struct plugin_archive_unpacking *self, const struct tree_file *file)
 {
     int fd;
     if (file->size > self->limit - self->bytes)
@@ -182,7 +183,8 @@ static int unpack_file(struct unpacking *self, const struct tree_file *file)
 }
 
 // All entries lie in one folder, which the first entry names.
-static int check_root(const struct unpacking *self, const struct tree_file *file)
+static int check_root(const struct plugin_archive_unpacking *self,
+                      const struct tree_file *file)
 {
     const char *root = self->tree.count ? self->tree.files[0].name : file->name;
     size_t size = strcspn(root, "/");
@@ -194,7 +196,7 @@ static int check_root(const struct unpacking *self, const struct tree_file *file
                            self->path, file->name, self->what);
 }
 
-static int unpack_named(struct unpacking *self, const struct tree_file *file)
+static int unpack_named(struct plugin_archive_unpacking *self, const struct tree_file *file)
 {
     size_t before = self->tree.count;
     int failed = tree_add(&self->tree, self->path, file);
@@ -206,7 +208,7 @@ static int unpack_named(struct unpacking *self, const struct tree_file *file)
     return failed || file->is_folder ? failed : unpack_file(self, file);
 }
 
-static int unpack_entry(struct unpacking *self, struct archive_entry *entry)
+static int unpack_entry(struct plugin_archive_unpacking *self, struct archive_entry *entry)
 {
     const char *given = archive_entry_pathname(entry), *fault = kind_fault(entry);
     if (!given)
@@ -233,7 +235,7 @@ static int unpack_entry(struct unpacking *self, struct archive_entry *entry)
     return failed;
 }
 
-static int unpack_all(struct unpacking *self)
+static int unpack_all(struct plugin_archive_unpacking *self)
 {
     struct archive_entry *entry;
     int status;
@@ -248,7 +250,7 @@ static int unpack_all(struct unpacking *self)
     return self->tree.count ? 0 : oops("%s is empty", self->path);
 }
 
-static int open_reader(struct unpacking *self)
+static int open_reader(struct plugin_archive_unpacking *self)
 {
     struct stat info;
     if (stat(self->path, &info))
@@ -273,9 +275,10 @@ static int open_reader(struct unpacking *self)
     return 0;
 }
 
-static int unpack(const char *path, const struct folder *target, const char *what)
+static int plugin_archive_unpack(const char *path, const struct folder *target,
+                                 const char *what)
 {
-    struct unpacking self = {.path = path, .what = what, .target = target};
+    struct plugin_archive_unpacking self = {.path = path, .what = what, .target = target};
     int failed = open_reader(&self);
     if (!failed)
         failed = unpack_all(&self);
@@ -285,4 +288,4 @@ static int unpack(const char *path, const struct folder *target, const char *wha
 }
 
 __attribute__((visibility("default"))) const struct archive_part tenon_archive = {
-    .pack = pack, .unpack = unpack, .failure = oops_text};
+    .pack = plugin_archive_pack, .unpack = plugin_archive_unpack, .failure = oops_text};

@@ -106,10 +106,10 @@ static bool is_meant(const char *pattern, const char *id)
            (strncmp(id, ID_PREFIX, prefix) == 0 && fnmatch(pattern, id + prefix, 0) == 0);
 }
 
-static uint64_t folder_bytes(const char *path)
+static uint64_t plugin_bundle_folder_bytes(const char *path)
 {
     struct folder folder;
-    struct tree tree = {0};
+    struct file_tree tree = {0};
     uint64_t sum = 0;
     if (folder_open(path, &folder)) {
         forget_oops();
@@ -138,7 +138,7 @@ static int copy_plugins(struct bundle *bundle, const tn_runtime *runtime,
         if (only_check)
             continue;
         failed = plugin_install(info.directory, bundle->plugins);
-        bundle->bytes += failed ? 0 : folder_bytes(info.directory);
+        bundle->bytes += failed ? 0 : plugin_bundle_folder_bytes(info.directory);
     }
     return failed || found ? failed : no_plugin(runtime, pattern);
 }
@@ -168,8 +168,8 @@ static int make_directory(const char *directory)
 }
 
 // Nothing is made where a library or plugin is missing.
-static int fill(struct bundle *bundle, const tn_runtime *runtime, const char *libraries,
-                char **patterns, int count)
+static int plugin_bundle_fill(struct bundle *bundle, const tn_runtime *runtime,
+                              const char *libraries, char **patterns, int count)
 {
     int failed = each_library(bundle, libraries, check_library);
     for (int i = 0; i < count && !failed; i++)
@@ -204,7 +204,8 @@ int cmd_plugin_bundle(const struct command *self, int argc, char **argv)
     bundle.plugins = plugins;
     failed = plugins ? open_runtime(&runtime) : oops_memory();
     if (!failed) {
-        failed = fill(&bundle, runtime, libraries, args.items, args.count - 1);
+        failed =
+            plugin_bundle_fill(&bundle, runtime, libraries, args.items, args.count - 1);
         tn_runtime_close(runtime);
     }
     free(plugins);

@@ -29,7 +29,7 @@ static int pack_make(tn_runtime *runtime, const char *manifest, const char *dire
     return 0;
 }
 
-static int make_in(const char *folder, const char *manifest, char **out_object)
+static int plugin_ffi_make_in(const char *folder, const char *manifest, char **out_object)
 {
     char id[64];
     tn_runtime *runtime;
@@ -50,7 +50,7 @@ static int make_and_install(const char *manifest, const char *plugins)
     int failed = temporary_folder(&folder);
     if (failed)
         return failed;
-    failed = make_in(folder.path, manifest, &object);
+    failed = plugin_ffi_make_in(folder.path, manifest, &object);
     if (!failed) {
         failed = plugin_install(object, plugins);
         free(object);
@@ -73,7 +73,7 @@ static int run_make(const struct command *self, int argc, char **argv)
     return make_and_install(args.items[0], plugins);
 }
 
-static int run_check(const struct command *self, int argc, char **argv)
+static int plugin_ffi_run_check(const struct command *self, int argc, char **argv)
 {
     struct args args;
     char id[64];
@@ -95,7 +95,7 @@ int cmd_ffi(const struct command *self, int argc, char **argv)
 {
     static const struct command commands[] = {
         {"ffi make", "MANIFEST [-o DIR]", "make a pack and install it", about, run_make},
-        {"ffi check", "MANIFEST", "check a manifest", about, run_check},
+        {"ffi check", "MANIFEST", "check a manifest", about, plugin_ffi_run_check},
     };
     static const struct command_group group = {"tenon ffi", about, commands,
                                                COUNT(commands)};

@@ -97,7 +97,7 @@ int plugin_of_archive(const char *file, const struct folder *folder, char id[ID_
 }
 
 // Gives the manifest of a shared object, which a child process loads, and writes ops.json.
-static int describe(const char *file, const char *ops, char **out_text)
+static int plugin_install_describe(const char *file, const char *ops, char **out_text)
 {
     const char *const args[] = {"plugin", "describe", file, "--ops", ops, NULL};
     char fault[CHILD_FAULT];
@@ -162,7 +162,7 @@ int plugin_of_object(const char *file, const struct folder *folder, char id[ID_S
 {
     char *text = NULL, *ops = path_join(folder->path, OPS);
     struct identity identity;
-    int failed = ops ? describe(file, ops, &text) : oops_memory();
+    int failed = ops ? plugin_install_describe(file, ops, &text) : oops_memory();
     if (!failed)
         failed = write_described(file, text, folder, &identity);
     if (!failed && renameat(folder->fd, DESCRIBED, folder->fd, identity.id))
@@ -189,7 +189,8 @@ int source_kind(const char *source, enum source_kind *out)
     return 0;
 }
 
-static int take(const char *source, const struct folder *folder, char id[ID_SIZE])
+static int plugin_install_take(const char *source, const struct folder *folder,
+                               char id[ID_SIZE])
 {
     static int (*const takers[])(const char *, const struct folder *, char[ID_SIZE]) = {
         [SOURCE_FOLDER] = take_folder,
@@ -204,14 +205,15 @@ static int take(const char *source, const struct folder *folder, char id[ID_SIZE
 // --- install and upgrade ---------------------------------------------------------------
 
 // Request of the user.
-struct request {
+struct plugin_install_request {
     const char *source;
     bool force, upgrade;
 };
 
 // Fails when `fresh` may not replace the installed version, which *out_old is.
-static int check_request(const struct request *request, const struct store *store,
-                         const struct identity *fresh, struct identity *out_old)
+static int check_request(const struct plugin_install_request *request,
+                         const struct store *store, const struct identity *fresh,
+                         struct identity *out_old)
 {
     *out_old = (struct identity){0};
     if (!store_has(store, fresh->id))
@@ -232,9 +234,9 @@ static int check_request(const struct request *request, const struct store *stor
                 fresh->id, out_old->version, fresh->version);
 }
 
-static int check_fresh(const struct request *request, const struct store *store,
-                       const struct folder *fresh, struct identity *identity,
-                       struct identity *old)
+static int check_fresh(const struct plugin_install_request *request,
+                       const struct store *store, const struct folder *fresh,
+                       struct identity *identity, struct identity *old)
 {
     int failed = manifest_identity(fresh, identity);
     if (!failed && tn_plugin_verify(fresh->path))
@@ -244,12 +246,13 @@ static int check_fresh(const struct request *request, const struct store *store,
     return failed ? failed : check_request(request, store, identity, old);
 }
 
-static int put(const struct request *request, struct store *store)
+static int plugin_install_put(const struct plugin_install_request *request,
+                              struct store *store)
 {
     char id[ID_SIZE];
     struct identity identity = {0}, old = {0};
     struct folder fresh;
-    int failed = take(request->source, &store->staging, id);
+    int failed = plugin_install_take(request->source, &store->staging, id);
     if (!failed)
         failed = folder_enter(&store->staging, id, &fresh);
     if (failed)
@@ -266,7 +269,7 @@ static int put(const struct request *request, struct store *store)
     return failed;
 }
 
-static int put_at(const struct request *request, const char *path)
+static int put_at(const struct plugin_install_request *request, const char *path)
 {
     struct store store;
     int failed = store_open(&store, path, true);
@@ -274,7 +277,7 @@ static int put_at(const struct request *request, const char *path)
         return failed;
     failed = store_stage(&store);
     if (!failed)
-        failed = put(request, &store);
+        failed = plugin_install_put(request, &store);
     if (failed)
         folder_about(&store.staging, request->source);
     store_close(&store);
@@ -286,7 +289,7 @@ int plugin_install(const char *source, const char *prefix)
     char *path = NULL;
     int failed = store_path(prefix, false, false, &path);
     if (!failed)
-        failed = put_at(&(struct request){.source = source}, path);
+        failed = put_at(&(struct plugin_install_request){.source = source}, path);
     free(path);
     return failed;
 }
@@ -306,7 +309,7 @@ static int run_install(const struct command *self, bool upgrade, int argc, char 
     if (failed || args.help_shown)
         return failed;
     char *path = NULL;
-    struct request request = {args.items[0], force, upgrade};
+    struct plugin_install_request request = {args.items[0], force, upgrade};
     failed = store_path(prefix, system, user, &path);
     if (!failed)
         failed = put_at(&request, path);

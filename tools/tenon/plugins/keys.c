@@ -32,7 +32,7 @@ struct signature_file {
 };
 
 // Decodes base64. Bytes above 127 are refused here: libsodium takes them for digits.
-static bool decode(const char *line, size_t line_size, void *out, size_t size)
+static bool plugin_keys_decode(const char *line, size_t line_size, void *out, size_t size)
 {
     size_t got = 0;
     for (size_t i = 0; i < line_size; i++)
@@ -43,7 +43,7 @@ static bool decode(const char *line, size_t line_size, void *out, size_t size)
            got == size;
 }
 
-static void encode(const void *data, size_t size, char *out)
+static void plugin_keys_encode(const void *data, size_t size, char *out)
 {
     sodium_bin2base64(out, BASE64(size), data, size, sodium_base64_VARIANT_ORIGINAL);
 }
@@ -62,7 +62,7 @@ bool key_parse_public(const char *text, struct public_key *out)
     const char *line = text, *end = strchr(text, '\n');
     if (strncmp(text, "untrusted comment:", 18) == 0)
         line = end ? end + 1 : "";
-    if (!decode(line, strcspn(line, "\n"), &file, sizeof(file)) ||
+    if (!plugin_keys_decode(line, strcspn(line, "\n"), &file, sizeof(file)) ||
         memcmp(file.algorithm, "Ed", 2) != 0)
         return false;
     memcpy(out->number, file.number, sizeof(out->number));
@@ -75,7 +75,7 @@ void key_text(const struct public_key *key, char text[KEY_TEXT_SIZE])
     struct public_file file = {.algorithm = "Ed"};
     memcpy(file.number, key->number, sizeof(file.number));
     memcpy(file.key, key->key, sizeof(file.key));
-    encode(&file, sizeof(file), text);
+    plugin_keys_encode(&file, sizeof(file), text);
 }
 
 // --- secret ----------------------------------------------------------------------------
@@ -90,7 +90,7 @@ static void make_check(const struct secret_file *file, unsigned char out[32])
     crypto_generichash_final(&state, out, 32);
 }
 
-static uint64_t little(const unsigned char bytes[8])
+static uint64_t plugin_keys_little(const unsigned char bytes[8])
 {
     uint64_t value = 0;
     for (int i = 8; i-- > 0;)
@@ -118,9 +118,10 @@ static int remove_password(const char *path, struct secret_file *file)
     char password[1024];
     unsigned char stream[sizeof(file->secret)];
     int failed = ask_password(path, password, sizeof(password));
-    if (!failed && crypto_pwhash_scryptsalsa208sha256(
-                       stream, sizeof(stream), password, strlen(password), file->salt,
-                       little(file->operations), (size_t)little(file->memory)))
+    if (!failed &&
+        crypto_pwhash_scryptsalsa208sha256(
+            stream, sizeof(stream), password, strlen(password), file->salt,
+            plugin_keys_little(file->operations), (size_t)plugin_keys_little(file->memory)))
         failed = oops("%s: not enough memory for its password", path);
     for (size_t i = 0; !failed && i < sizeof(stream); i++)
         ((unsigned char *)&file->secret)[i] ^= stream[i];
@@ -147,7 +148,8 @@ static bool is_sound(const struct secret_file *file)
 static int open_secret(const char *path, const char *text, struct secret_file *file)
 {
     const char *line = strchr(text, '\n');
-    if (!line || !decode(line + 1, strcspn(line + 1, "\n"), file, sizeof(*file)) ||
+    if (!line ||
+        !plugin_keys_decode(line + 1, strcspn(line + 1, "\n"), file, sizeof(*file)) ||
         memcmp(file->algorithm, "Ed", 2) != 0 || memcmp(file->checksum, "B2", 2) != 0)
         return oops("%s holds no secret key of minisign", path);
     bool has_password = memcmp(file->kdf, "Sc", 2) == 0;
@@ -184,7 +186,8 @@ void key_forget(struct secret_key *key)
 
 // --- new -------------------------------------------------------------------------------
 
-static int write_new(const char *path, mode_t mode, const char *comment, const char *line)
+static int plugin_keys_write_new(const char *path, mode_t mode, const char *comment,
+                                 const char *line)
 {
     char *text = NULL;
     int size = asprintf(&text, "untrusted comment: %s\n%s\n", comment, line);
@@ -207,12 +210,13 @@ int key_make(const char *secret_path, const char *public_path, struct public_key
     crypto_sign_keypair(out->key, file.secret.key);
     make_check(&file, file.secret.check);
     memcpy(out->number, file.secret.number, sizeof(out->number));
-    encode(&file, sizeof(file), secret);
+    plugin_keys_encode(&file, sizeof(file), secret);
     key_text(out, text);
     key_number(out->number, number);
     snprintf(comment, sizeof(comment), "minisign public key %s", number);
-    int failed = write_new(public_path, 0644, comment, text);
-    if (!failed && (failed = write_new(secret_path, 0600, "minisign secret key", secret)))
+    int failed = plugin_keys_write_new(public_path, 0644, comment, text);
+    if (!failed &&
+        (failed = plugin_keys_write_new(secret_path, 0600, "minisign secret key", secret)))
         unlink(public_path);
     sodium_memzero(&file, sizeof(file));
     sodium_memzero(secret, sizeof(secret));
@@ -225,7 +229,8 @@ bool key_of_signature(const char *text, unsigned char number[8])
 {
     struct signature_file file;
     const char *line = strchr(text, '\n');
-    if (!line || !decode(line + 1, strcspn(line + 1, "\n"), &file, sizeof(file)))
+    if (!line ||
+        !plugin_keys_decode(line + 1, strcspn(line + 1, "\n"), &file, sizeof(file)))
         return false;
     memcpy(number, file.number, sizeof(file.number));
     return true;
@@ -248,8 +253,8 @@ int key_sign(const struct secret_key *key, const void *data, size_t size,
     memcpy(said + sizeof(file.bytes), comment, comment_size);
     crypto_sign_detached(global, NULL, said, sizeof(file.bytes) + comment_size, key->key);
     free(said);
-    encode(&file, sizeof(file), line);
-    encode(global, sizeof(global), second);
+    plugin_keys_encode(&file, sizeof(file), line);
+    plugin_keys_encode(global, sizeof(global), second);
     return asprintf(out_text,
                     "untrusted comment: signature of a Tenon plugin\n%s\n"
                     "trusted comment: %s\n%s\n",

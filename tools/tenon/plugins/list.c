@@ -79,7 +79,7 @@ static void tell_offers(tn_runtime *runtime, const char *plugin, json_t *list)
 }
 
 // Tells in a few words for the table what a plugin brings.
-static json_t *brings(tn_runtime *runtime, const tn_plugin_info *info)
+static json_t *plugin_list_brings(tn_runtime *runtime, const tn_plugin_info *info)
 {
     json_t *list = json_array();
     for (const char *const *b = info->backends; b && *b; b++)
@@ -100,20 +100,20 @@ static json_t *brings(tn_runtime *runtime, const tn_plugin_info *info)
     return list;
 }
 
-static json_t *row_of(tn_runtime *runtime, const tn_plugin_info *info)
+static json_t *plugin_list_row_of(tn_runtime *runtime, const tn_plugin_info *info)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", //
                      "id", info->id, "version", info->version,                  //
                      "state", plugin_state_name(info->state),                   //
                      "vendor", info->vendor, "directory", info->directory,      //
                      "file", info->file, "reason", info->reason,                //
-                     "brings", brings(runtime, info), "backends",
+                     "brings", plugin_list_brings(runtime, info), "backends",
                      json_strings(info->backends),                 //
                      "primitives", json_strings(info->primitives), //
                      "kernels", json_strings(info->kernels));
 }
 
-static json_t *collect(tn_runtime *runtime, bool all)
+static json_t *plugin_list_collect(tn_runtime *runtime, bool all)
 {
     json_t *rows = json_array();
     for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
@@ -121,12 +121,12 @@ static json_t *collect(tn_runtime *runtime, bool all)
         if (tn_plugin_get(runtime, i, &info))
             continue;
         if (all || plugin_is_in_use(&info) || info.state == TN_PLUGIN_REFUSED)
-            json_array_append_new(rows, row_of(runtime, &info));
+            json_array_append_new(rows, plugin_list_row_of(runtime, &info));
     }
     return rows;
 }
 
-static int print_rows(const json_t *rows)
+static int plugin_list_print_rows(const json_t *rows)
 {
     static const struct column columns[] = {
         {"id", "plugin"},     {"version", "version"}, {"state", "state"},
@@ -166,8 +166,8 @@ int cmd_plugins(const struct command *self, int argc, char **argv)
     failed = open_runtime(&runtime);
     if (failed)
         return failed;
-    json_t *rows = collect(runtime, all);
-    failed = json ? json_print(rows) : print_rows(rows);
+    json_t *rows = plugin_list_collect(runtime, all);
+    failed = json ? json_print(rows) : plugin_list_print_rows(rows);
     json_decref(rows);
     tn_runtime_close(runtime);
     return failed;

@@ -23,8 +23,8 @@ static int pack_sealed(const struct folder *folder, const struct identity *ident
 }
 
 // Packs a copy, whose list of files can be completed.
-static int pack(const struct folder *source, const struct identity *identity,
-                const char *output)
+static int plugin_pack(const struct folder *source, const struct identity *identity,
+                       const char *output)
 {
     struct folder workplace, copy;
     int failed = temporary_folder(&workplace);
@@ -62,7 +62,7 @@ int cmd_plugin_pack(const struct command *self, int argc, char **argv)
         asprintf(&own, "%s-%s.tnp", identity.id, identity.version) < 0)
         failed = oops_memory();
     if (!failed)
-        failed = pack(&source, &identity, output ? output : own);
+        failed = plugin_pack(&source, &identity, output ? output : own);
     folder_close(&source);
     free(own);
     return failed;

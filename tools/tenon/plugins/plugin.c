@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_list(const char *title, const char *const *list)
+static void plugins_command_print_list(const char *title, const char *const *list)
 {
     if (!list || !*list)
         return;
@@ -33,7 +33,7 @@ static int show_json(const tn_plugin_info *info)
     return failed;
 }
 
-static int show(const tn_plugin_info *info)
+static int plugins_command_show(const tn_plugin_info *info)
 {
     say_line("%s %s", info->id, info->version);
     say_line("  vendor     %s", info->vendor);
@@ -42,9 +42,9 @@ static int show(const tn_plugin_info *info)
     say_line("  file       %s", info->file);
     if (info->reason && info->reason[0])
         say_line("  reason     %s", info->reason);
-    print_list("backends", info->backends);
-    print_list("operators", info->primitives);
-    print_list("kernels (operator, family, name)", info->kernels);
+    plugins_command_print_list("backends", info->backends);
+    plugins_command_print_list("operators", info->primitives);
+    plugins_command_print_list("kernels (operator, family, name)", info->kernels);
     return 0;
 }
 
@@ -64,7 +64,7 @@ static int run_show(const struct command *self, int argc, char **argv)
     if (!plugin_find(runtime, args.items[0], &info))
         failed = no_plugin(runtime, args.items[0]);
     else
-        failed = json ? show_json(&info) : show(&info);
+        failed = json ? show_json(&info) : plugins_command_show(&info);
     tn_runtime_close(runtime);
     return failed;
 }
@@ -90,7 +90,7 @@ static int describe_ops(tn_runtime *runtime, const char *file, const char *outpu
     return 0;
 }
 
-static int describe(const char *file, const char *ops, char **out_text)
+static int plugins_command_describe(const char *file, const char *ops, char **out_text)
 {
     char *text = NULL;
     tn_runtime *runtime;
@@ -119,7 +119,7 @@ static int run_describe(const struct command *self, int argc, char **argv)
     int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
-    failed = describe(args.items[0], ops, &text);
+    failed = plugins_command_describe(args.items[0], ops, &text);
     if (!failed)
         failed = text_write(output, text);
     if (!failed && strcmp(output, "-") == 0 && text[0] && text[strlen(text) - 1] != '\n')

@@ -24,7 +24,7 @@ bool is_plugin_id(const char *id)
 
 // --- the manifest ----------------------------------------------------------------------
 
-static int parse(const char *text, const char *path, json_t **out)
+static int plugin_seal_parse(const char *text, const char *path, json_t **out)
 {
     json_error_t error;
     *out = json_loads(text, JSON_REJECT_DUPLICATES, &error);
@@ -48,7 +48,7 @@ static int read_manifest(const struct folder *folder, json_t **out)
     uint64_t size;
     int failed = path ? manifest_read(folder, &text, &size) : oops_memory();
     if (!failed)
-        failed = parse(text, path, out);
+        failed = plugin_seal_parse(text, path, out);
     free(text);
     free(path);
     return failed;
@@ -76,7 +76,7 @@ int manifest_identity(const struct folder *folder, struct identity *out)
 }
 
 // Prints as `tenon plugin describe` does. Free it; NULL when out of memory.
-static char *print(const json_t *manifest)
+static char *plugin_seal_print(const json_t *manifest)
 {
     char *text = json_dumps(manifest, JSON_INDENT(1) | JSON_SORT_KEYS), *line = NULL;
     if (!text || asprintf(&line, "%s\n", text) < 0)
@@ -87,7 +87,7 @@ static char *print(const json_t *manifest)
 
 // --- one file --------------------------------------------------------------------------
 
-static int hash(const struct folder *folder, const char *name, char hex[65])
+static int plugin_seal_hash(const struct folder *folder, const char *name, char hex[65])
 {
     int fd = open_below(folder->fd, name, O_RDONLY | O_NONBLOCK, 0);
     unsigned char block[1 << 15], digest[32];
@@ -105,11 +105,11 @@ static int hash(const struct folder *folder, const char *name, char hex[65])
     return failed;
 }
 
-static int add_entry(json_t *list, const struct folder *folder,
-                     const struct tree_file *file)
+static int plugin_seal_add_entry(json_t *list, const struct folder *folder,
+                                 const struct tree_file *file)
 {
     char hex[65];
-    int failed = hash(folder, file->name, hex);
+    int failed = plugin_seal_hash(folder, file->name, hex);
     if (failed)
         return failed;
     json_t *entry = json_pack("{s:s, s:I, s:s}", "name", file->name, "size",
@@ -117,7 +117,7 @@ static int add_entry(json_t *list, const struct folder *folder,
     return json_array_append_new(list, entry) ? oops_memory() : 0;
 }
 
-static const json_t *find_entry(const json_t *list, const char *name)
+static const json_t *plugin_seal_find_entry(const json_t *list, const char *name)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *entry = json_array_get(list, i);
@@ -137,7 +137,7 @@ static int check_entry(const json_t *entry, const struct folder *folder,
     if ((uint64_t)size != file->size)
         return oops("%s/%s has %" PRIu64 " bytes, plugin.json says %" JSON_INTEGER_FORMAT,
                     folder->path, file->name, file->size, size);
-    int failed = hash(folder, file->name, hex);
+    int failed = plugin_seal_hash(folder, file->name, hex);
     if (!failed && (!listed || strcasecmp(listed, hex) != 0))
         failed = oops("%s/%s has SHA-256 %s, plugin.json says %s", folder->path, file->name,
                       hex, listed ? listed : "nothing");
@@ -146,13 +146,14 @@ static int check_entry(const json_t *entry, const struct folder *folder,
 
 // --- all files -------------------------------------------------------------------------
 
-static bool is_listed(const struct tree_file *file)
+static bool plugin_seal_is_listed(const struct tree_file *file)
 {
     return !file->is_folder && strcmp(file->name, MANIFEST) != 0 &&
            strcmp(file->name, SIGNATURE) != 0;
 }
 
-static const struct tree_file *find_file(const struct tree *tree, const char *name)
+static const struct tree_file *plugin_seal_find_file(const struct file_tree *tree,
+                                                     const char *name)
 {
     for (size_t i = 0; i < tree->count; i++)
         if (!tree->files[i].is_folder && strcmp(tree->files[i].name, name) == 0)
@@ -161,21 +162,21 @@ static const struct tree_file *find_file(const struct tree *tree, const char *na
 }
 
 // Compares each file with its entry; adds missing entries if `may_add`, and counts them.
-static int complete(const struct tree *tree, const struct folder *folder, json_t *list,
-                    bool may_add, size_t *out_added)
+static int plugin_seal_complete(const struct file_tree *tree, const struct folder *folder,
+                                json_t *list, bool may_add, size_t *out_added)
 {
     *out_added = 0;
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_file *file = &tree->files[i];
-        if (!is_listed(file))
+        if (!plugin_seal_is_listed(file))
             continue;
-        const json_t *entry = find_entry(list, file->name);
+        const json_t *entry = plugin_seal_find_entry(list, file->name);
         if (!entry && !may_add)
             return oops("%s/%s is not listed in plugin.json: what nobody hashed or signed "
                         "is not installed",
                         folder->path, file->name);
-        int failed =
-            entry ? check_entry(entry, folder, file) : add_entry(list, folder, file);
+        int failed = entry ? check_entry(entry, folder, file)
+                           : plugin_seal_add_entry(list, folder, file);
         if (failed)
             return failed;
         *out_added += !entry;
@@ -184,13 +185,13 @@ static int complete(const struct tree *tree, const struct folder *folder, json_t
 }
 
 // Fails when a listed file is missing.
-static int check_missing(const struct tree *tree, const struct folder *folder,
+static int check_missing(const struct file_tree *tree, const struct folder *folder,
                          const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *entry = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(entry, "name"));
-        if (!name || !find_file(tree, name))
+        if (!name || !plugin_seal_find_file(tree, name))
             return oops("%s/%s is listed in plugin.json but is not there", folder->path,
                         name ? name : "?");
     }
@@ -226,7 +227,7 @@ static int write_manifest(const struct folder *folder, json_t *manifest)
 {
     int failed = sort_entries(manifest);
     char *path = path_join(folder->path, MANIFEST);
-    char *text = failed ? NULL : print(manifest);
+    char *text = failed ? NULL : plugin_seal_print(manifest);
     if (!failed)
         failed = path && text
                      ? file_write_at(folder->fd, MANIFEST, path, text, strlen(text))
@@ -243,7 +244,7 @@ int seal_text(const char *manifest, const char *name, const char *content,
     unsigned char digest[32];
     char hex[65];
     json_t *root = NULL;
-    int failed = parse(manifest, MANIFEST, &root);
+    int failed = plugin_seal_parse(manifest, MANIFEST, &root);
     if (failed)
         return failed;
     sha256_init(&state);
@@ -256,7 +257,7 @@ int seal_text(const char *manifest, const char *name, const char *content,
         json_array_append_new(json_object_get(root, "files"), entry) ? oops_memory() : 0;
     if (!failed)
         failed = sort_entries(root);
-    if (!failed && !(*out_manifest = print(root)))
+    if (!failed && !(*out_manifest = plugin_seal_print(root)))
         failed = oops_memory();
     json_decref(root);
     return failed;
@@ -264,19 +265,20 @@ int seal_text(const char *manifest, const char *name, const char *content,
 
 int seal(const struct folder *folder, enum seal_mode mode)
 {
-    struct tree tree;
+    struct file_tree tree;
     json_t *manifest = NULL;
     size_t added;
     int failed = tree_list(folder, &tree);
     if (failed)
         return failed;
     failed = read_manifest(folder, &manifest);
-    bool may_add = mode == SEAL_RENEW || (mode == SEAL_ADD && !find_file(&tree, SIGNATURE));
+    bool may_add = mode == SEAL_RENEW ||
+                   (mode == SEAL_ADD && !plugin_seal_find_file(&tree, SIGNATURE));
     if (!failed && (mode == SEAL_RENEW || !json_object_get(manifest, "files")))
         failed = json_object_set_new(manifest, "files", json_array()) ? oops_memory() : 0;
     json_t *list = json_object_get(manifest, "files");
     if (!failed)
-        failed = complete(&tree, folder, list, may_add, &added);
+        failed = plugin_seal_complete(&tree, folder, list, may_add, &added);
     if (!failed)
         failed = check_missing(&tree, folder, list);
     if (!failed && added)

@@ -51,8 +51,8 @@ static int sign_copy(const struct folder *copy, const struct secret_key *key)
     return failed ? failed : write_signature(copy, key);
 }
 
-static void tell(const struct identity *identity, const struct secret_key *key,
-                 const char *where)
+static void plugin_sign_tell(const struct identity *identity, const struct secret_key *key,
+                             const char *where)
 {
     char number[KEY_NUMBER_SIZE];
     key_number(key->number, number);
@@ -73,7 +73,7 @@ static int sign_folder(const char *path, const struct secret_key *key)
     if (!failed)
         failed = write_signature(&folder, key);
     if (!failed)
-        tell(&identity, key, NULL);
+        plugin_sign_tell(&identity, key, NULL);
     folder_close(&folder);
     return failed;
 }
@@ -94,7 +94,7 @@ static int pack_signed(const struct folder *copy, const struct secret_key *key,
     if (!failed)
         failed = archive_pack(copy, identity.id, archive ? archive : own);
     if (!failed)
-        tell(&identity, key, archive ? archive : own);
+        plugin_sign_tell(&identity, key, archive ? archive : own);
     free(own);
     return failed;
 }
@@ -189,7 +189,7 @@ static int sign_plugin(struct signing *signing, const struct folder *plugin)
     }
     failed = sign_staged(signing, plugin, &identity);
     if (!failed)
-        tell(&identity, signing->key, NULL);
+        plugin_sign_tell(&identity, signing->key, NULL);
     signing->done += !failed;
     return failed;
 }

@@ -98,7 +98,7 @@ static int put_back(const struct folder *at, const char *name, void *context)
 
 // --- the lock --------------------------------------------------------------------------
 
-static int lock(const struct folder *folder)
+static int plugin_store_lock(const struct folder *folder)
 {
     int status;
     while ((status = flock(folder->fd, LOCK_EX)) && errno == EINTR)
@@ -113,7 +113,7 @@ int store_open(struct store *store, const char *path, bool make)
     if (!failed)
         failed = folder_check_private(&store->at);
     if (!failed)
-        failed = lock(&store->at);
+        failed = plugin_store_lock(&store->at);
     if (!failed)
         failed = folder_each(&store->at, put_back, store);
     if (failed)
@@ -161,7 +161,7 @@ static int replace_in_steps(struct store *store, const char *id)
     return failed;
 }
 
-static int exchange(struct store *store, const char *id)
+static int plugin_store_exchange(struct store *store, const char *id)
 {
     int from = store->staging.fd, to = store->at.fd;
     unsigned flags = store_has(store, id) ? RENAME_EXCHANGE : RENAME_NOREPLACE;
@@ -184,7 +184,7 @@ int store_put(struct store *store, const char *id)
         return failed;
     failed = tree_sync(&fresh);
     if (!failed)
-        failed = exchange(store, id);
+        failed = plugin_store_exchange(store, id);
     folder_close(&fresh);
     return failed ? failed : folder_sync(&store->at);
 }

@@ -6,7 +6,7 @@
 
 #include <dlfcn.h>
 
-static const struct archive_part *load(void)
+static const struct archive_part *tnp_load(void)
 {
     static const char *const folders[] = {"../" TN_LIBEXEC, "."};
     char path[PATH_MAX];
@@ -28,12 +28,12 @@ static int take_failure(const struct archive_part *part, int failed)
 
 int archive_pack(const struct folder *folder, const char *id, const char *path)
 {
-    const struct archive_part *part = load();
+    const struct archive_part *part = tnp_load();
     return part ? take_failure(part, part->pack(folder, id, path)) : EXIT_OOPS;
 }
 
 int archive_unpack(const char *path, const struct folder *target, const char *what)
 {
-    const struct archive_part *part = load();
+    const struct archive_part *part = tnp_load();
     return part ? take_failure(part, part->unpack(path, target, what)) : EXIT_OOPS;
 }

@@ -40,7 +40,7 @@ static char *key_path(const char *folder, const unsigned char number[8])
 // --- add -------------------------------------------------------------------------------
 
 // Reads a key from a file, or from the key's line itself.
-static int read_key(const char *given, struct public_key *out)
+static int plugin_trust_read_key(const char *given, struct public_key *out)
 {
     char *text = NULL;
     uint64_t size;
@@ -53,7 +53,7 @@ static int read_key(const char *given, struct public_key *out)
     return failed;
 }
 
-static int write_key(const struct public_key *key, const char *path)
+static int plugin_trust_write_key(const struct public_key *key, const char *path)
 {
     char line[KEY_TEXT_SIZE], number[KEY_NUMBER_SIZE], text[200];
     key_text(key, line);
@@ -72,7 +72,7 @@ static int check_other(const struct public_key *key, const char *path)
     struct public_key other;
     if (access(path, F_OK))
         return 0;
-    int failed = read_key(path, &other);
+    int failed = plugin_trust_read_key(path, &other);
     return failed || memcmp(other.key, key->key, sizeof(key->key)) == 0
                ? failed
                : oops("%s is another key of this number: remove it first", path);
@@ -88,7 +88,7 @@ static int run_add(const struct command *self, int argc, char **argv)
     if (failed || args.help_shown)
         return failed;
     char *folder = NULL, *path = NULL, number[KEY_NUMBER_SIZE];
-    failed = read_key(args.items[0], &key);
+    failed = plugin_trust_read_key(args.items[0], &key);
     if (!failed)
         failed = trust_path(system, &folder);
     if (!failed)
@@ -98,7 +98,7 @@ static int run_add(const struct command *self, int argc, char **argv)
     if (!failed)
         failed = check_other(&key, path);
     if (!failed)
-        failed = write_key(&key, path);
+        failed = plugin_trust_write_key(&key, path);
     if (!failed) {
         key_number(key.number, number);
         say("trusted: key %s, in %s\n", number, path);
@@ -110,11 +110,11 @@ static int run_add(const struct command *self, int argc, char **argv)
 
 // --- list ------------------------------------------------------------------------------
 
-static void add_row(json_t *rows, const char *folder, const char *name)
+static void plugin_trust_add_row(json_t *rows, const char *folder, const char *name)
 {
     char *path = path_join(folder, name), line[KEY_TEXT_SIZE], number[KEY_NUMBER_SIZE];
     struct public_key key;
-    if (path && read_key(path, &key) == 0) {
+    if (path && plugin_trust_read_key(path, &key) == 0) {
         key_text(&key, line);
         key_number(key.number, number);
         json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "number", number, "key",
@@ -127,7 +127,7 @@ static void add_row(json_t *rows, const char *folder, const char *name)
     free(path);
 }
 
-static int add_rows(json_t *rows, bool system)
+static int plugin_trust_add_rows(json_t *rows, bool system)
 {
     char *folder = NULL;
     if (trust_path(system, &folder)) { // no home: only the system's keys
@@ -139,7 +139,7 @@ static int add_rows(json_t *rows, bool system)
     for (int i = 0; i < count; i++) {
         const char *dot = strrchr(names[i]->d_name, '.');
         if (dot && dot != names[i]->d_name && strcmp(dot, ".pub") == 0)
-            add_row(rows, folder, names[i]->d_name);
+            plugin_trust_add_row(rows, folder, names[i]->d_name);
         free(names[i]);
     }
     free(names);
@@ -147,7 +147,7 @@ static int add_rows(json_t *rows, bool system)
     return 0;
 }
 
-static int run_list(const struct command *self, int argc, char **argv)
+static int plugin_trust_run_list(const struct command *self, int argc, char **argv)
 {
     static const struct column columns[] = {
         {"number", "number"}, {"key", "key"}, {"file", "file"}};
@@ -158,8 +158,8 @@ static int run_list(const struct command *self, int argc, char **argv)
     if (failed || args.help_shown)
         return failed;
     json_t *rows = json_array();
-    add_rows(rows, false);
-    add_rows(rows, true);
+    plugin_trust_add_rows(rows, false);
+    plugin_trust_add_rows(rows, true);
     if (json)
         failed = json_print(rows);
     else if (json_array_size(rows))
@@ -172,7 +172,7 @@ static int run_list(const struct command *self, int argc, char **argv)
 
 // --- remove ----------------------------------------------------------------------------
 
-static bool is_number(const char *text)
+static bool plugin_trust_is_number(const char *text)
 {
     return strlen(text) == 16 && strspn(text, "0123456789ABCDEFabcdef") == 16;
 }
@@ -208,8 +208,8 @@ static int run_remove(const struct command *self, int argc, char **argv)
     char number[KEY_NUMBER_SIZE], *folder = NULL;
     struct public_key key;
     snprintf(number, sizeof(number), "%s", args.items[0]);
-    if (!is_number(args.items[0])) {
-        failed = read_key(args.items[0], &key);
+    if (!plugin_trust_is_number(args.items[0])) {
+        failed = plugin_trust_read_key(args.items[0], &key);
         if (failed)
             return failed;
         key_number(key.number, number);
@@ -254,7 +254,8 @@ static const struct command trust_commands[] = {
      "\n"
      "  tenon trust add acme.pub\n",
      run_add},
-    {"trust list", "[--json]", "list the trusted keys", "  tenon trust list\n", run_list},
+    {"trust list", "[--json]", "list the trusted keys", "  tenon trust list\n",
+     plugin_trust_run_list},
     {"trust remove", "KEY [--system]", "trust a key no longer",
      "KEY is its number, its file or the line of it.\n"
      "\n"

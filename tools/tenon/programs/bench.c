@@ -22,7 +22,8 @@ static const char details[] =
     "--threads 1, 16 or all, --only PART-OF-NAME, --json, --markdown and --quick.\n"
     "@FILE as NAME: the graphs of a file that 'tenon eval --save' wrote.\n"
     "llm MODEL: tokens a second of a language model, for a prompt of 512 and one by one;\n"
-    "'llm --random layers=22,width=2048,heads=32,groups=4,inner=5632,format=q4_0' of one\n"
+    "'llm --random layers=22,width=2048,heads=32,kv_heads=4,inner=5632,format=q4_0' of "
+    "one\n"
     "with random weights.\n";
 
 static const char missing[] = "tenon-bench is not installed beside the command";

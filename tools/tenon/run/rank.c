@@ -97,7 +97,7 @@ static int launcher_reach(const char *address, const char *port)
     return fd;
 }
 
-static int greet(struct rank *rank, const char *text)
+static int run_rank_greet(struct rank *rank, const char *text)
 {
     char address[256], token[64], host[128] = "?";
     if (!given_word(text, "launcher=", address, sizeof(address)) ||
@@ -121,7 +121,7 @@ static int greet(struct rank *rank, const char *text)
 
 // The device that --devices has for this rank: of a list the one at its place on this
 // machine, and of one with a % that number there. Ranks share the processors' threads.
-static int set_device(const struct rank *rank, const char *text)
+static int run_rank_set_device(const struct rank *rank, const char *text)
 {
     char devices[1024], mine[1100];
     if (given_word(text, "devices=", devices, sizeof(devices))) {
@@ -277,10 +277,10 @@ int rank_run(char **command)
     struct rank rank = {.wire = {.fd = -1}};
     int failed = text ? rank_find(&rank) : oops_memory();
     if (!failed)
-        failed = greet(&rank, text);
+        failed = run_rank_greet(&rank, text);
     rank.goes_first = text && strstr(text, " survivors");
     if (!failed)
-        failed = set_device(&rank, text);
+        failed = run_rank_set_device(&rank, text);
     if (!failed)
         failed = start_process(&rank, command);
     if (failed)

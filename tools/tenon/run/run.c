@@ -159,8 +159,9 @@ static int end_launcher(pid_t pid)
     return 1;
 }
 
-static int run_launch(const struct run_given *given, const struct launch_order *launch,
-                      const struct launcher *launcher, struct watcher *watcher)
+static int run_command_launch(const struct run_given *given,
+                              const struct launch_order *launch,
+                              const struct launcher *launcher, struct watcher *watcher)
 {
     const char *words[MOST_WORDS];
     char texts[256];
@@ -210,7 +211,7 @@ static int run_ranks(const struct run_given *given, char **command)
                                        command};
     failed = watcher_init(&watcher, (int)count, given->hosts != NULL, (double)grace);
     if (!failed)
-        failed = run_launch(given, &asked, &launcher, &watcher);
+        failed = run_command_launch(given, &asked, &launcher, &watcher);
     watcher_finish(&watcher);
     return failed;
 }

@@ -82,7 +82,7 @@ static void rank_gone(struct watcher *watcher, int number)
 
 // --- lines -------------------------------------------------------------------------------
 
-static void hear(struct watcher *watcher, int number, const char *line)
+static void watcher_hear(struct watcher *watcher, int number, const char *line)
 {
     struct watched_rank *rank = &watcher->ranks[number];
     char how[16];
@@ -104,7 +104,7 @@ static void see_rank(struct watcher *watcher, int number)
     bool is_open = wire_read(&rank->wire);
     rank->heard_at = wire_clock();
     while (wire_take(&rank->wire, line))
-        hear(watcher, number, line);
+        watcher_hear(watcher, number, line);
     if (!is_open)
         rank_gone(watcher, number);
 }
@@ -122,7 +122,7 @@ static void tell_past(const struct watcher *watcher, const struct watched_rank *
 }
 
 // Takes a connection that says hello as it must. False: it is none of ours.
-static bool welcome(struct watcher *watcher, struct wire *wire, const char *line)
+static bool watcher_welcome(struct watcher *watcher, struct wire *wire, const char *line)
 {
     char token[33], host[128];
     int number;
@@ -146,7 +146,7 @@ static void see_stranger(struct watcher *watcher, int i)
     bool is_open = wire_read(wire), is_known = wire_take(wire, line);
     if (is_open && !is_known)
         return;
-    if (!is_known || !welcome(watcher, wire, line))
+    if (!is_known || !watcher_welcome(watcher, wire, line))
         close(wire->fd);
     *wire = watcher->strangers[--watcher->num_strangers];
 }

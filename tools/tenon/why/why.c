@@ -335,7 +335,7 @@ static int why_op(tn_runtime *runtime, const char *name, bool json)
 
 // --- a backend -------------------------------------------------------------------------
 
-static void say_device(const json_t *row)
+static void why_command_say_device(const json_t *row)
 {
     json_int_t position = json_integer_value(json_object_get(row, "selected"));
     const char *reason = text_of(row, "reason"), *device = text_of(row, "device");
@@ -350,7 +350,7 @@ static void say_device(const json_t *row)
 }
 
 // Fails: a plugin that is not in use has the backend, or no plugin has.
-static int no_backend(const tn_runtime *runtime, const char *backend)
+static int why_command_no_backend(const tn_runtime *runtime, const char *backend)
 {
     const char *names[128];
     size_t count = 0;
@@ -403,13 +403,13 @@ static int why_backend(tn_runtime *runtime, const char *name, bool json)
             json_array_append(chosen, row);
     }
     if (!failed && !json_array_size(mine))
-        failed = no_backend(runtime, backend);
+        failed = why_command_no_backend(runtime, backend);
     else if (!failed && !json_array_size(chosen))
         failed = no_device(mine, backend, number + 1);
     else if (!failed && json)
         failed = json_print(chosen);
     else if (!failed)
-        json_array_foreach(chosen, i, row) say_device(row);
+        json_array_foreach(chosen, i, row) why_command_say_device(row);
     json_decref(all);
     json_decref(mine);
     json_decref(chosen);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Texts that are held to a grammar while they are generated.
-#ifndef LM_HOLD_H
-#define LM_HOLD_H
+#ifndef LM_CONSTRAINT_H
+#define LM_CONSTRAINT_H
 
 #include <stdbool.h>
 #include <tenon/lm.h>
@@ -19,4 +19,4 @@ tn_status lm_held_mask(struct lm_held *held, const uint64_t **out_mask);
 tn_status lm_held_append(struct lm_held *held, const char *text, uint64_t size,
                          bool *out_is_over);
 
-#endif // LM_HOLD_H
+#endif // LM_CONSTRAINT_H

@@ -10,7 +10,7 @@ enum { MOST = 4 };
 #define OPEN .is_unbounded = true
 #define LOST .is_closed = true
 
-Test(divide, layers_go_to_the_first_device_that_has_room)
+Test(sharding, layers_go_to_the_first_device_that_has_room)
 {
     static const struct {
         const char *what;
@@ -117,7 +117,8 @@ Test(divide, layers_go_to_the_first_device_that_has_room)
             bytes[k] = rows[i].layer;
         const struct lm_needs needs = {rows[i].layers, bytes, rows[i].embedding,
                                        rows[i].output, rows[i].again};
-        bool fits = lm_divide(&needs, rows[i].rooms, rows[i].num_rooms, ends, &shortage);
+        bool fits =
+            lm_shard_layers(&needs, rows[i].rooms, rows[i].num_rooms, ends, &shortage);
         cr_assert(eq(int, fits, rows[i].shortage.missing == 0), "%s", rows[i].what);
         cr_assert(eq(u64, shortage.missing, rows[i].shortage.missing), "%s", rows[i].what);
         cr_assert(eq(i64, shortage.placed, rows[i].shortage.placed), "%s", rows[i].what);
@@ -135,7 +136,7 @@ Test(divide, layers_go_to_the_first_device_that_has_room)
     }
 }
 
-Test(divide, a_division_that_is_asked_for_has_to_fit)
+Test(sharding, a_division_that_is_asked_for_has_to_fit)
 {
     static const uint64_t bytes[] = {10, 20, 30};
     static const struct lm_needs needs = {3, bytes, 5, 7, 3};
@@ -163,7 +164,7 @@ Test(divide, a_division_that_is_asked_for_has_to_fit)
     }
 }
 
-Test(divide, splits_are_read_or_refused)
+Test(sharding, splits_are_read_or_refused)
 {
     static const struct {
         const char *text;
@@ -198,7 +199,7 @@ Test(divide, splits_are_read_or_refused)
 }
 
 // Processes work at once: the slowest takes as little time as can be.
-Test(divide, stages_are_balanced_within_their_memory)
+Test(sharding, stages_are_balanced_within_their_memory)
 {
     static const struct {
         const char *what;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Dividing the layers of a model among devices: numbers in, numbers out.
-#ifndef LM_DIVIDE_H
-#define LM_DIVIDE_H
+#ifndef LM_SHARDING_H
+#define LM_SHARDING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,8 +9,8 @@
 // The most devices that a model's layers are divided among.
 #define LM_MOST_DEVICES 16
 
-// What the layers need, in bytes. A layer has its weights and its caches; the embedding
-// goes with the first layer, the output with the last one.
+// Memory that the layers need, in bytes. A layer has its weights and its caches; the
+// embedding goes with the first layer, the output with the last one.
 struct lm_needs {
     int64_t layers;
     const uint64_t *bytes; // of each layer
@@ -18,7 +18,7 @@ struct lm_needs {
     uint64_t again; // more of the output where it is on another device than the embedding
 };
 
-// What a device has for them.
+// Memory of a device for layers.
 struct lm_room {
     uint64_t bytes;
     bool is_unbounded; // any number of layers: `bytes` does not count
@@ -33,13 +33,14 @@ struct lm_shortage {
     uint64_t missing; // bytes that the device would need beside those it has
 };
 
-// What layer `i` adds to a device whose first layer is `begin`.
+// Bytes that layer `i` adds to a device whose first layer is `begin`.
 uint64_t lm_bytes_of_layer(const struct lm_needs *needs, int64_t begin, int64_t i);
 
 // Fills the devices in order: each takes layers while they fit. out_ends[i] is the layer
 // behind the last one of device i. Returns false, and the shortage, when layers are left.
-bool lm_divide(const struct lm_needs *needs, const struct lm_room *rooms, int64_t num_rooms,
-               int64_t *out_ends, struct lm_shortage *out_shortage);
+bool lm_shard_layers(const struct lm_needs *needs, const struct lm_room *rooms,
+                     int64_t num_rooms, int64_t *out_ends,
+                     struct lm_shortage *out_shortage);
 
 // Whether each device has room for the layers that `ends` gives it; else the shortage of
 // the first that has not.
@@ -52,4 +53,4 @@ bool lm_division_fits(const struct lm_needs *needs, const struct lm_room *rooms,
 const char *lm_read_split(const char *text, int64_t layers, int64_t num_devices,
                           int64_t *out_ends);
 
-#endif // LM_DIVIDE_H
+#endif // LM_SHARDING_H

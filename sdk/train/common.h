@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the files of libtenon-train share: messages, numbers from seeds, parameters.
-#ifndef TRAIN_INTERNAL_H
-#define TRAIN_INTERNAL_H
+#ifndef TRAIN_COMMON_H
+#define TRAIN_COMMON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -133,4 +133,4 @@ int64_t layer_width(const tn_array *x);
 tn_params *trainer_params(const tn_trainer *trainer);
 const struct train_group *trainer_group(const tn_trainer *trainer);
 
-#endif // TRAIN_INTERNAL_H
+#endif // TRAIN_COMMON_H

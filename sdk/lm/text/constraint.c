@@ -5,11 +5,12 @@
 #include "../base/fail.h"
 #include "../engine/tokens.h"
 #include "../grammar/grammar.h"
-#include "hold.h"
+#include "constraint.h"
 
 struct tn_lm_grammar {
     struct grammar_network network;
-    // What a text that has ended leaves for the next: sets and masks that are made already.
+    // The matcher of a text that has ended, for the next text: its sets and masks are
+    // reused.
     _Atomic(struct grammar_matcher *) parked;
 };
 

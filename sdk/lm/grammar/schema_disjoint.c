@@ -30,7 +30,7 @@ struct apart {
 };
 
 // Whether no text of the schema `given`, as the grammar has it, is valid by `other`.
-static bool are_apart(struct apart *a, json_t *given, json_t *other);
+static bool are_disjoint(struct apart *a, json_t *given, json_t *other);
 
 // --- constants as schemas --------------------------------------------------------------
 
@@ -73,7 +73,7 @@ static json_t *schema_of(struct apart *a, json_t *value)
 
 // --- kinds of values -------------------------------------------------------------------
 
-static uint32_t kind_of(const json_t *value)
+static uint32_t schema_disjoint_kind_of(const json_t *value)
 {
     if (json_is_real(value) && json_real_value(value) != floor(json_real_value(value)))
         return OF_FRACTION;
@@ -112,7 +112,7 @@ static uint32_t kinds_of(const json_t *schema, bool is_given)
     uint32_t kinds = 0;
     size_t i;
     if (constant)
-        return kind_of(constant);
+        return schema_disjoint_kind_of(constant);
     if (!json_is_array(type)) {
         const char *guessed = is_given && !type ? schema_guess_type(schema) : NULL;
         return kind_named(type ? json_string_value(type) : guessed);
@@ -123,12 +123,13 @@ static uint32_t kinds_of(const json_t *schema, bool is_given)
 
 // --- ranges ----------------------------------------------------------------------------
 
-struct range {
+struct schema_disjoint_range {
     double low, high;
     bool is_low_open, is_high_open;
 };
 
-static void narrow(struct range *range, const json_t *bound, bool is_low, bool is_open)
+static void schema_disjoint_narrow(struct schema_disjoint_range *range, const json_t *bound,
+                                   bool is_low, bool is_open)
 {
     double value = json_number_value(bound);
     if (!json_is_number(bound) || fabs(value) >= EXACT)
@@ -143,40 +144,47 @@ static void narrow(struct range *range, const json_t *bound, bool is_low, bool i
 }
 
 // The values of numbers, the lengths of texts, the elements of arrays.
-static struct range range_of(const json_t *schema, uint32_t kind)
+static struct schema_disjoint_range schema_disjoint_range_of(const json_t *schema,
+                                                             uint32_t kind)
 {
     const bool is_number = kind == OF_INTEGER || kind == OF_FRACTION;
-    struct range range = {-INFINITY, INFINITY, false, false};
+    struct schema_disjoint_range range = {-INFINITY, INFINITY, false, false};
     const json_t *constant = json_object_get(schema, "const");
     if (constant && is_number) {
-        narrow(&range, constant, true, false);
-        narrow(&range, constant, false, false);
+        schema_disjoint_narrow(&range, constant, true, false);
+        schema_disjoint_narrow(&range, constant, false, false);
     } else if (constant) {
         range.low = range.high = (double)schema_text_length(json_string_value(constant));
     } else if (is_number) {
-        narrow(&range, json_object_get(schema, "minimum"), true, false);
-        narrow(&range, json_object_get(schema, "maximum"), false, false);
-        narrow(&range, json_object_get(schema, "exclusiveMinimum"), true, true);
-        narrow(&range, json_object_get(schema, "exclusiveMaximum"), false, true);
+        schema_disjoint_narrow(&range, json_object_get(schema, "minimum"), true, false);
+        schema_disjoint_narrow(&range, json_object_get(schema, "maximum"), false, false);
+        schema_disjoint_narrow(&range, json_object_get(schema, "exclusiveMinimum"), true,
+                               true);
+        schema_disjoint_narrow(&range, json_object_get(schema, "exclusiveMaximum"), false,
+                               true);
     } else {
         bool is_text = kind == OF_STRING;
-        narrow(&range, json_object_get(schema, is_text ? "minLength" : "minItems"), true,
-               false);
-        narrow(&range, json_object_get(schema, is_text ? "maxLength" : "maxItems"), false,
-               false);
+        schema_disjoint_narrow(&range,
+                               json_object_get(schema, is_text ? "minLength" : "minItems"),
+                               true, false);
+        schema_disjoint_narrow(&range,
+                               json_object_get(schema, is_text ? "maxLength" : "maxItems"),
+                               false, false);
     }
     return range;
 }
 
-static bool is_below(const struct range *a, const struct range *b)
+static bool schema_disjoint_is_below(const struct schema_disjoint_range *a,
+                                     const struct schema_disjoint_range *b)
 {
     return a->high < b->low || (a->high == b->low && (a->is_high_open || b->is_low_open));
 }
 
 static bool have_no_common(const json_t *given, const json_t *other, uint32_t kind)
 {
-    struct range a = range_of(given, kind), b = range_of(other, kind);
-    return is_below(&a, &b) || is_below(&b, &a);
+    struct schema_disjoint_range a = schema_disjoint_range_of(given, kind),
+                                 b = schema_disjoint_range_of(other, kind);
+    return schema_disjoint_is_below(&a, &b) || schema_disjoint_is_below(&b, &a);
 }
 
 // --- objects and arrays ----------------------------------------------------------------
@@ -186,7 +194,7 @@ static bool is_required(const json_t *schema, const char *name)
     return schema_lists(json_object_get(schema, "required"), name);
 }
 
-// What a member of this name may be; NULL: anything.
+// The schema of a member of this name; NULL: it may be anything.
 static json_t *member_of(const json_t *schema, const char *name)
 {
     json_t *own = json_object_get(json_object_get(schema, "properties"), name);
@@ -194,7 +202,7 @@ static json_t *member_of(const json_t *schema, const char *name)
 }
 
 // Whether the grammar of a schema never has a member of this name.
-static bool lacks(const json_t *schema, const char *name)
+static bool schema_disjoint_lacks(const json_t *schema, const char *name)
 {
     const json_t *properties = json_object_get(schema, "properties"),
                  *more = json_object_get(schema, "additionalProperties");
@@ -204,12 +212,12 @@ static bool lacks(const json_t *schema, const char *name)
     return !has_more && !json_object_get(properties, name) && !is_required(schema, name);
 }
 
-// As are_apart, of what is within both, where there is no tag.
+// As are_disjoint, of what is within both, where there is no tag.
 static bool are_parts_apart(struct apart *a, json_t *given, json_t *other)
 {
     const char *tag = a->tag;
     a->tag = NULL;
-    bool good = are_apart(a, given, other);
+    bool good = are_disjoint(a, given, other);
     a->tag = tag;
     return good;
 }
@@ -223,7 +231,7 @@ static bool tells_apart(struct apart *a, json_t *given, json_t *other, const cha
          is_asked = is_required(other, name);
     if (!is_always && !is_asked)
         return false;
-    if (is_asked && lacks(given, name))
+    if (is_asked && schema_disjoint_lacks(given, name))
         return true;
     json_t *mine = member_of(given, name), *others = member_of(other, name);
     if (!others)
@@ -249,7 +257,7 @@ static bool are_objects_apart(struct apart *a, json_t *given, json_t *other)
     return false;
 }
 
-static json_t *element_of(const json_t *schema, size_t index)
+static json_t *schema_disjoint_element_of(const json_t *schema, size_t index)
 {
     json_t *own = json_array_get(json_object_get(schema, "prefixItems"), index);
     return own ? own : json_object_get(schema, "items");
@@ -258,10 +266,12 @@ static json_t *element_of(const json_t *schema, size_t index)
 // An element that both always have and that tells them apart.
 static bool are_arrays_apart(struct apart *a, json_t *given, json_t *other)
 {
-    struct range mine = range_of(given, OF_ARRAY), others = range_of(other, OF_ARRAY);
+    struct schema_disjoint_range mine = schema_disjoint_range_of(given, OF_ARRAY),
+                                 others = schema_disjoint_range_of(other, OF_ARRAY);
     double both = fmax(mine.low, others.low);
     for (size_t i = 0; (double)i < both && i < MOST_DEPTH; i++) {
-        json_t *left = element_of(given, i), *right = element_of(other, i);
+        json_t *left = schema_disjoint_element_of(given, i),
+               *right = schema_disjoint_element_of(other, i);
         if (left && right && are_parts_apart(a, left, right))
             return true;
     }
@@ -291,7 +301,7 @@ static bool are_leaves_apart(struct apart *a, json_t *given, json_t *other)
 }
 
 // The schemas of which `schema` is one, or NULL where it is a leaf.
-static json_t *alternatives(const json_t *schema)
+static json_t *schema_disjoint_alternatives(const json_t *schema)
 {
     static const char *const keys[] = {"anyOf", "oneOf", "allOf", "enum"};
     for (size_t i = 0; i < COUNT(keys); i++) {
@@ -329,7 +339,7 @@ static json_t *merged_alone(struct apart *a, json_t *schema)
 }
 
 // A schema without what only stands for another one: a reference, a constant with members.
-static json_t *resolve(struct apart *a, json_t *schema)
+static json_t *schema_disjoint_resolve(struct apart *a, json_t *schema)
 {
     for (int i = 0; i < MOST_DEPTH && json_object_get(schema, "$ref"); i++) {
         if (has_beside(schema))
@@ -354,13 +364,13 @@ static bool are_all_apart(struct apart *a, json_t *list, bool is_enum, json_t *g
     json_array_foreach(list, i, item)
     {
         json_t *one = is_enum ? schema_of(a, item) : item;
-        if (!one || !are_apart(a, given ? given : one, given ? one : other))
+        if (!one || !are_disjoint(a, given ? given : one, given ? one : other))
             return false;
     }
     return true;
 }
 
-static bool are_apart(struct apart *a, json_t *given, json_t *other)
+static bool are_disjoint(struct apart *a, json_t *given, json_t *other)
 {
     bool good = false;
     if (++a->steps > MOST_STEPS || a->depth >= MOST_DEPTH)
@@ -368,9 +378,10 @@ static bool are_apart(struct apart *a, json_t *given, json_t *other)
     if (json_is_false(given) || json_is_false(other))
         return true;
     a->depth++;
-    given = resolve(a, given);
-    other = resolve(a, other);
-    json_t *some = alternatives(given), *others = alternatives(other);
+    given = schema_disjoint_resolve(a, given);
+    other = schema_disjoint_resolve(a, other);
+    json_t *some = schema_disjoint_alternatives(given),
+           *others = schema_disjoint_alternatives(other);
     if (some)
         good = are_all_apart(a, some, some == json_object_get(given, "enum"), NULL, other);
     else if (others)
@@ -383,11 +394,12 @@ static bool are_apart(struct apart *a, json_t *given, json_t *other)
 }
 
 // An alternative of a list; one with "enum" as alternatives that are made once.
-static json_t *prepared(struct apart *a, json_t *schema)
+static json_t *schema_disjoint_prepared(struct apart *a, json_t *schema)
 {
-    json_t *one = resolve(a, schema), *list = json_object_get(one, "enum"), *item;
+    json_t *one = schema_disjoint_resolve(a, schema), *list = json_object_get(one, "enum"),
+           *item;
     size_t i;
-    if (alternatives(one) != list || !list)
+    if (schema_disjoint_alternatives(one) != list || !list)
         return one;
     json_t *schemas = json_array();
     json_array_foreach(list, i, item) json_array_append(schemas, schema_of(a, item));
@@ -395,24 +407,27 @@ static json_t *prepared(struct apart *a, json_t *schema)
     return made && json_array_append_new(a->made, made) == 0 ? made : one;
 }
 
-enum schema_apart schema_are_apart(json_t *root, json_t *list, const char *tag,
-                                   size_t *out_one, size_t *out_other)
+enum schema_disjoint schema_are_disjoint(json_t *root, json_t *list, const char *tag,
+                                         size_t *out_one, size_t *out_other)
 {
     struct apart a = {.root = root, .made = json_array(), .tag = tag};
     json_t *forms = json_array(), *item;
     size_t count = json_array_size(list), index;
     bool good = a.made != NULL && forms != NULL;
-    json_array_foreach(list, index, item) json_array_append(forms, prepared(&a, item));
+    json_array_foreach(list, index, item)
+        json_array_append(forms, schema_disjoint_prepared(&a, item));
     good &= json_array_size(forms) == count;
     for (size_t i = 0; good && i < count; i++)
         for (size_t j = 0; good && j < count; j++) {
             if (i == j)
                 continue;
-            good = are_apart(&a, json_array_get(forms, i), json_array_get(forms, j));
+            good = are_disjoint(&a, json_array_get(forms, i), json_array_get(forms, j));
             *out_one = i < j ? i : j;
             *out_other = i < j ? j : i;
         }
     json_decref(forms);
     json_decref(a.made);
-    return good ? SCHEMA_APART : a.steps > MOST_STEPS ? SCHEMA_TOO_MANY : SCHEMA_TOGETHER;
+    return good                   ? SCHEMA_DISJOINT
+           : a.steps > MOST_STEPS ? SCHEMA_TOO_MANY
+                                  : SCHEMA_TOGETHER;
 }

@@ -4,7 +4,7 @@
 // Devices are filled in order, not evenly: the list says which one is preferred, one
 // sequence runs on one device at a time anyway, and a slow device gets what the fast one
 // cannot hold, and no more.
-#include "divide.h"
+#include "sharding.h"
 #include <stdlib.h>
 
 uint64_t lm_bytes_of_layer(const struct lm_needs *needs, int64_t begin, int64_t i)
@@ -27,18 +27,18 @@ static void share_rooms(const struct lm_room *rooms, int64_t num_rooms, uint64_t
             left[rooms[i].memory] = rooms[i].bytes;
 }
 
-static bool has_room(const struct lm_room *room, uint64_t left, uint64_t bytes)
+static bool sharding_has_room(const struct lm_room *room, uint64_t left, uint64_t bytes)
 {
     return !room->is_closed && (room->is_unbounded || bytes <= left);
 }
 
-static void take(uint64_t *left, uint64_t bytes)
+static void sharding_take(uint64_t *left, uint64_t bytes)
 {
     *left -= bytes < *left ? bytes : *left;
 }
 
-bool lm_divide(const struct lm_needs *needs, const struct lm_room *rooms, int64_t num_rooms,
-               int64_t *out_ends, struct lm_shortage *out_shortage)
+bool lm_shard_layers(const struct lm_needs *needs, const struct lm_room *rooms,
+                     int64_t num_rooms, int64_t *out_ends, struct lm_shortage *out_shortage)
 {
     uint64_t left[LM_MOST_DEVICES], rest = 0;
     int64_t next = 0, last = 0, last_begin = 0;
@@ -48,9 +48,9 @@ bool lm_divide(const struct lm_needs *needs, const struct lm_room *rooms, int64_
         const int64_t begin = next;
         for (; next < needs->layers; next++) {
             uint64_t bytes = lm_bytes_of_layer(needs, begin, next);
-            if (!has_room(room, left[room->memory], bytes))
+            if (!sharding_has_room(room, left[room->memory], bytes))
                 break;
-            take(&left[room->memory], bytes);
+            sharding_take(&left[room->memory], bytes);
         }
         out_ends[device] = next;
         last = room->is_closed ? last : device;
@@ -77,14 +77,14 @@ bool lm_division_fits(const struct lm_needs *needs, const struct lm_room *rooms,
         uint64_t bytes = 0;
         for (int64_t i = begin; i < ends[device]; i++)
             bytes += lm_bytes_of_layer(needs, begin, i);
-        if (begin < ends[device] && !has_room(room, left[room->memory], bytes)) {
+        if (begin < ends[device] && !sharding_has_room(room, left[room->memory], bytes)) {
             uint64_t has = room->is_closed ? 0 : left[room->memory];
             *out_shortage = (struct lm_shortage){.device = device,
                                                  .placed = begin,
                                                  .missing = bytes > has ? bytes - has : 0};
             return false;
         }
-        take(&left[room->memory], bytes);
+        sharding_take(&left[room->memory], bytes);
     }
     return true;
 }
