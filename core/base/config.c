@@ -73,6 +73,8 @@ static const struct variable {
     {"TENON_MPI", "the MPI library of collectives: libmpi.so.40, or a path", ANY_TEXT,
      NULL},
     {"TENON_MPI_MESSAGES", "1: collectives share no memory", SWITCH, switch_words},
+    {"TENON_NCCL", "the NCCL library of collectives between GPUs, a path; off: none",
+     ANY_TEXT, NULL},
     {"TENON_RUN", "set by tenon run: which rank this process is", ANY_TEXT, NULL},
     {"TENON_DLCLOSE", "1: unload the code of plugins when the last runtime closes", SWITCH,
      switch_words},

@@ -8,6 +8,7 @@
 #include "../base/memory.h"
 #include "../base/shape.h"
 #include "device.h"
+#include "outcome.h"
 
 static bool has_share_id(const struct device *device)
 {
@@ -152,6 +153,72 @@ tn_status value_export_fd(struct value *value, tn_shared_memory *out)
     out->size = fd.size;
     out->offset = fd.offset;
     memcpy(out->device, device->info.share_id, sizeof(out->device));
+    return TN_OK;
+}
+
+// --- in place --------------------------------------------------------------------------
+
+// Gives the point of the work that wrote the storage; value 0: it is written. False: the
+// host reaches the point, or the work failed.
+static bool find_written_point(const struct storage *storage, tn_point *out)
+{
+    *out = storage_is_written(storage) ? (tn_point){0} : outcome_point(storage->outcome);
+    return outcome_known(storage->outcome) == TN_OK &&
+           !device_is_host_timeline(storage->device, out->queue);
+}
+
+// The point that others wait for, handed over; where they cannot, this thread waits.
+static tn_status place_point(struct storage *storage, uint32_t wants, tn_point *out,
+                             int32_t *out_fd)
+{
+    struct device *device = storage->device;
+    tn_status status = TN_ERR_UNSUPPORTED;
+    if (TN_HAS(device->ops, point_export_fd) && find_written_point(storage, out)) {
+        fail_clear();
+        status = out->value == 0
+                     ? TN_OK
+                     : device->ops->point_export_fd(
+                           device->handle, *out, wants & TN_PLACE_POINT_FD ? out_fd : NULL);
+    }
+    if (status == TN_OK)
+        return TN_OK;
+    out->value = 0;
+    return status == TN_ERR_UNSUPPORTED ? storage_wait_written(storage)
+                                        : device_failed(device, "point_export_fd", status);
+}
+
+tn_status value_place(struct value *value, uint32_t wants, tn_run_place *out)
+{
+    struct storage *storage = value->storage;
+    struct device *device = storage->device;
+    tn_buffer_place place = {.struct_size = sizeof(place), .fd = -1};
+    tn_run_place mine = {.struct_size = out->struct_size, .point_fd = -1};
+    tn_point point;
+    if (!has_share_id(device) || !TN_HAS(device->ops, buffer_place))
+        return fail(TN_ERR_UNSUPPORTED, "others cannot use memory of device %s",
+                    device->name);
+    fail_clear();
+    tn_status status =
+        device->ops->buffer_place(device->handle, storage->buffer, wants, &place);
+    if (status != TN_OK)
+        return device_failed(device, "buffer_place", status);
+    status = place_point(storage, wants, &point, &mine.point_fd);
+    if (status != TN_OK) {
+        if (place.fd >= 0)
+            close(place.fd);
+        return status;
+    }
+    mine.queue = point.queue;
+    mine.value = point.value;
+    mine.memory = place.memory;
+    mine.size = place.size;
+    mine.num_freed = place.num_freed;
+    mine.offset = place.offset + value->offset +
+                  (uint64_t)value->layout.offset * dtype_size(value->layout.dtype);
+    mine.memory_fd = place.fd;
+    mine.number = device->number;
+    memcpy(mine.device, device->info.share_id, sizeof(mine.device));
+    memcpy(out, &mine, out->struct_size < sizeof(mine) ? out->struct_size : sizeof(mine));
     return TN_OK;
 }
 

@@ -81,6 +81,44 @@ static tn_status slot_write(const tn_run *run, uint32_t output, const void *byte
                            (struct value **)&run->outputs[output]);
 }
 
+// An output whose elements `run` writes on the device.
+static tn_status make_output(const struct host_call *call, uint32_t output)
+{
+    const tn_run *run = &call->run.run;
+    struct device **devices;
+    uint32_t count;
+    struct storage *storage;
+    tn_type type = layout_type(&call->host->outputs[output]);
+    tn_layout layout = layout_contiguous(&type);
+    tn_status status = devices_open(call->plan->runtime, &devices, &count);
+    if (status != TN_OK)
+        return status;
+    struct device *device =
+        run->num_inputs > 0 ? value_of(run->inputs[0])->storage->device : devices[0];
+    status = storage_create(device, type_bytes(&type), QUEUE_HOST, &storage);
+    if (status != TN_OK)
+        return status;
+    status = value_create(storage, 0, &layout, (struct value **)&run->outputs[output]);
+    if (status != TN_OK)
+        storage_release(storage);
+    return status;
+}
+
+static tn_status slot_place(const tn_run *run, uint32_t operand, uint32_t wants,
+                            tn_run_place *out)
+{
+    bool is_output = operand >= run->num_inputs;
+    uint32_t output = is_output ? operand - run->num_inputs : 0;
+    if (is_output && output >= run->num_outputs)
+        return fail(TN_ERR_ARGUMENT, "place: there is no operand %u", operand);
+    tn_status status =
+        is_output && !run->outputs[output] ? make_output(call_of(run), output) : TN_OK;
+    return status == TN_OK ? value_place(value_of(is_output ? run->outputs[output]
+                                                            : run->inputs[operand]),
+                                         wants, out)
+                           : status;
+}
+
 static tn_status check_inputs(const tn_graph *graph, tn_elements *const *inputs,
                               uint64_t count)
 {
@@ -207,7 +245,8 @@ tn_status host_run(const struct plan *plan, const struct plan_host *host,
                         .retain = slot_retain,
                         .release = slot_release},
                 .type = slot_type,
-                .write = slot_write},
+                .write = slot_write,
+                .place = slot_place},
         .plan = plan,
         .host = host,
         .mode = mode,

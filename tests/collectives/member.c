@@ -10,6 +10,7 @@
 #include <tenon/dist.h>
 #include <tenon/ops/reference.h>
 #include <tenon/primitive.h>
+#include <tenon/share.h>
 #include <tenon/stats.h>
 #include <tenon/tenon.h>
 
@@ -413,6 +414,22 @@ static void mode_shrinks(tn_scope *s)
     fflush(stdout);
 }
 
+// Prints the UUID of the device, as CUDA's driver has to know it.
+static int print_uuid(void)
+{
+    tn_shared_memory memory = {.struct_size = sizeof(memory)};
+    tn_scope *s = tn_scope_open(runtime);
+    tn_array *x = numbers(s, TN_F32, 1, (double[]){1});
+    tn_status status = tn_array_export_fd(s, x, &memory);
+    for (int i = 0; i < 16 && status == TN_OK; i++)
+        printf("%02x", memory.device[i]);
+    if (status == TN_OK)
+        close(memory.fd);
+    tn_scope_close(s);
+    tn_runtime_close(runtime);
+    return status == TN_OK ? 0 : 77;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -424,6 +441,9 @@ int main(int argc, char **argv)
                  {"exits", mode_exits},       {"deadline", mode_deadline},
                  {"receives", mode_receives}, {"shrinks", mode_shrinks}};
     tn_group_facts facts;
+    if (argc > 1 && strcmp(argv[1], "uuid") == 0 &&
+        tn_runtime_open(NULL, &runtime) == TN_OK)
+        return print_uuid();
     if (tn_runtime_open(NULL, &runtime) ||
         tn_interface_find(runtime, TN_IFACE_DIST, (const void **)&dist, &host) ||
         dist->find(host, NULL, &facts, sizeof(facts))) {

@@ -289,6 +289,14 @@ def tenon_mpi_messages_shares_no_memory():
                env={"TENON_MPI_MESSAGES": value, "TENON_LOG": "collective=info"})
 
 
+def tenon_nccl_names_the_library():
+    if not has_mpi():
+        return "no MPI is installed"
+    assert subprocess.run([tap.TENON, *REDUCE], env={**tap.ENVIRONMENT, "TENON_NCCL": "off"}, capture_output=True).returncode == 0
+    said = refused(*REDUCE, env={"TENON_NCCL": "libnone.so"}, saying="rank 0: ").stderr
+    assert "CUDA's driver cannot be opened" in said or "pip install nvidia-nccl-cu13" in said, said
+
+
 def tenon_run_tells_where_failures_are_told():
     if not has_mpi():
         return "no MPI is installed"
@@ -342,7 +350,7 @@ IGNORED = {"TENON_PLUGINS_ONLY": ("on", "0 or 1"), "TENON_MPI_MESSAGES": ("yes",
            "TENON_CHECK": ("1.5", "a number from 0 to 1"), "TENON_CACHE_DIR": ("cache", "an absolute path")}
 # What takes names, files or lists, or says whom to trust, has tests of its own above.
 OTHERS = {"TENON_BACKEND", "TENON_PLUGIN_PATH", "TENON_PLUGINS_DISABLE", "TENON_TRUST", "TENON_KERNELS", "TENON_LOG",
-          "TENON_TRACE", "TENON_WHY", "TENON_MPI", "TENON_RUN"}
+          "TENON_TRACE", "TENON_WHY", "TENON_MPI", "TENON_NCCL", "TENON_RUN"}
 
 
 def wrong_values_are_ignored_with_what_was_expected():
@@ -396,7 +404,7 @@ run([tenon_backend_is_a_list_in_order, tenon_backend_takes_numbers_of_devices, t
      tenon_plugin_path_wrong_is_told, tenon_plugins_only_hides_the_others, tenon_plugins_disable_takes_globs,
      tenon_trust_is_what_a_plugin_has_to_prove, tenon_dlclose_unloads, tenon_log_has_levels_by_topic,
      tenon_log_misspelt_gets_the_nearest, tenon_trace_is_a_timeline, tenon_why_keeps_what_was_decided,
-     tenon_cache_dir_keeps_compiled_code, tenon_mpi_names_the_library, tenon_mpi_messages_shares_no_memory,
+     tenon_cache_dir_keeps_compiled_code, tenon_mpi_names_the_library, tenon_mpi_messages_shares_no_memory, tenon_nccl_names_the_library,
      tenon_run_tells_where_failures_are_told,
      tenon_vulkan_validation_loads_the_layer,
      tenon_vulkan_as_gpu_takes_kernels_for_gpus, tenon_vulkan_matrices_chooses_among_kernels,

@@ -300,7 +300,7 @@ static tn_status mpi_call_drive(tn_collective_work *work,
 static tn_status work_read_call(const tn_host *host, const tn_collective_call *given,
                                 tn_collective_call *out)
 {
-    const uint32_t known = TN_COLLECTIVE_IN_BACKGROUND;
+    const uint32_t known = TN_COLLECTIVE_IN_BACKGROUND | TN_COLLECTIVE_ASIDE;
     if (given->struct_size < sizeof(*out) || given->flags & ~known)
         return host->fail(host, TN_ERR_ARGUMENT,
                           "tn_collective_call: %u bytes and flags 0x%x, expected %zu and "
@@ -324,7 +324,7 @@ static tn_collective_work *work_create(tn_group *group, const tn_collective_call
         return NULL;
     group->spare = NULL;
     *work = (tn_collective_work){.group = group, .call = *call};
-    group->sequence += !is_of_two(call);
+    group->sequence += !is_of_two(call) && !(call->flags & TN_COLLECTIVE_ASIDE);
     write_record(work);
     queue_add(work);
     return work;
@@ -409,6 +409,17 @@ tn_status mpi_wait(const tn_host *host, tn_collective_work *work)
 {
     tn_group *group = work->group;
     return group_tell(host, group, mpi_call_work_wait(work));
+}
+
+tn_status mpi_check(const tn_host *host, tn_group *group, const tn_collective_call *call,
+                    int64_t began_ns)
+{
+    tn_collective_work work = {.group = group, .call = *call, .began_ns = began_ns};
+    write_record(&work);
+    progress_enter();
+    tn_status status = group->broken[0] ? group->broken_status : work_look(&work);
+    progress_leave();
+    return group_tell(host, group, status);
 }
 
 tn_status call_agree(tn_group *group, int32_t kind)

@@ -111,6 +111,8 @@ tn_status mpi_start(const tn_host *host, tn_group *group, const tn_collective_ca
                     tn_collective_work **out_work);
 tn_status mpi_test(const tn_host *host, tn_collective_work *work, int32_t *out_done);
 tn_status mpi_wait(const tn_host *host, tn_collective_work *work);
+tn_status mpi_check(const tn_host *host, tn_group *group, const tn_collective_call *call,
+                    int64_t began_ns);
 
 // Has all members agree on a call that moves nothing: CALL_SPLIT, CALL_LEAVE.
 tn_status call_agree(tn_group *group, int32_t kind);

@@ -18,6 +18,7 @@ static const tn_collective collective = {
     .wait = mpi_wait,
     .abort = mpi_abort,
     .shrink = mpi_shrink,
+    .check = mpi_check,
 };
 
 static const void *mpi_query(const char *id)

@@ -12,6 +12,7 @@ struct named_group {
     char name[MOST_NAME + 1];
     tn_group *group;
     bool is_used; // somebody has its turn
+    struct device_use devices;
 };
 
 // What one runtime has. A list: runtimes are few.
@@ -63,6 +64,7 @@ static void leave_all(struct runtime_groups *mine)
     while (next) {
         struct named_group *group = next;
         next = group->next;
+        devices_detach(&group->devices);
         mine->table->close(mine->table_host, group->group);
         free(group);
     }
@@ -113,6 +115,12 @@ static tn_status group_list(struct runtime_groups *mine, const char *name, tn_gr
     }
     memcpy(entry->name, name, strlen(name));
     entry->group = group;
+    tn_status status =
+        devices_attach(mine->host, mine->table, mine->table_host, group, &entry->devices);
+    if (status != TN_OK) {
+        free(entry); // the group stays: some library may be at work in it
+        return status;
+    }
     pthread_mutex_lock(&mine->lock);
     entry->next = mine->groups;
     mine->groups = entry;
@@ -188,9 +196,9 @@ tn_status groups_take(const tn_host *host, const char *name, struct group_use *o
     if (!entry)
         return host->fail(host, TN_ERR_NOT_FOUND,
                           "no group has the name '%s': split makes one", name);
-    *out = (struct group_use){mine->table,  mine->table_host,
-                              entry->group, mine->table->facts(entry->group),
-                              mine,         entry};
+    *out = (struct group_use){
+        mine->table, mine->table_host, entry->group, mine->table->facts(entry->group), mine,
+        entry,       &entry->devices};
     return TN_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <tenon/collective.h>
+#include <tenon/collective_device.h>
 #include <tenon/dist.h>
 #include <tenon/ops/dist_attrs.h>
 #include <tenon/ops/rules.h>
@@ -72,10 +73,27 @@ struct group_use {
     const tn_group_facts *facts;
     struct runtime_groups *runtime;
     struct named_group *entry;
+    const struct device_use *devices;
 };
 
 tn_status groups_take(const tn_host *host, const char *name, struct group_use *out);
 void groups_give(struct group_use *use);
+
+// --- devices.c --------------------------------------------------------------------------
+
+// A plugin that moves memory of devices between members of a group, all of which have it.
+struct device_use {
+    const tn_device_collective *table; // NULL: nothing does
+    const tn_host *host;               // of the table
+    tn_device_group *group;
+};
+
+// Finds out whether all members of a group have such a plugin: all members call it. Fails
+// where one was asked for and is not there, on all of them.
+tn_status devices_attach(const tn_host *host, const tn_collective *table,
+                         const tn_host *table_host, tn_group *group,
+                         struct device_use *out);
+void devices_detach(struct device_use *use);
 
 // --- run.c ------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs a collective on the host's memory, between the steps of devices: operands are copied
-// there and back, whatever device they are on.
+// Runs a collective between the steps of devices: on their memory where all members have a
+// library for it, else on the host's, where operands are copied to and back.
 #include <stdlib.h>
 #include "pack.h"
 
@@ -39,8 +39,6 @@ static tn_status run_read_input(const tn_run *run, struct host_operands *o)
 {
     if (run->num_inputs == 0)
         return TN_OK;
-    tn_run_memory_of(run)->type(run, run->inputs[0], &o->in_type);
-    o->in_bytes = dist_elements(&o->in_type) * (uint64_t)tn_dtype_bytes(o->in_type.dtype);
     tn_status status = dist_take_memory(run->host, o->in_bytes, &o->in);
     return status == TN_OK ? run->read(run, run->inputs[0], o->in, o->in_bytes) : status;
 }
@@ -104,6 +102,43 @@ static tn_status run_check_size(const tn_host *host, const struct group_use *use
                             use->facts->size);
 }
 
+static tn_status run_on_host(const tn_run *run, const struct group_use *use,
+                             tn_collective_call *call, struct host_operands *o)
+{
+    tn_status status = run_read_input(run, o);
+    if (status != TN_OK) {
+        free(o->in);
+        return status;
+    }
+    status = call_group(use, o, call);
+    if (status != TN_OK)
+        return status; // the library may have the memory
+    status = tn_run_memory_of(run)->write(run, 0, o->out, o->out_bytes);
+    if (o->out != o->in)
+        free(o->out);
+    free(o->in);
+    return status;
+}
+
+static tn_status run_in_group(const tn_run *run, const struct group_use *use,
+                              tn_collective_call *call, struct host_operands *o)
+{
+    const struct device_use *devices = use->devices;
+    int32_t is_done = 0;
+    call->struct_size = sizeof(*call);
+    if (run->num_inputs > 0) {
+        tn_run_memory_of(run)->type(run, run->inputs[0], &o->in_type);
+        call->dtype = o->in_type.dtype;
+    }
+    o->in_bytes = dist_elements(&o->in_type) * (uint64_t)tn_dtype_bytes(call->dtype);
+    run_count(o, use->facts->size, call, &o->out_bytes);
+    tn_status status =
+        devices->table && TN_RUN_PLACES(tn_run_memory_of(run))
+            ? devices->table->run(devices->host, devices->group, call, run, &is_done)
+            : TN_OK;
+    return status == TN_OK && !is_done ? run_on_host(run, use, call, o) : status;
+}
+
 tn_status dist_run(const tn_run *run, const char *group, int64_t size,
                    tn_collective_call *call)
 {
@@ -112,27 +147,12 @@ tn_status dist_run(const tn_run *run, const char *group, int64_t size,
     struct group_use use;
     if (!memory)
         return dist_no_memory(run->host, false);
-    tn_status status = run_read_input(run, &operands);
-    if (status == TN_OK)
-        status = groups_take(run->host, group, &use);
-    if (status != TN_OK) {
-        free(operands.in);
+    tn_status status = groups_take(run->host, group, &use);
+    if (status != TN_OK)
         return status;
-    }
-    if (run->num_inputs > 0)
-        call->dtype = operands.in_type.dtype;
     status = run_check_size(run->host, &use, size);
-    if (status == TN_OK) {
-        run_count(&operands, use.facts->size, call, &operands.out_bytes);
-        status = call_group(&use, &operands, call);
-    }
-    groups_give(&use);
     if (status == TN_OK)
-        status = memory->write(run, 0, operands.out, operands.out_bytes);
-    else
-        return status;
-    if (operands.out != operands.in)
-        free(operands.out);
-    free(operands.in);
+        status = run_in_group(run, &use, call, &operands);
+    groups_give(&use);
     return status;
 }

@@ -44,6 +44,7 @@
 #include <tenon/host.h>
 #include <tenon/kernel.h>
 #include <tenon/packing.h>
+#include <tenon/place.h>
 #include <tenon/primitive.h>
 #include <tenon/status.h>
 #include <tenon/types.h>
@@ -553,6 +554,22 @@ typedef struct tn_backend {
     const tn_packing *packings;
     uint32_t num_packings;
     uint32_t packing_size; // sizeof(tn_packing)
+
+    // Optional, of devices with a share_id: tells where the buffer lies in memory that
+    // others use in place, without a copy: CUDA, which takes the file descriptors of
+    // Vulkan. `wants`: TN_PLACE_MEMORY_FD, or 0. Who writes there waits for the points of
+    // the buffer's last uses, and the device's work waits for them in turn.
+    // TN_ERR_UNSUPPORTED, with a reason: this memory has no file descriptor. [any]
+    tn_status (*buffer_place)(tn_device *device, tn_buffer *buffer, uint32_t wants,
+                              tn_buffer_place *out);
+
+    // Optional, with buffer_place: sees to it that the point is reached by the device alone
+    // (nothing is held back up to it), and, unless `out_fd` is NULL, gives a file
+    // descriptor of the queue's timeline, by which others wait for this and later points:
+    // of Vulkan a timeline semaphore as VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT has
+    // it, whose values are those of the points. The caller closes it. TN_ERR_UNSUPPORTED:
+    // the host has to wait. [any]
+    tn_status (*point_export_fd)(tn_device *device, tn_point point, int32_t *out_fd);
 } tn_backend;
 
 // --- losing a device on purpose --------------------------------------------------------

@@ -23,9 +23,10 @@
 // the member. From then on the group is broken: its calls fail with that message. A member
 // that computes, however long, is waited for, unless the group has a deadline.
 //
-// Growth. A call is a record, so further kinds and places (points of devices to start and
-// end at) are members behind those of today. Zero is what a member means that an older
-// caller does not know.
+// Memory of devices: <tenon/collective_device.h>.
+//
+// Growth. A call is a record, so further kinds are members behind those of today. Zero is
+// what a member means that an older caller does not know.
 //
 // Threads. A group: one thread at a time; groups of one process from different threads at
 // once. A work belongs to its group.
@@ -87,12 +88,15 @@ enum {
     // `start` does not wait for the call before. Without it a call moves in `start`, `test`
     // and `wait`.
     TN_COLLECTIVE_IN_BACKGROUND = 1,
+    // A call between calls, by which members agree on how to make these: it has no number
+    // of its own, and messages count without it.
+    TN_COLLECTIVE_ASIDE = 2,
 };
 
 // One call. Written by the caller, borrowed by `start`.
 typedef struct tn_collective_call {
     uint32_t struct_size; // sizeof(tn_collective_call) as the caller was compiled
-    uint32_t flags;       // TN_COLLECTIVE_IN_BACKGROUND, or 0
+    uint32_t flags;       // TN_COLLECTIVE_IN_BACKGROUND, TN_COLLECTIVE_ASIDE
     int32_t kind;         // TN_COLLECTIVE_ALL_REDUCE, ...
     tn_dtype dtype;
     int32_t reduction; // TN_COLLECTIVE_SUM, ...; 0 where nothing is reduced
@@ -170,6 +174,13 @@ typedef struct tn_collective {
     // Optional: makes a group of the members of a broken one that are left. All that are
     // left call it. TN_ERR_UNSUPPORTED: this library cannot (TN_GROUP_SHRINKS).
     tn_status (*shrink)(const tn_host *host, tn_group *group, tn_group **out_group);
+
+    // Optional: looks whether a call that is made by other means, a library of GPUs, still
+    // can end: fails as a call of the group does when a member failed, the group is broken,
+    // or its deadline has passed since `began_ns`, nanoseconds of CLOCK_MONOTONIC. Does not
+    // wait. `call` is told in the message; its memory is not used.
+    tn_status (*check)(const tn_host *host, tn_group *group, const tn_collective_call *call,
+                       int64_t began_ns);
 } tn_collective;
 
 #endif // TENON_COLLECTIVE_H

@@ -22,6 +22,7 @@
 
 #include <stddef.h>
 #include <tenon/graph.h>
+#include <tenon/place.h>
 
 // A flag of a tn_primitive with TN_PRIM_EFFECT and `run`: it starts work that goes on
 // beside the steps of devices, so a plan runs it as soon as its operands exist.
@@ -39,12 +40,25 @@ typedef struct tn_run_memory {
     // such output, or its type has another size, with both.
     tn_status (*write)(const tn_run *run, uint32_t output, const void *bytes,
                        uint64_t size);
+
+    // Tells where operand `operand` lies: inputs in order, then outputs. An output that is
+    // NULL until then is made, with undefined elements, on the device of the first input:
+    // they are written before `run` returns TN_OK. `wants`: TN_PLACE_... .
+    // TN_ERR_UNSUPPORTED: the device's memory is not used by others, and
+    // `read` and `write` serve. Read through TN_RUN_PLACES.
+    tn_status (*place)(const tn_run *run, uint32_t operand, uint32_t wants,
+                       tn_run_place *out);
 } tn_run_memory;
 
 // The whole record that `run` is a part of; NULL: this host has none.
 static inline const tn_run_memory *tn_run_memory_of(const tn_run *run)
 {
-    return run->struct_size >= sizeof(tn_run_memory) ? (const tn_run_memory *)run : NULL;
+    return run->struct_size >= offsetof(tn_run_memory, place) ? (const tn_run_memory *)run
+                                                              : NULL;
 }
+
+// Whether the host has `place`.
+#define TN_RUN_PLACES(memory)                                                              \
+    ((memory)->run.struct_size >= offsetof(tn_run_memory, place) + sizeof((memory)->place))
 
 #endif // TENON_RUN_MEMORY_H

@@ -25,6 +25,7 @@
     X(GetPhysicalDeviceMemoryProperties)                                                   \
     X(GetPhysicalDeviceMemoryProperties2)                                                  \
     X(GetPhysicalDeviceExternalBufferProperties)                                           \
+    X(GetPhysicalDeviceExternalSemaphoreProperties)                                        \
     X(GetPhysicalDeviceQueueFamilyProperties)                                              \
     X(CreateDevice)                                                                        \
     X(GetDeviceProcAddr)                                                                   \
@@ -42,6 +43,7 @@
     X(FreeMemory)                                                                          \
     X(MapMemory)                                                                           \
     X(GetMemoryFdKHR)                                                                      \
+    X(GetSemaphoreFdKHR)                                                                   \
     X(GetMemoryHostPointerPropertiesEXT)                                                   \
     X(CreateBuffer)                                                                        \
     X(DestroyBuffer)                                                                       \

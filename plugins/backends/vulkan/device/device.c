@@ -4,12 +4,14 @@
 
 #include <stdio.h>
 
-#define MAX_EXTENSIONS (4 + VK_MAX_OPTIONAL)
+#define MAX_EXTENSIONS (5 + VK_MAX_OPTIONAL)
 static uint32_t list_extensions(const struct vk_facts *facts, const char **out)
 {
     uint32_t count = 0;
     if (facts->share_fd)
         out[count++] = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
+    if (facts->share_timelines)
+        out[count++] = VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME;
     if (facts->host_alignment)
         out[count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
     if (facts->f16_matrices || facts->bf16_matrices)
@@ -93,6 +95,21 @@ static VkResult create_logical(tn_device *device)
         NULL, &device->handle);
 }
 
+// Processes that were started together may move arrays between devices without a copy,
+// where a library does so. Software drivers lose nothing by it, and are what tests have.
+static bool wants_exports(const tn_device *device)
+{
+    const uint32_t nvidia = 0x10de;
+    const VkPhysicalDeviceProperties *properties = &device->facts.properties;
+    const char *run = device->host->config(device->host, "TENON_RUN"),
+               *nccl = device->host->config(device->host, "TENON_NCCL");
+    if (nccl && *nccl)
+        return strcmp(nccl, "off") != 0;
+    return run && *run &&
+           (properties->vendorID == nvidia ||
+            properties->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU);
+}
+
 static tn_status device_init(tn_device *device, uint32_t index)
 {
     device->physical = device->instance->devices[index];
@@ -100,6 +117,8 @@ static tn_status device_init(tn_device *device, uint32_t index)
         return device->host->fail(device->host, TN_ERR_DEVICE, "%s %s",
                                   device->facts.properties.deviceName,
                                   device->facts.reason);
+    device->exports =
+        device->facts.share_fd && !device->facts.share_dedicated && wants_exports(device);
     snprintf(device->track, sizeof(device->track), "%s:%u", device->flavour->name, index);
     device->trace = device->host->query(device->host, TN_HOST_TRACE);
     VkResult result = create_logical(device);

@@ -130,6 +130,7 @@ struct vk_facts {
     // Buffers can be of memory that others use by file descriptor; only in an allocation
     // made for the one buffer.
     bool share_fd, share_dedicated;
+    bool share_timelines; // timelines can be exported by file descriptor
     uint8_t share_id[32]; // as tn_device_info has it
     // Buffers can be the host's memory, which the device reaches as fast as its own: the
     // alignment of its address and size, in bytes, or 0.
@@ -149,6 +150,7 @@ enum vk_memory_kind {
     VK_MEMORY_OWN,     // device-local; host-visible as well if all of it is
     VK_MEMORY_WINDOW,  // device-local and host-visible, a limited part (PCIe BAR)
     VK_MEMORY_STAGING, // host memory
+    VK_MEMORY_SHARED,  // device-local, and exportable; where the device exports
     VK_NUM_MEMORIES,
 };
 
@@ -169,6 +171,7 @@ struct vk_memory {
     uint64_t used, peak, reserved;
     uint64_t last_serial; // of the block made last
     uint64_t num_emptied; // times that a block became empty
+    uint64_t num_freed;   // blocks that were given back to the driver
 };
 
 // For copies between the host and memory that is not host-visible.
@@ -280,6 +283,7 @@ struct tn_device {
     atomic_bool waits_for_host;    // work did so; never cleared
     atomic_bool lost;              // never cleared
     _Atomic uint64_t share_file;   // what files its exports are (share.c); 0: not known yet
+    bool exports; // others may use blocks and timelines in place: these are exportable
     // A software driver, not told to act as a GPU: no polling, no tiled transposition, and
     // programs beside products of any size.
     bool is_software;
@@ -359,6 +363,10 @@ tn_status vk_memory_take(tn_device *device, uint64_t size, enum vk_memory_kind k
 void vk_memory_give(tn_device *device, tn_buffer *buffer);
 // Gives all empty blocks back to the driver.
 void vk_memory_drop_spares(tn_device *device);
+// Where a buffer lies: the memory, its bytes and number, and how many such memories were
+// given back so far. VK_NULL_HANDLE in *out_memory: it cannot be exported.
+void vk_memory_place(tn_device *device, const tn_buffer *buffer, VkDeviceMemory *out_memory,
+                     tn_buffer_place *out);
 // A number for a buffer without a block.
 uint64_t vk_memory_next_serial(tn_device *device);
 // A buffer of storage, not bound; `next` is chained. VK_NULL_HANDLE on failure.
@@ -407,11 +415,16 @@ tn_status vk_buffer_import_fd(tn_device *device, const tn_buffer_fd *memory,
                               tn_buffer **out_buffer);
 tn_status vk_buffer_import(tn_device *device, const tn_buffer_import *import,
                            tn_buffer **out_buffer);
+tn_status vk_buffer_place(tn_device *device, tn_buffer *buffer, uint32_t wants,
+                          tn_buffer_place *out);
+tn_status vk_point_export_fd(tn_device *device, tn_point point, int32_t *out_fd);
 
 // --- queue.c ---------------------------------------------------------------------------
 
 tn_status vk_wait(tn_device *device, uint32_t queue, uint64_t value);
 tn_status vk_signal(tn_device *device, uint64_t value);
+// Gives the driver what is held back up to a point, so that others can wait for the point.
+tn_status vk_hand_over(tn_device *device, uint32_t queue, uint64_t value);
 
 tn_status vk_timeline_create(tn_device *device, VkSemaphore *out);
 tn_status vk_queue_init(tn_device *device, uint32_t index);

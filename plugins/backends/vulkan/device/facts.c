@@ -168,6 +168,29 @@ static void read_sharing(const struct vk_instance *instance, VkPhysicalDevice ph
     out->share_dedicated = features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT;
 }
 
+// Whether others can wait for timelines by file descriptor.
+static void read_timeline_sharing(const struct vk_instance *instance,
+                                  VkPhysicalDevice physical,
+                                  const struct extensions *extensions, struct vk_facts *out)
+{
+    const VkSemaphoreTypeCreateInfo timeline = {
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+    VkExternalSemaphoreProperties has = {
+        .sType = VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
+    if (!has_extension(extensions, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME))
+        return;
+    instance->vk.GetPhysicalDeviceExternalSemaphoreProperties(
+        physical,
+        &(VkPhysicalDeviceExternalSemaphoreInfo){
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO,
+            .pNext = &timeline,
+            .handleType = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT},
+        &has);
+    out->share_timelines =
+        has.externalSemaphoreFeatures & VK_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT;
+}
+
 // Whether subgroups multiply matrices of 16x16x16 of a component, with sums in f32.
 static bool multiplies(const struct vk_instance *instance, VkPhysicalDevice physical,
                        VkComponentTypeKHR component)
@@ -367,6 +390,7 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
     struct extensions extensions = list_extensions(instance, physical);
     read_properties(instance, physical, &extensions, out, &subgroup_operations);
     read_sharing(instance, physical, &extensions, out);
+    read_timeline_sharing(instance, physical, &extensions, out);
     read_host_import(instance, physical, &extensions, out);
     read_matrices(instance, physical, &extensions, out);
     vk_optional_read(&instance->vk, physical, has_extension, &extensions, &out->optional);

@@ -21,6 +21,10 @@
 #define WINDOW_PIECE (UINT64_C(64) << 10) // bytes; larger buffers lie elsewhere
 #define WINDOW_SHARE 2 // blocks take at most one part in this many of the heap
 
+// Where others use memory in place, buffers of more bytes lie in blocks for it, which the
+// host may not see. Smaller ones are read and written sooner than handed over.
+#define SHARED_PIECE (UINT64_C(4) << 10)
+
 struct range {
     uint64_t begin, end;
 };
@@ -31,6 +35,8 @@ struct vk_block {
     VkBuffer buffer;
     unsigned char *map;
     uint64_t size;
+    uint64_t allocated; // bytes of `memory`
+    bool is_exportable;
     struct range *free; // sorted by `begin`
     uint32_t num_free, max_free;
     uint32_t num_buffers; // in use
@@ -93,6 +99,31 @@ static struct vk_memory_type memory_type(const struct vk_facts *facts, int index
                                    .max_bytes = UINT64_MAX};
 }
 
+// Drivers have less kinds of memory that others use: NVIDIA's none that the host sees.
+static void set_shared_type(tn_device *device)
+{
+    const struct vk_facts *facts = &device->facts;
+    const VkExternalMemoryBufferCreateInfo external = {
+        .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+        .handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
+    VkBuffer probe;
+    VkMemoryRequirements needs;
+    if (vk_memory_create_buffer(device, 65536, &external, &probe) != VK_SUCCESS)
+        return;
+    device->vk->GetBufferMemoryRequirements(device->handle, probe, &needs);
+    device->vk->DestroyBuffer(device->handle, probe, NULL);
+    int own = vk_memory_find_type(facts, needs.memoryTypeBits,
+                                  VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+    uint32_t mapped = device->memory.types[VK_MEMORY_OWN].index;
+    if (device->memory.types[VK_MEMORY_OWN].is_mapped &&
+        (needs.memoryTypeBits >> mapped & 1))
+        own = (int)mapped;
+    if (own < 0)
+        return;
+    device->memory.types[VK_MEMORY_SHARED] = memory_type(facts, own);
+    device->memory.types[VK_MEMORY_SHARED].is_mapped = (uint32_t)own == mapped;
+}
+
 // `own`: device-local; `both`: device-local and host-visible, or -1; `staging`: host
 // memory. If all device memory is host-visible, no staging is needed, until the bus has no
 // addresses left for it: blocks are of `own` then. If only a window is (256 MiB on many
@@ -149,6 +180,8 @@ tn_status vk_memory_init(tn_device *device)
                                   "%s: no memory type for storage buffers",
                                   facts->properties.deviceName);
     set_types(device, own, both, staging);
+    if (device->exports)
+        set_shared_type(device);
     return TN_OK;
 }
 
@@ -165,6 +198,7 @@ static void block_release_memory(tn_device *device, struct vk_block *block)
 static void block_destroy(tn_device *device, struct vk_block *block)
 {
     block_release_memory(device, block);
+    device->memory.num_freed++;
     device->memory.reserved -= block->size;
     device->memory.types[block->kind].reserved -= block->size;
     free(block->free);
@@ -176,16 +210,26 @@ static void block_destroy(tn_device *device, struct vk_block *block)
 static VkResult block_allocate_memory(tn_device *device, struct vk_block *block,
                                       uint32_t type, bool is_mapped, const char **out_call)
 {
+    const VkExternalMemoryHandleTypeFlags kind =
+        VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+    const VkExternalMemoryBufferCreateInfo external = {
+        .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, .handleTypes = kind};
+    const VkExportMemoryAllocateInfo export = {
+        .sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, .handleTypes = kind};
+    block->is_exportable = block->kind == VK_MEMORY_SHARED;
     *out_call = "vkCreateBuffer";
-    VkResult result = vk_memory_create_buffer(device, block->size, NULL, &block->buffer);
+    VkResult result = vk_memory_create_buffer(
+        device, block->size, block->is_exportable ? &external : NULL, &block->buffer);
     if (result != VK_SUCCESS)
         return result;
     VkMemoryRequirements needs;
     device->vk->GetBufferMemoryRequirements(device->handle, block->buffer, &needs);
+    block->allocated = needs.size;
     *out_call = "vkAllocateMemory";
     result = device->vk->AllocateMemory(device->handle,
                                         &(VkMemoryAllocateInfo){
                                             .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                            .pNext = block->is_exportable ? &export : NULL,
                                             .allocationSize = needs.size,
                                             .memoryTypeIndex = type,
                                         },
@@ -387,6 +431,13 @@ static tn_status take_locked(tn_device *device, uint64_t size, enum vk_memory_ki
     return TN_OK;
 }
 
+// Small buffers, too, where the host sees what others do.
+static bool is_for_others(const tn_device *device, uint64_t size)
+{
+    const struct vk_memory_type *type = &device->memory.types[VK_MEMORY_SHARED];
+    return type->max_bytes > 0 && (size > SHARED_PIECE || type->is_mapped);
+}
+
 tn_status vk_memory_take(tn_device *device, uint64_t size, enum vk_memory_kind kind,
                          tn_buffer *out)
 {
@@ -396,6 +447,8 @@ tn_status vk_memory_take(tn_device *device, uint64_t size, enum vk_memory_kind k
                                   (unsigned long long)size);
     tn_status status = TN_ERR_MEMORY;
     pthread_mutex_lock(&device->memory.lock);
+    if (kind == VK_MEMORY_OWN && is_for_others(device, size))
+        status = take_locked(device, padded(size), VK_MEMORY_SHARED, out);
     if (kind == VK_MEMORY_OWN && size <= WINDOW_PIECE &&
         device->memory.types[VK_MEMORY_WINDOW].max_bytes > 0)
         status = take_locked(device, padded(size), VK_MEMORY_WINDOW, out);
@@ -512,4 +565,17 @@ tn_status vk_memory_info(tn_device *device, tn_memory_info *out)
     pthread_mutex_unlock(&device->memory.lock);
     memcpy(out, &info, out->struct_size < sizeof(info) ? out->struct_size : sizeof(info));
     return TN_OK;
+}
+
+void vk_memory_place(tn_device *device, const tn_buffer *buffer, VkDeviceMemory *out_memory,
+                     tn_buffer_place *out)
+{
+    const struct vk_block *block = buffer->block;
+    *out_memory = block->is_exportable ? block->memory : VK_NULL_HANDLE;
+    out->memory = block->serial;
+    out->size = block->allocated;
+    out->offset = buffer->offset;
+    pthread_mutex_lock(&device->memory.lock);
+    out->num_freed = device->memory.num_freed;
+    pthread_mutex_unlock(&device->memory.lock);
 }

@@ -14,6 +14,9 @@
 
 tn_status vk_timeline_create(tn_device *device, VkSemaphore *out)
 {
+    const VkExportSemaphoreCreateInfo export = {
+        .sType = VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO,
+        .handleTypes = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
     VkResult result = device->vk->CreateSemaphore(
         device->handle,
         &(VkSemaphoreCreateInfo){
@@ -21,6 +24,8 @@ tn_status vk_timeline_create(tn_device *device, VkSemaphore *out)
             .pNext =
                 &(VkSemaphoreTypeCreateInfo){
                     .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                    .pNext =
+                        device->exports && device->facts.share_timelines ? &export : NULL,
                     .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE},
         },
         NULL, out);
@@ -253,6 +258,12 @@ static VkResult give_until(tn_device *device, struct vk_queue *queue, uint64_t v
     VkResult result = give_held(device, queue);
     pthread_mutex_unlock(&queue->lock);
     return result;
+}
+
+tn_status vk_hand_over(tn_device *device, uint32_t queue, uint64_t value)
+{
+    return vk_check(device, give_until(device, &device->queues[queue], value),
+                    "vkQueueSubmit");
 }
 
 // The first point from `value` on that is signalled, of what was handed over.

@@ -132,17 +132,17 @@ static tn_status make_exportable(tn_device *device, uint64_t size, tn_buffer *sh
     return vk_check(device, result, call);
 }
 
-static tn_status get_fd(tn_device *device, const tn_buffer *shared, tn_buffer_fd *out)
+static tn_status get_fd(tn_device *device, VkDeviceMemory memory, int32_t *out)
 {
     VkResult result = device->vk->GetMemoryFdKHR(
         device->handle,
         &(VkMemoryGetFdInfoKHR){.sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
-                                .memory = shared->memory,
+                                .memory = memory,
                                 .handleType = HANDLE_TYPE},
-        &out->fd);
+        out);
     if (result != VK_SUCCESS)
         return vk_fail(device, result, "vkGetMemoryFdKHR");
-    fcntl(out->fd, F_SETFD, FD_CLOEXEC);
+    fcntl(*out, F_SETFD, FD_CLOEXEC);
     return TN_OK;
 }
 
@@ -152,7 +152,7 @@ static tn_status export_copy(tn_device *device, const struct vk_copy *copy,
     tn_status status = make_exportable(device, copy->size, shared, out);
     if (status == TN_OK)
         status = vk_run_commands(device, record_export, copy);
-    return status == TN_OK ? get_fd(device, shared, out) : status;
+    return status == TN_OK ? get_fd(device, shared->memory, &out->fd) : status;
 }
 
 // The type of a file, and of devices the number of the driver. Not 0.
@@ -173,7 +173,7 @@ static tn_status learn_file(tn_device *device, uint64_t *out)
         return TN_OK;
     tn_status status = make_exportable(device, 1, &shared, &memory);
     if (status == TN_OK)
-        status = get_fd(device, &shared, &memory);
+        status = get_fd(device, shared.memory, &memory.fd);
     vk_buffer_give_own(device, &shared);
     if (status != TN_OK)
         return status;
@@ -210,6 +210,62 @@ tn_status vk_buffer_export_fd(tn_device *device, tn_buffer *buffer, uint64_t off
         memcpy(out, &mine,
                out->struct_size < sizeof(mine) ? out->struct_size : sizeof(mine));
     return status;
+}
+
+// --- in place --------------------------------------------------------------------------
+
+static tn_status not_in_place(tn_device *device, const char *what)
+{
+    return device->host->fail(
+        device->host, TN_ERR_UNSUPPORTED, "%s: %s cannot be used by others in place: %s",
+        device->facts.properties.deviceName, what,
+        device->exports ? "the driver exports none of this kind"
+                        : "this process was not started by tenon run, "
+                          "and TENON_NCCL is not set");
+}
+
+tn_status vk_buffer_place(tn_device *device, tn_buffer *buffer, uint32_t wants,
+                          tn_buffer_place *out)
+{
+    tn_buffer_place place = {.struct_size = out->struct_size, .fd = -1};
+    VkDeviceMemory memory = VK_NULL_HANDLE;
+    tn_status status = check_shares(device);
+    if (status != TN_OK)
+        return status;
+    if (buffer->block)
+        vk_memory_place(device, buffer, &memory, &place);
+    if (!memory)
+        return not_in_place(device, "this memory");
+    if (wants & TN_PLACE_MEMORY_FD)
+        status = get_fd(device, memory, &place.fd);
+    if (status == TN_OK)
+        memcpy(out, &place,
+               out->struct_size < sizeof(place) ? out->struct_size : sizeof(place));
+    return status;
+}
+
+tn_status vk_point_export_fd(tn_device *device, tn_point point, int32_t *out_fd)
+{
+    int fd = -1;
+    if (!device->exports || !device->facts.share_timelines)
+        return not_in_place(device, "timelines");
+    tn_status status = vk_check_lost(device);
+    if (status == TN_OK)
+        status = vk_hand_over(device, point.queue, point.value);
+    if (status != TN_OK || !out_fd)
+        return status;
+    VkResult result = device->vk->GetSemaphoreFdKHR(
+        device->handle,
+        &(VkSemaphoreGetFdInfoKHR){.sType = VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR,
+                                   .semaphore = device->queues[point.queue].timeline,
+                                   .handleType =
+                                       VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT},
+        &fd);
+    if (result != VK_SUCCESS)
+        return vk_fail(device, result, "vkGetSemaphoreFdKHR");
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    *out_fd = fd;
+    return TN_OK;
 }
 
 // --- importing -------------------------------------------------------------------------

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Members of a group whose GPUs NCCL connects, and the memory of Vulkan that CUDA uses.
+//
+// The group below (tn_collective) has the members agree before each call; NCCL is asked
+// only for what all of them can do, so none waits for one that does something else. While
+// the GPU is at work the group is asked again and again whether a member failed.
+#ifndef NCCL_GROUP_H
+#define NCCL_GROUP_H
+
+#include <tenon/backend.h>
+#include <tenon/collective_device.h>
+#include "library.h"
+
+enum { NCCL_REASON = 256, NCCL_UUID = 16, NCCL_PLACE = 32 };
+
+// Memory that CUDA has of a device's timeline or memory.
+struct nccl_import {
+    uint32_t device; // tn_run_place.number
+    uint64_t number; // of the memory; of a timeline its queue
+    cuda_memory *memory;
+    cuda_semaphore *semaphore;
+    cuda_address address;
+};
+
+struct nccl_imports {
+    struct nccl_import *all;
+    uint32_t count, room;
+};
+
+struct tn_device_group {
+    const tn_collective *base;
+    const tn_host *base_host;
+    tn_group *group;
+    int32_t rank, size;
+    const struct nccl_library *library;
+    char refused[NCCL_REASON]; // why this process's GPU cannot be used; "": not known
+    const char *reason;        // why the operands of this call cannot
+    bool is_told;              // that arrays go another way, and why
+    // The GPU, once an operand told which: its UUID, its place (machine and bus), context
+    // and stream.
+    bool has_device;
+    uint8_t uuid[NCCL_UUID];
+    char place[NCCL_PLACE];
+    int device;
+    cuda_context *context;
+    cuda_stream *stream;
+    nccl_comm *comm; // NULL: the first call makes it
+    bool is_broken;
+    struct nccl_imports memories, timelines;
+    uint64_t num_freed; // of the memory's device, as of the last call
+};
+
+// Begins and ends work with CUDA in this thread, which may have another context.
+struct nccl_turn {
+    cuda_context *before;
+};
+bool nccl_turn_begin(tn_device_group *g, struct nccl_turn *turn);
+void nccl_turn_end(tn_device_group *g, const struct nccl_turn *turn);
+
+// --- group.c ----------------------------------------------------------------------------
+
+tn_status nccl_ready(const tn_host *host, char *why, uint64_t size);
+tn_status nccl_attach(const tn_host *host, const tn_collective *base,
+                      const tn_host *base_host, tn_group *group, tn_device_group **out);
+void nccl_detach(const tn_host *host, tn_device_group *g);
+
+// Finds the GPU with this UUID, and opens it for CUDA; one a group. False: g->refused says
+// why not.
+bool nccl_find_device(tn_device_group *g, const uint8_t uuid[NCCL_UUID]);
+
+// Makes the communicator of all members, who call it.
+tn_status nccl_connect(const tn_host *host, tn_device_group *g,
+                       const tn_collective_call *call);
+
+// Ends the communicator, and the group below with this reason. The status that was given.
+tn_status nccl_break(const tn_host *host, tn_device_group *g, tn_status status,
+                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+// --- import.c ---------------------------------------------------------------------------
+
+// Gives the address by which CUDA knows an operand; with `waits` the stream goes on when
+// the operand's point is reached.
+tn_status nccl_operand(const tn_host *host, tn_device_group *g, const tn_run *run,
+                       uint32_t operand, bool waits, cuda_address *out);
+void nccl_forget(tn_device_group *g, struct nccl_imports *imports);
+
+// --- call.c -----------------------------------------------------------------------------
+
+tn_status nccl_run(const tn_host *host, tn_device_group *g, const tn_collective_call *call,
+                   const tn_run *run, int32_t *out_done);
+
+// Waits until the communicator has done what it was last asked for (`code` is what it
+// gave), and, with `on_stream`, the GPU too; looks for failures meanwhile.
+tn_status nccl_settle(const tn_host *host, tn_device_group *g,
+                      const tn_collective_call *call, int code, bool on_stream);
+
+#endif // NCCL_GROUP_H
