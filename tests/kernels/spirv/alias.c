@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Buffers of modules with several results are Aliased; the others' are as they were. That a
-// result in the memory of an input is right is tested on a device (graphs/run/in_place.c).
+// Buffers of modules with several results are Aliased and none is NonWritable; the others'
+// are as they were. That a result in the memory of an input is right is tested on a device
+// (graphs/run/in_place.c).
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "pipeline/spirv_alias.h"
 #include "../spirv_valid.h"
 
-enum { OP_DECORATE = 71, ALIASED = 20 };
+enum { OP_DECORATE = 71, OP_MEMBER_DECORATE = 72, NON_WRITABLE = 24, ALIASED = 20 };
 
 #define IN "layout(binding = 0) readonly buffer In { uint d[]; } x;\n"
 #define OUT "layout(binding = 1) buffer Out { uint d[]; } y;\n"
@@ -53,6 +54,9 @@ Test(vulkan_alias, buffers_of_several_results_may_be_one_memory)
         cr_assert(spirv_alias_buffers(&code, &once));
         cr_assert(decorations(&once, ALIASED) == modules[i].aliased, "%s: %u of %u",
                   modules[i].name, decorations(&once, ALIASED), modules[i].aliased);
+        uint32_t read_only = modules[i].aliased > 0 ? 0 : decorations(&code, NON_WRITABLE);
+        cr_assert(eq(u32, decorations(&once, NON_WRITABLE), read_only));
+        cr_assert(eq(u32, decorations(&code, NON_WRITABLE), 1));
         expect_valid(&once);
         cr_assert(spirv_alias_buffers(&once, &again) && again.words == once.words,
                   "%s is decorated twice", modules[i].name);

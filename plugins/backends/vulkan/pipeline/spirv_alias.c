@@ -88,6 +88,13 @@ static void release_words(struct vk_code *code)
     free((void *)code->words);
 }
 
+static bool makes_read_only(const uint32_t *insn)
+{
+    uint32_t op = insn[0] & 0xffffu;
+    return (op == OpDecorate && insn[2] == DecorationNonWritable) ||
+           (op == OpMemberDecorate && insn[3] == DecorationNonWritable);
+}
+
 static bool write_module(const struct aliaser *a, const struct vk_code *code,
                          struct vk_code *out)
 {
@@ -104,8 +111,15 @@ static bool write_module(const struct aliaser *a, const struct vk_code *code,
         to[n++] = id;
         to[n++] = DecorationAliased;
     }
-    memcpy(to + n, code->words + a->annotations, code->size - a->annotations * sizeof(*to));
-    *out = (struct vk_code){.words = to, .size = size, .release = release_words};
+    size_t num_words = code->size / 4, length;
+    for (size_t at = a->annotations; at < num_words; at += length) {
+        length = code->words[at] >> 16;
+        if (makes_read_only(code->words + at))
+            continue;
+        memcpy(to + n, code->words + at, length * sizeof(*to));
+        n += length;
+    }
+    *out = (struct vk_code){.words = to, .size = n * sizeof(*to), .release = release_words};
     return true;
 }
 

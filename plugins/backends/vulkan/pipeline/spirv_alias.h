@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Decoration Aliased for the buffers of a module that writes several: a result may lie in
-// the memory of an input, and without it drivers read that input again behind the store of
-// the result (SPIR-V specification, 2.18.2: buffers are distinct memory unless they are
-// Aliased). A module with one result needs none: each of its elements is stored behind what
-// it is made of.
+// Buffers of a module that writes several: a result may lie in the memory of an input, so
+// they are decorated Aliased, and none stays NonWritable. Drivers take buffers for distinct
+// memory otherwise (SPIR-V specification, 2.18.2), and load an input that is NonWritable
+// again behind the store of another result: NVIDIA's does so for Aliased ones, too. A
+// module with one result stays as it is: each of its elements is stored behind what it is
+// made of.
 #ifndef VULKAN_PIPELINE_SPIRV_ALIAS_H
 #define VULKAN_PIPELINE_SPIRV_ALIAS_H
 
 #include "../device/device.h"
 
-// Gives the module with the decorations, for vk_code.release; the same words, without a
+// Gives the module with other decorations, for vk_code.release; the same words, without a
 // release, where it writes one binding or none. Buffers that the module itself decorates
 // Restrict or Aliased stay as they are. False: memory is short. The module is whole
 // instructions, as vk_spirv_check takes it.
