@@ -23,7 +23,8 @@
 
 // The caller's options as this build knows them: what an older caller lacks is zero, and
 // what a newer one adds must be.
-static tn_status read_options(const tn_runtime_options *given, tn_runtime_options *mine)
+static tn_status runtime_read_options(const tn_runtime_options *given,
+                                      tn_runtime_options *mine)
 {
     *mine = (tn_runtime_options){0};
     uint32_t size =
@@ -43,7 +44,7 @@ static tn_status read_options(const tn_runtime_options *given, tn_runtime_option
     return TN_OK;
 }
 
-static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *options)
+static tn_status runtime_open_parts(tn_runtime *runtime, const tn_runtime_options *options)
 {
     tn_status status = life_begin(&runtime->life);
     if (status == TN_OK)
@@ -103,7 +104,7 @@ tn_status tn_runtime_open(const tn_runtime_options *options, tn_runtime **out_ru
     *out_runtime = NULL;
     fail_clear();
     tn_runtime_options mine;
-    tn_status status = read_options(options, &mine);
+    tn_status status = runtime_read_options(options, &mine);
     if (status != TN_OK)
         return status;
     tn_runtime *runtime = mem_zalloc(sizeof(*runtime));
@@ -111,7 +112,7 @@ tn_status tn_runtime_open(const tn_runtime_options *options, tn_runtime **out_ru
         return TN_ERR_MEMORY;
     pthread_mutex_init(&runtime->counted_lock, NULL);
     pthread_cond_init(&runtime->counted_given, NULL);
-    status = open_parts(runtime, &mine);
+    status = runtime_open_parts(runtime, &mine);
     if (status != TN_OK) {
         runtime_destroy(runtime);
         return status;

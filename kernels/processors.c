@@ -18,7 +18,7 @@ struct hierarchy {
 };
 
 // Whether `word` is in a list by comma.
-static bool lists(const char *list, const char *word)
+static bool processors_lists(const char *list, const char *word)
 {
     size_t size = strlen(word);
     for (const char *at = list; (at = strstr(at, word)); at += size)
@@ -36,11 +36,12 @@ static bool read_mount(const char *line, struct hierarchy *out)
         sscanf(rest, " - %31s %*s %255s", type, options) != 2)
         return false;
     out->is_v2 = strcmp(type, "cgroup2") == 0;
-    return out->is_v2 || (strcmp(type, "cgroup") == 0 && lists(options, "cpu"));
+    return out->is_v2 || (strcmp(type, "cgroup") == 0 && processors_lists(options, "cpu"));
 }
 
 // Reads the group of this process in the hierarchy: "ID:CONTROLLERS:GROUP".
-static bool find_group(const char *root, const struct hierarchy *h, char out[PATH_MAX])
+static bool processors_find_group(const char *root, const struct hierarchy *h,
+                                  char out[PATH_MAX])
 {
     char path[PATH_MAX], *line = NULL;
     size_t room = 0;
@@ -54,7 +55,7 @@ static bool find_group(const char *root, const struct hierarchy *h, char out[PAT
         if (!group)
             continue;
         *group++ = 0;
-        found = h->is_v2 ? !controllers[1] : lists(controllers + 1, "cpu");
+        found = h->is_v2 ? !controllers[1] : processors_lists(controllers + 1, "cpu");
         if (found)
             snprintf(out, PATH_MAX, "%s", group);
     }
@@ -65,7 +66,7 @@ static bool find_group(const char *root, const struct hierarchy *h, char out[PAT
 }
 
 // Reads up to two numbers of a file of the group; "max" is -1. The count, 0: no file.
-static int read_numbers(const char *folder, const char *name, long long out[2])
+static int processors_read_numbers(const char *folder, const char *name, long long out[2])
 {
     char path[2 * PATH_MAX], text[64] = "";
     snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -88,9 +89,9 @@ static uint32_t group_quota(const char *folder, bool is_v2)
 {
     long long quota[2] = {-1, 100000}, period[2] = {0};
     if (is_v2)
-        read_numbers(folder, "cpu.max", quota);
-    else if (read_numbers(folder, "cpu.cfs_quota_us", quota) >= 1 &&
-             read_numbers(folder, "cpu.cfs_period_us", period) >= 1)
+        processors_read_numbers(folder, "cpu.max", quota);
+    else if (processors_read_numbers(folder, "cpu.cfs_quota_us", quota) >= 1 &&
+             processors_read_numbers(folder, "cpu.cfs_period_us", period) >= 1)
         quota[1] = period[0];
     if (quota[0] < 0 || quota[1] < 1)
         return UINT32_MAX;
@@ -103,7 +104,7 @@ static uint32_t hierarchy_quota(const char *root, const struct hierarchy *h)
 {
     char group[PATH_MAX], folder[2 * PATH_MAX];
     uint32_t least = UINT32_MAX;
-    if (!find_group(root, h, group))
+    if (!processors_find_group(root, h, group))
         return least;
     size_t inside = strcmp(h->root, "/") == 0 ? 0 : strlen(h->root);
     bool is_below = strncmp(group, h->root, inside) == 0 &&

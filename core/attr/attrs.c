@@ -30,7 +30,7 @@ static uint64_t field_default(const tn_attr_field *field)
 }
 
 // Maps every NaN to one bit pattern, so that NaN attributes compare and hash as equal.
-static uint64_t canonical(const tn_attr_field *field, uint64_t bits)
+static uint64_t attrs_canonical(const tn_attr_field *field, uint64_t bits)
 {
     double value;
     memcpy(&value, &bits, sizeof(value));
@@ -43,8 +43,8 @@ bool field_is_default(const tn_attr_field *field, const void *attrs)
         return !field_ints(field, attrs)->given;
     if (attr_is_interned(field->kind))
         return !field_pointer(field, attrs);
-    return canonical(field, field_bits(field, attrs)) ==
-           canonical(field, field_default(field));
+    return attrs_canonical(field, field_bits(field, attrs)) ==
+           attrs_canonical(field, field_default(field));
 }
 
 struct hash attrs_hash(struct hash h, const tn_attr_table *table, const void *attrs)
@@ -61,7 +61,7 @@ struct hash attrs_hash(struct hash h, const tn_attr_table *table, const void *at
         } else if (attr_is_interned(field->kind)) {
             h = hash_join(h, interned_hash(field->kind, field_pointer(field, attrs)));
         } else {
-            h = hash_u64(h, canonical(field, field_bits(field, attrs)));
+            h = hash_u64(h, attrs_canonical(field, field_bits(field, attrs)));
         }
     }
     return hash_u64(h, 0);
@@ -345,7 +345,8 @@ static void write_defaults(const tn_attr_table *table, void *out)
 
 // Fails unless all required fields are in `given` (bit i: field i); texts and lists also
 // count as left out when they were given as NULL.
-static tn_status check_given(const tn_attr_table *table, uint64_t given, const void *attrs)
+static tn_status attrs_check_given(const tn_attr_table *table, uint64_t given,
+                                   const void *attrs)
 {
     for (uint32_t i = 0; i < table->num_fields; i++) {
         const tn_attr_field *field = &table->fields[i];
@@ -365,8 +366,8 @@ static bool is_number_list(const tn_attr_field *field)
 }
 
 // Stores a value that is a list. One that is NULL leaves the field at its default.
-static tn_status store_list(struct intern_refs *refs, const tn_attr_field *field, void *out,
-                            const tn_attr *item)
+static tn_status attrs_store_list(struct intern_refs *refs, const tn_attr_field *field,
+                                  void *out, const tn_attr *item)
 {
     struct number_list list = {0};
     switch (item->kind) {
@@ -398,8 +399,8 @@ static tn_status store_list(struct intern_refs *refs, const tn_attr_field *field
     return field_store_list(refs, field, out, &list);
 }
 
-static tn_status store(struct intern_refs *refs, const tn_attr_field *field, void *out,
-                       const tn_attr *item)
+static tn_status attrs_store(struct intern_refs *refs, const tn_attr_field *field,
+                             void *out, const tn_attr *item)
 {
     switch (item->kind) {
     case TN_ATTR_F64:
@@ -410,7 +411,7 @@ static tn_status store(struct intern_refs *refs, const tn_attr_field *field, voi
     case TN_ATTR_INTS:
     case TN_ATTR_INT_LIST:
     case TN_ATTR_FLOAT_LIST:
-        return store_list(refs, field, out, item);
+        return attrs_store_list(refs, field, out, item);
     case TN_ATTR_STRING:
         return item->text ? field_store_text(refs, field, out, item->text) : TN_OK;
     case TN_ATTR_GRAPH:
@@ -456,8 +457,8 @@ const tn_attr *attr_list_item(tn_attr_list list, uint64_t i, tn_attr *room)
 }
 
 // Takes the array that is the value of a runtime attribute.
-static tn_status take_array(const tn_attr_field *field, const tn_attr *item,
-                            const tn_array **out_array)
+static tn_status attrs_take_array(const tn_attr_field *field, const tn_attr *item,
+                                  const tn_array **out_array)
 {
     if (!out_array || !(field->flags & TN_ATTR_RUNTIME))
         return fail(TN_ERR_ARGUMENT,
@@ -494,11 +495,12 @@ tn_status attrs_fill(struct intern_refs *refs, const tn_attr_table *table,
             return fail(TN_ERR_ARGUMENT, "attribute '%s' is given twice", item->name);
         given |= UINT64_C(1) << index;
         const tn_attr_field *field = &table->fields[index];
-        tn_status status = item->kind == TN_ATTR_ARRAY
-                               ? take_array(field, item, arrays ? &arrays[index] : NULL)
-                               : store(refs, field, out, item);
+        tn_status status =
+            item->kind == TN_ATTR_ARRAY
+                ? attrs_take_array(field, item, arrays ? &arrays[index] : NULL)
+                : attrs_store(refs, field, out, item);
         if (status != TN_OK)
             return status;
     }
-    return check_given(table, given, out);
+    return attrs_check_given(table, given, out);
 }

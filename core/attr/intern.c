@@ -8,7 +8,7 @@
 #include "fields.h"
 
 // The bytes follow the entry. A text's pointer is to them, a list's to `list`.
-struct entry {
+struct intern_entry {
     struct hash key;
     uint64_t refs; // under the lock of the set
     union {
@@ -55,7 +55,7 @@ uint32_t intern_set_count(struct intern_set *set)
 // --- references ------------------------------------------------------------------------
 
 // A graph is destroyed without the lock: it holds references of its own.
-static void entry_release(struct intern_set *set, struct entry *entry)
+static void entry_release(struct intern_set *set, struct intern_entry *entry)
 {
     pthread_mutex_lock(&set->lock);
     bool is_last = --entry->refs == 0;
@@ -68,7 +68,7 @@ static void entry_release(struct intern_set *set, struct entry *entry)
         mem_free(entry);
 }
 
-static void entry_retain(struct intern_set *set, struct entry *entry)
+static void entry_retain(struct intern_set *set, struct intern_entry *entry)
 {
     pthread_mutex_lock(&set->lock);
     entry->refs++;
@@ -84,7 +84,7 @@ void intern_refs_release(struct intern_refs *refs)
 }
 
 // Takes one reference to the entry, which it returns on failure.
-static tn_status hold(struct intern_refs *refs, struct entry *entry)
+static tn_status intern_hold(struct intern_refs *refs, struct intern_entry *entry)
 {
     tn_status status = map_put(&refs->held, entry->key, entry);
     if (status != TN_OK)
@@ -94,10 +94,11 @@ static tn_status hold(struct intern_refs *refs, struct entry *entry)
 
 // --- values ----------------------------------------------------------------------------
 
-static struct entry *entry_new(uint32_t kind, struct hash key, const void *bytes,
-                               size_t size)
+static struct intern_entry *entry_new(uint32_t kind, struct hash key, const void *bytes,
+                                      size_t size)
 {
-    struct entry *entry = mem_zalloc(sizeof(*entry) + size + 1); // a text ends in a NUL
+    struct intern_entry *entry =
+        mem_zalloc(sizeof(*entry) + size + 1); // a text ends in a NUL
     if (!entry)
         return NULL;
     entry->key = key;
@@ -112,11 +113,11 @@ static struct entry *entry_new(uint32_t kind, struct hash key, const void *bytes
 
 // Gives the entry of the set with this content, with a reference.
 static tn_status entry_find(struct intern_set *set, uint32_t kind, struct hash key,
-                            const void *bytes, size_t size, struct entry **out)
+                            const void *bytes, size_t size, struct intern_entry **out)
 {
     tn_status status = TN_OK;
     pthread_mutex_lock(&set->lock);
-    struct entry *entry = map_get(&set->entries, key);
+    struct intern_entry *entry = map_get(&set->entries, key);
     if (!entry) {
         entry = entry_new(kind, key, bytes, size);
         status = entry ? map_put(&set->entries, key, entry) : TN_ERR_MEMORY;
@@ -131,8 +132,8 @@ static tn_status entry_find(struct intern_set *set, uint32_t kind, struct hash k
     return status;
 }
 
-static tn_status intern(struct intern_refs *refs, uint32_t kind, const void *bytes,
-                        size_t size, struct entry **out)
+static tn_status attr_intern(struct intern_refs *refs, uint32_t kind, const void *bytes,
+                             size_t size, struct intern_entry **out)
 {
     struct hash key = hash_u64(hash_start(kind), size);
     if (size)
@@ -141,14 +142,14 @@ static tn_status intern(struct intern_refs *refs, uint32_t kind, const void *byt
     if (*out)
         return TN_OK;
     tn_status status = entry_find(refs->set, kind, key, bytes, size, out);
-    return status == TN_OK ? hold(refs, *out) : status;
+    return status == TN_OK ? intern_hold(refs, *out) : status;
 }
 
 tn_status intern_text(struct intern_refs *refs, const char *text, size_t size,
                       const char **out)
 {
-    struct entry *entry;
-    tn_status status = intern(refs, TN_ATTR_STRING, text, size, &entry);
+    struct intern_entry *entry;
+    tn_status status = attr_intern(refs, TN_ATTR_STRING, text, size, &entry);
     if (status == TN_OK)
         *out = (const char *)(entry + 1);
     return status;
@@ -157,9 +158,9 @@ tn_status intern_text(struct intern_refs *refs, const char *text, size_t size,
 tn_status intern_ints(struct intern_refs *refs, const int64_t *values, uint64_t count,
                       const tn_int_list **out)
 {
-    struct entry *entry;
+    struct intern_entry *entry;
     tn_status status =
-        intern(refs, TN_ATTR_INT_LIST, values, count * sizeof(*values), &entry);
+        attr_intern(refs, TN_ATTR_INT_LIST, values, count * sizeof(*values), &entry);
     if (status == TN_OK)
         *out = &entry->list.ints;
     return status;
@@ -168,13 +169,13 @@ tn_status intern_ints(struct intern_refs *refs, const int64_t *values, uint64_t 
 tn_status intern_floats(struct intern_refs *refs, const double *values, uint64_t count,
                         const tn_float_list **out)
 {
-    struct entry *entry = NULL;
+    struct intern_entry *entry = NULL;
     double *copy = mem_alloc(count * sizeof(*copy) + 1);
     tn_status status = copy ? TN_OK : TN_ERR_MEMORY;
     for (uint64_t i = 0; i < count && status == TN_OK; i++)
         copy[i] = isnan(values[i]) ? (double)NAN : values[i];
     if (status == TN_OK)
-        status = intern(refs, TN_ATTR_FLOAT_LIST, copy, count * sizeof(*copy), &entry);
+        status = attr_intern(refs, TN_ATTR_FLOAT_LIST, copy, count * sizeof(*copy), &entry);
     if (status == TN_OK)
         *out = &entry->list.floats;
     mem_free(copy);
@@ -187,13 +188,13 @@ tn_status intern_graph(struct intern_refs *refs, struct interned_graph *graph,
                        struct hash key, const tn_graph **out)
 {
     struct intern_set *set = refs->set;
-    struct entry *made = mem_zalloc(sizeof(*made));
+    struct intern_entry *made = mem_zalloc(sizeof(*made));
     tn_status status = made ? TN_OK : TN_ERR_MEMORY;
     pthread_mutex_lock(&set->lock);
-    struct entry *entry = map_get(&set->entries, key);
+    struct intern_entry *entry = map_get(&set->entries, key);
     if (!entry && status == TN_OK &&
         (status = map_put(&set->entries, key, made)) == TN_OK) {
-        *made = (struct entry){.key = key, .graph = graph};
+        *made = (struct intern_entry){.key = key, .graph = graph};
         graph->set = set;
         graph->entry = entry = made;
     }
@@ -211,7 +212,7 @@ tn_status intern_graph(struct intern_refs *refs, struct interned_graph *graph,
         entry_release(set, entry);
         return TN_OK;
     }
-    return hold(refs, entry);
+    return intern_hold(refs, entry);
 }
 
 static const struct interned_graph *head_of(const tn_graph *graph)
@@ -221,13 +222,13 @@ static const struct interned_graph *head_of(const tn_graph *graph)
 
 tn_status intern_hold_graph(struct intern_refs *refs, const tn_graph *graph)
 {
-    struct entry *entry = head_of(graph)->entry;
+    struct intern_entry *entry = head_of(graph)->entry;
     if (head_of(graph)->set != refs->set)
         return fail(TN_ERR_ARGUMENT, "the graph belongs to another runtime");
     if (map_get(&refs->held, entry->key))
         return TN_OK;
     entry_retain(refs->set, entry);
-    return hold(refs, entry);
+    return intern_hold(refs, entry);
 }
 
 void intern_graph_retain(const tn_graph *graph)
@@ -242,13 +243,14 @@ void intern_graph_release(const tn_graph *graph)
 
 // --- structs of attributes -------------------------------------------------------------
 
-static struct entry *entry_of(uint32_t kind, const void *value)
+static struct intern_entry *entry_of(uint32_t kind, const void *value)
 {
     const char *at = value;
     if (kind == TN_ATTR_GRAPH)
         return head_of(value)->entry;
-    return (struct entry *)(at - (kind == TN_ATTR_STRING ? sizeof(struct entry)
-                                                         : offsetof(struct entry, list)));
+    return (struct intern_entry *)(at - (kind == TN_ATTR_STRING
+                                             ? sizeof(struct intern_entry)
+                                             : offsetof(struct intern_entry, list)));
 }
 
 struct hash interned_hash(uint32_t kind, const void *value)
@@ -267,11 +269,11 @@ tn_status intern_attrs(struct intern_refs *refs, const tn_attr_table *table,
             value = field_pointer(field, attrs);
         if (!value)
             continue;
-        struct entry *entry = entry_of(field->kind, value);
+        struct intern_entry *entry = entry_of(field->kind, value);
         if (map_get(&refs->held, entry->key))
             continue;
         entry_retain(refs->set, entry); // not the first: the caller's struct has one
-        status = hold(refs, entry);
+        status = intern_hold(refs, entry);
     }
     return status;
 }

@@ -40,7 +40,7 @@ tn_status intern_floats(struct intern_refs *refs, const double *values, uint64_t
 struct interned_graph {
     tn_graph graph; // first: attributes point here
     struct intern_set *set;
-    struct entry *entry; // the set's
+    struct intern_entry *entry; // the set's
     void (*destroy)(struct interned_graph *graph);
 };
 

@@ -19,8 +19,9 @@ struct text_buffer {
     tn_status status;
 };
 
-static void put(struct text_buffer *text, const char *format, ...) PRINTF_LIKE(2, 3);
-static void put(struct text_buffer *text, const char *format, ...)
+static void attr_text_put(struct text_buffer *text, const char *format, ...)
+    PRINTF_LIKE(2, 3);
+static void attr_text_put(struct text_buffer *text, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -39,11 +40,11 @@ static void put(struct text_buffer *text, const char *format, ...)
 }
 
 // Prints the fewest digits, from 6 to 17, that parse back to the same number.
-static void put_double(struct text_buffer *text, double value)
+static void attr_text_put_double(struct text_buffer *text, double value)
 {
     char buffer[40];
     if (isnan(value) || isinf(value)) {
-        put(text, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+        attr_text_put(text, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
         return;
     }
     for (int digits = 6; digits <= 17; digits++) {
@@ -54,58 +55,58 @@ static void put_double(struct text_buffer *text, double value)
     char *comma = strchr(buffer, ','); // the decimal separator of the process's locale
     if (comma)
         *comma = '.';
-    put(text, "%s", buffer);
+    attr_text_put(text, "%s", buffer);
 }
 
 static void put_ints(struct text_buffer *text, const tn_ints *ints)
 {
     if (!ints->given) {
-        put(text, "none");
+        attr_text_put(text, "none");
         return;
     }
-    put(text, "[");
+    attr_text_put(text, "[");
     for (uint32_t i = 0; i < ints->count; i++)
-        put(text, "%s%" PRId64, i ? ", " : "", ints->value[i]);
-    put(text, "]");
+        attr_text_put(text, "%s%" PRId64, i ? ", " : "", ints->value[i]);
+    attr_text_put(text, "]");
 }
 
 // In quotes. Bytes below the space are escaped: one line stays one.
 static void put_quoted(struct text_buffer *text, const char *value)
 {
-    put(text, "\"");
+    attr_text_put(text, "\"");
     while (*value) {
         size_t plain = strcspn(value, "\"\\\1\2\3\4\5\6\7\b\t\n\v\f\r\16\17\20\21\22"
                                       "\23\24\25\26\27\30\31\32\33\34\35\36\37\177");
-        put(text, "%.*s", (int)plain, value);
+        attr_text_put(text, "%.*s", (int)plain, value);
         value += plain;
         if (!*value)
             break;
         const char *escape = strchr("\"\"\\\\\nn\tt\rr", *value);
         if (escape)
-            put(text, "\\%c", escape[1]);
+            attr_text_put(text, "\\%c", escape[1]);
         else
-            put(text, "\\x%02x", (unsigned char)*value);
+            attr_text_put(text, "\\x%02x", (unsigned char)*value);
         value++;
     }
-    put(text, "\"");
+    attr_text_put(text, "\"");
 }
 
 static void put_types(struct text_buffer *text, const tn_type *types, uint32_t count)
 {
     char type[TYPE_TEXT];
     for (uint32_t i = 0; i < count; i++)
-        put(text, "%s%s", i ? ", " : "", type_print(&types[i], type));
+        attr_text_put(text, "%s%s", i ? ", " : "", type_print(&types[i], type));
 }
 
 // "(f32[2], i64 -> f32[2]: 3 nodes, #0123456789abcdef)". A graph cannot be read back.
 static void put_graph(struct text_buffer *text, const tn_graph *graph)
 {
-    put(text, "(");
+    attr_text_put(text, "(");
     put_types(text, graph->inputs, graph->num_inputs);
-    put(text, "%s-> ", graph->num_inputs ? " " : "");
+    attr_text_put(text, "%s-> ", graph->num_inputs ? " " : "");
     put_types(text, graph->outputs, graph->num_outputs);
-    put(text, ": %u node%s, #%016" PRIx64 ")", graph->num_nodes,
-        graph->num_nodes == 1 ? "" : "s", graph->hash[0]);
+    attr_text_put(text, ": %u node%s, #%016" PRIx64 ")", graph->num_nodes,
+                  graph->num_nodes == 1 ? "" : "s", graph->hash[0]);
 }
 
 // A text, a list of any length or a graph.
@@ -114,7 +115,7 @@ static void put_interned(struct text_buffer *text, uint32_t kind, const void *va
     const tn_int_list *ints = value;
     const tn_float_list *floats = value;
     if (!value) {
-        put(text, "none");
+        attr_text_put(text, "none");
         return;
     }
     if (kind == TN_ATTR_STRING) {
@@ -125,15 +126,15 @@ static void put_interned(struct text_buffer *text, uint32_t kind, const void *va
         put_graph(text, value);
         return;
     }
-    put(text, "[");
+    attr_text_put(text, "[");
     for (uint64_t i = 0; i < ints->count; i++) { // the counts are at one place
-        put(text, "%s", i ? ", " : "");
+        attr_text_put(text, "%s", i ? ", " : "");
         if (kind == TN_ATTR_INT_LIST)
-            put(text, "%" PRId64, ints->value[i]);
+            attr_text_put(text, "%" PRId64, ints->value[i]);
         else
-            put_double(text, floats->value[i]);
+            attr_text_put_double(text, floats->value[i]);
     }
-    put(text, "]");
+    attr_text_put(text, "]");
 }
 
 static void put_value(struct text_buffer *text, const tn_attr_field *field,
@@ -143,17 +144,17 @@ static void put_value(struct text_buffer *text, const tn_attr_field *field,
     double value;
     switch (field->kind) {
     case TN_ATTR_BOOL:
-        put(text, "%s", bits ? "true" : "false");
+        attr_text_put(text, "%s", bits ? "true" : "false");
         return;
     case TN_ATTR_F64:
         memcpy(&value, &bits, sizeof(value));
-        put_double(text, value);
+        attr_text_put_double(text, value);
         return;
     case TN_ATTR_DTYPE:
-        put(text, "%s", dtype_name((tn_dtype)bits));
+        attr_text_put(text, "%s", dtype_name((tn_dtype)bits));
         return;
     case TN_ATTR_CHOICE:
-        put(text, "%s", field->choices[bits]);
+        attr_text_put(text, "%s", field->choices[bits]);
         return;
     case TN_ATTR_INTS:
         put_ints(text, field_ints(field, attrs));
@@ -165,23 +166,23 @@ static void put_value(struct text_buffer *text, const tn_attr_field *field,
         put_interned(text, field->kind, field_pointer(field, attrs));
         return;
     case TN_ATTR_BITS:
-        put(text, "0x%" PRIx64, bits);
+        attr_text_put(text, "0x%" PRIx64, bits);
         return;
     default:
-        put(text, "%" PRId64, (int64_t)bits);
+        attr_text_put(text, "%" PRId64, (int64_t)bits);
     }
 }
 
 char *attrs_print(const tn_attr_table *table, const void *attrs, bool all)
 {
     struct text_buffer text = {0};
-    put(&text, "%s", "");
+    attr_text_put(&text, "%s", "");
     for (uint32_t i = 0; i < table->num_fields; i++) {
         const tn_attr_field *field = &table->fields[i];
         bool is_required = field->flags & TN_ATTR_REQUIRED;
         if (!all && !is_required && field_is_default(field, attrs))
             continue;
-        put(&text, "%s%s=", text.size ? ", " : "", field->name);
+        attr_text_put(&text, "%s%s=", text.size ? ", " : "", field->name);
         put_value(&text, field, attrs);
     }
     if (text.status == TN_OK)
@@ -201,13 +202,13 @@ char *tn_attrs_print(const tn_attr_table *table, const void *attrs, int32_t all)
 
 // --- parsing ---------------------------------------------------------------------------
 
-static tn_status mismatch(const tn_attr_field *field, const char *text)
+static tn_status attr_text_mismatch(const tn_attr_field *field, const char *text)
 {
     return fail(TN_ERR_ARGUMENT, "attribute '%s': got '%.60s', expected %s", field->name,
                 text, field_expects(field));
 }
 
-static bool is_space(char c)
+static bool attr_text_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n';
 }
@@ -218,7 +219,7 @@ static bool read_int(const char *text, int64_t *out)
     bool is_hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
     errno = 0;
     *out = strtoll(text, &end, is_hex ? 16 : 10);
-    return end != text && !*end && errno == 0 && !is_space(text[0]);
+    return end != text && !*end && errno == 0 && !attr_text_is_space(text[0]);
 }
 
 static bool read_bits(const char *text, uint64_t *out)
@@ -227,14 +228,15 @@ static bool read_bits(const char *text, uint64_t *out)
     bool is_hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
     errno = 0;
     *out = strtoull(text, &end, is_hex ? 16 : 10);
-    return end != text && !*end && errno == 0 && text[0] != '-' && !is_space(text[0]);
+    return end != text && !*end && errno == 0 && text[0] != '-' &&
+           !attr_text_is_space(text[0]);
 }
 
 static bool read_double(const char *text, double *out)
 {
     char *end;
     *out = text_to_double(text, &end);
-    return end != text && !*end && !is_space(text[0]);
+    return end != text && !*end && !attr_text_is_space(text[0]);
 }
 
 // A list while it is parsed: `ints` or `floats` has room for `max` values.
@@ -246,8 +248,8 @@ struct parsed_list {
     bool is_absent; // "none"
 };
 
-static tn_status add_number(struct parsed_list *list, bool as_float, const char *text,
-                            char **out_end)
+static tn_status attr_text_add_number(struct parsed_list *list, bool as_float,
+                                      const char *text, char **out_end)
 {
     uint32_t need = (uint32_t)list->list.count + 1;
     tn_status status =
@@ -267,8 +269,8 @@ static tn_status add_number(struct parsed_list *list, bool as_float, const char 
 
 // Parses "[0, 1]", "(2, 3)", "(2,)", "3", "[]" or "none". Overwrites `text`. *out_valid:
 // whether it is a list.
-static tn_status read_list(char *text, bool as_float, struct parsed_list *out,
-                           bool *out_valid)
+static tn_status attr_text_read_list(char *text, bool as_float, struct parsed_list *out,
+                                     bool *out_valid)
 {
     size_t size = strlen(text);
     *out_valid = out->is_absent = strcmp(text, "none") == 0;
@@ -280,22 +282,22 @@ static tn_status read_list(char *text, bool as_float, struct parsed_list *out,
         text[size - 1] = 0;
         text++;
     }
-    while (is_space(*text))
+    while (attr_text_is_space(*text))
         text++;
     while (*text) {
         char *end;
         uint64_t before = out->list.count;
         tn_status status =
-            before > TN_ATTR_MOST ? TN_OK : add_number(out, as_float, text, &end);
+            before > TN_ATTR_MOST ? TN_OK : attr_text_add_number(out, as_float, text, &end);
         if (status != TN_OK)
             return status;
         if (before > TN_ATTR_MOST || out->list.count == before)
             break;
-        while (is_space(*end))
+        while (attr_text_is_space(*end))
             end++;
         if (*end && *end != ',')
             return TN_OK;
-        for (text = end + (*end == ','); is_space(*text);)
+        for (text = end + (*end == ','); attr_text_is_space(*text);)
             text++;
     }
     *out_valid = !*text || out->list.count > TN_ATTR_MOST; // storing refuses that many
@@ -304,20 +306,21 @@ static tn_status read_list(char *text, bool as_float, struct parsed_list *out,
     return TN_OK;
 }
 
-static tn_status parse_list(struct intern_refs *refs, const tn_attr_field *field,
-                            char *text, void *out)
+static tn_status attr_text_parse_list(struct intern_refs *refs, const tn_attr_field *field,
+                                      char *text, void *out)
 {
     static const int64_t none[1];
     struct parsed_list list = {0};
     bool is_valid;
     char original[64];
     snprintf(original, sizeof(original), "%.60s", text);
-    tn_status status = read_list(text, field->kind == TN_ATTR_FLOAT_LIST, &list, &is_valid);
+    tn_status status =
+        attr_text_read_list(text, field->kind == TN_ATTR_FLOAT_LIST, &list, &is_valid);
     if (status == TN_OK && list.list.count == 0)
         list.list.ints = none;
     if (status == TN_OK &&
         (!is_valid || (field->kind == TN_ATTR_INTS && list.list.count > TN_MAX_RANK)))
-        status = mismatch(field, original);
+        status = attr_text_mismatch(field, original);
     else if (status == TN_OK && !list.is_absent)
         status = field_store_list(refs, field, out, &list.list);
     mem_free(list.ints);
@@ -330,14 +333,15 @@ static tn_status parse_choice(const tn_attr_field *field, const char *text, void
     for (int64_t i = 0; field->choices[i]; i++)
         if (strcmp(field->choices[i], text) == 0)
             return field_store_int(field, out, i);
-    return mismatch(field, text);
+    return attr_text_mismatch(field, text);
 }
 
-static tn_status parse_dtype(const tn_attr_field *field, const char *text, void *out)
+static tn_status attr_text_parse_dtype(const tn_attr_field *field, const char *text,
+                                       void *out)
 {
     tn_dtype dtype = dtype_parse(text);
     if (!dtype && strcmp(text, "none") != 0)
-        return mismatch(field, text);
+        return attr_text_mismatch(field, text);
     return field_store_int(field, out, dtype);
 }
 
@@ -347,11 +351,11 @@ static tn_status parse_bool(const tn_attr_field *field, const char *text, void *
     for (int i = 0; i < 6; i++)
         if (strcmp(text, names[i]) == 0)
             return field_store_int(field, out, i & 1);
-    return mismatch(field, text);
+    return attr_text_mismatch(field, text);
 }
 
-static tn_status parse_value(struct intern_refs *refs, const tn_attr_field *field,
-                             char *text, void *out)
+static tn_status attr_text_parse_value(struct intern_refs *refs, const tn_attr_field *field,
+                                       char *text, void *out)
 {
     int64_t i;
     uint64_t bits;
@@ -360,23 +364,24 @@ static tn_status parse_value(struct intern_refs *refs, const tn_attr_field *fiel
     case TN_ATTR_BOOL:
         return parse_bool(field, text, out);
     case TN_ATTR_I64:
-        return read_int(text, &i) ? field_store_int(field, out, i) : mismatch(field, text);
+        return read_int(text, &i) ? field_store_int(field, out, i)
+                                  : attr_text_mismatch(field, text);
     case TN_ATTR_F64:
         return read_double(text, &f) ? field_store_double(field, out, f)
-                                     : mismatch(field, text);
+                                     : attr_text_mismatch(field, text);
     case TN_ATTR_DTYPE:
-        return parse_dtype(field, text, out);
+        return attr_text_parse_dtype(field, text, out);
     case TN_ATTR_CHOICE:
         return parse_choice(field, text, out);
     case TN_ATTR_INTS:
     case TN_ATTR_INT_LIST:
     case TN_ATTR_FLOAT_LIST:
-        return parse_list(refs, field, text, out);
+        return attr_text_parse_list(refs, field, text, out);
     case TN_ATTR_GRAPH:
-        return mismatch(field, text);
+        return attr_text_mismatch(field, text);
     default:
         if (!read_bits(text, &bits))
-            return mismatch(field, text);
+            return attr_text_mismatch(field, text);
         field_set(field, out, bits);
         return TN_OK;
     }
@@ -389,10 +394,10 @@ tn_status field_parse(struct intern_refs *refs, const tn_attr_field *field,
         return field_store_text(refs, field, out, text);
     char buffer[512], *copy = buffer;
     bool is_list = attr_is_interned(field->kind);
-    while (is_space(*text))
+    while (attr_text_is_space(*text))
         text++;
     size_t size = strlen(text);
-    while (size && is_space(text[size - 1]))
+    while (size && attr_text_is_space(text[size - 1]))
         size--;
     if (size >= sizeof(buffer) && !is_list)
         return fail(TN_ERR_ARGUMENT, "attribute '%s': got %zu bytes, expected %s",
@@ -401,7 +406,7 @@ tn_status field_parse(struct intern_refs *refs, const tn_attr_field *field,
         return TN_ERR_MEMORY;
     memcpy(copy, text, size);
     copy[size] = 0;
-    tn_status status = parse_value(refs, field, copy, out);
+    tn_status status = attr_text_parse_value(refs, field, copy, out);
     if (copy != buffer)
         mem_free(copy);
     return status;

@@ -28,7 +28,7 @@ static const char *const matrices_words[] = {"none", "khr", "nv2", NULL};
 static const char *const cpu_words[] = {"baseline", "avx2", "avx512", "amx", NULL};
 static const char *const switch_words[] = {"0", "1", NULL};
 
-static const struct variable {
+static const struct config_variable {
     const char *name;
     const char *doc;
     enum variable_kind kind;
@@ -96,7 +96,7 @@ struct config {
 
 #define MAX_NAME 96
 
-static int lower(char c)
+static int config_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : (unsigned char)c;
 }
@@ -113,7 +113,7 @@ static size_t edit_distance(const char *a, const char *b)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= size_b; j++) {
-            size_t best = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
+            size_t best = diagonal + (config_lower(a[i - 1]) != config_lower(b[j - 1]));
             best = row[j] + 1 < best ? row[j] + 1 : best;
             best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
             diagonal = row[j];
@@ -125,7 +125,7 @@ static size_t edit_distance(const char *a, const char *b)
 
 // The shortest of `names` that contains `name` (of three letters at least). Names that
 // begin with `name` win over others.
-static const char *containing(const char *name, const char *const *names)
+static const char *config_containing(const char *name, const char *const *names)
 {
     const char *best = NULL;
     bool best_begins = false;
@@ -153,7 +153,7 @@ const char *config_nearest(const char *name, const char *const *names)
             nearest = *names;
         }
     }
-    return nearest ? nearest : containing(name, all);
+    return nearest ? nearest : config_containing(name, all);
 }
 
 static const char *nearest_variable(const char *name)
@@ -175,7 +175,7 @@ static size_t variable_index(const char *name, size_t size)
     return NUM_VARIABLES;
 }
 
-static tn_status set_value(struct config *config, size_t index, const char *value)
+static tn_status config_set_value(struct config *config, size_t index, const char *value)
 {
     char *copy = NULL;
     if (*value) { // an empty value counts as unset
@@ -192,7 +192,7 @@ static tn_status read_environment(struct config *config)
 {
     for (size_t i = 0; i < NUM_VARIABLES; i++) {
         const char *value = getenv(variables[i].name);
-        tn_status status = value ? set_value(config, i, value) : TN_OK;
+        tn_status status = value ? config_set_value(config, i, value) : TN_OK;
         if (status != TN_OK)
             return status;
     }
@@ -215,7 +215,7 @@ static tn_status read_given(struct config *config, const char *const *given)
                         nearest ? "; did you mean " : "", nearest ? nearest : "",
                         nearest ? "?" : "");
         }
-        tn_status status = set_value(config, index, equals + 1);
+        tn_status status = config_set_value(config, index, equals + 1);
         if (status != TN_OK)
             return status;
     }
@@ -257,7 +257,7 @@ static bool is_share(const char *value)
     return end != value && !*end && share >= 0 && share <= 1;
 }
 
-static bool is_word(const char *value, const char *const *words)
+static bool config_is_word(const char *value, const char *const *words)
 {
     for (; *words; words++)
         if (strcmp(*words, value) == 0)
@@ -265,7 +265,7 @@ static bool is_word(const char *value, const char *const *words)
     return false;
 }
 
-static bool is_valid(const struct variable *variable, const char *value)
+static bool config_is_valid(const struct config_variable *variable, const char *value)
 {
     switch (variable->kind) {
     case COUNT:
@@ -276,14 +276,15 @@ static bool is_valid(const struct variable *variable, const char *value)
         return value[0] == '/';
     case SWITCH:
     case WORD:
-        return is_word(value, variable->words);
+        return config_is_word(value, variable->words);
     case ANY_TEXT:
         break;
     }
     return true;
 }
 
-static void describe_expected(const struct variable *variable, char *text, size_t size)
+static void describe_expected(const struct config_variable *variable, char *text,
+                              size_t size)
 {
     static const char *const kinds[] = {[SHARE] = "a number from 0 to 1",
                                         [FOLDER] = "an absolute path",
@@ -299,9 +300,9 @@ static void describe_expected(const struct variable *variable, char *text, size_
 static void check_values(struct config *config)
 {
     for (size_t i = 0; i < NUM_VARIABLES; i++) {
-        const struct variable *variable = &variables[i];
+        const struct config_variable *variable = &variables[i];
         char *value = config->values[i], expected[128];
-        if (!value || is_valid(variable, value))
+        if (!value || config_is_valid(variable, value))
             continue;
         const char *nearest =
             variable->kind == WORD ? config_nearest(value, variable->words) : NULL;
@@ -342,7 +343,7 @@ static tn_status find_homes(struct config *config)
 
 // Reads the environment first, so that `given` overrides it. Warnings come last, because
 // TENON_LOG decides whether these are shown.
-static tn_status fill(struct config *config, const char *const *given)
+static tn_status config_fill(struct config *config, const char *const *given)
 {
     tn_status status = TN_OK;
     if (!config->elevated)
@@ -368,7 +369,7 @@ tn_status config_create_as(bool elevated, const char *const *given,
     if (!config)
         return TN_ERR_MEMORY;
     config->elevated = elevated;
-    tn_status status = fill(config, given);
+    tn_status status = config_fill(config, given);
     if (status != TN_OK) {
         config_destroy(config);
         return status;

@@ -11,7 +11,7 @@
 #include "fail.h"
 #include "memory.h"
 
-static inline uint64_t mix(uint64_t x, uint64_t factor)
+static inline uint64_t hash_mix(uint64_t x, uint64_t factor)
 {
     x ^= x >> 32;
     x *= factor;
@@ -20,23 +20,24 @@ static inline uint64_t mix(uint64_t x, uint64_t factor)
     return x ^ (x >> 32);
 }
 
-static inline struct hash step(struct hash h, uint64_t value)
+static inline struct hash hash_step(struct hash h, uint64_t value)
 {
     uint64_t other = value * UINT64_C(0x9e3779b97f4a7c15);
-    return (struct hash){
-        mix(h.lo ^ value, UINT64_C(0xbf58476d1ce4e5b9)) + UINT64_C(0xc2b2ae3d27d4eb4f),
-        mix(h.hi + other, UINT64_C(0x94d049bb133111eb)) ^ UINT64_C(0x165667b19e3779f9)};
+    return (struct hash){hash_mix(h.lo ^ value, UINT64_C(0xbf58476d1ce4e5b9)) +
+                             UINT64_C(0xc2b2ae3d27d4eb4f),
+                         hash_mix(h.hi + other, UINT64_C(0x94d049bb133111eb)) ^
+                             UINT64_C(0x165667b19e3779f9)};
 }
 
 struct hash hash_start(uint64_t seed)
 {
-    return step((struct hash){UINT64_C(0x6a09e667f3bcc908), UINT64_C(0xbb67ae8584caa73b)},
-                seed);
+    return hash_step(
+        (struct hash){UINT64_C(0x6a09e667f3bcc908), UINT64_C(0xbb67ae8584caa73b)}, seed);
 }
 
 struct hash hash_u64(struct hash h, uint64_t value)
 {
-    return step(h, value);
+    return hash_step(h, value);
 }
 
 struct hash hash_bytes(struct hash h, const void *bytes, size_t size)
@@ -46,20 +47,20 @@ struct hash hash_bytes(struct hash h, const void *bytes, size_t size)
     size_t left = size;
     for (; left >= 8; left -= 8, at += 8) {
         memcpy(&word, at, 8);
-        h = step(h, word);
+        h = hash_step(h, word);
     }
     word = 0;
     if (left)
         memcpy(&word, at, left);
     // At most 7 bytes are left, so the top byte is free for the length, which tells "a"
     // from "a\0".
-    return step(h, word | (uint64_t)(size & 0xff) << 56);
+    return hash_step(h, word | (uint64_t)(size & 0xff) << 56);
 }
 
 struct hash hash_text(struct hash h, const char *text)
 {
     size_t size = strlen(text);
-    return hash_bytes(step(h, size), text, size);
+    return hash_bytes(hash_step(h, size), text, size);
 }
 
 struct hash hash_join(struct hash h, struct hash other)
@@ -67,10 +68,11 @@ struct hash hash_join(struct hash h, struct hash other)
     // `other` is mixed already, and each lane takes its own half, turned so that the order
     // counts.
     uint64_t low = other.lo << 17 | other.lo >> 47;
-    return (struct hash){
-        mix(h.lo ^ low, UINT64_C(0xbf58476d1ce4e5b9)) + UINT64_C(0x9ae16a3b2f90404f),
-        mix(h.hi + other.hi * UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0x94d049bb133111eb)) ^
-            UINT64_C(0x3c6ef372fe94f82b)};
+    return (struct hash){hash_mix(h.lo ^ low, UINT64_C(0xbf58476d1ce4e5b9)) +
+                             UINT64_C(0x9ae16a3b2f90404f),
+                         hash_mix(h.hi + other.hi * UINT64_C(0x9e3779b97f4a7c15),
+                                  UINT64_C(0x94d049bb133111eb)) ^
+                             UINT64_C(0x3c6ef372fe94f82b)};
 }
 
 // --- map -------------------------------------------------------------------------------
@@ -78,16 +80,16 @@ struct hash hash_join(struct hash h, struct hash other)
 // Linear probing. Removal moves later entries up, so there are no tombstones.
 
 // Mixes the key, because callers may use pointers and small numbers as keys.
-static uint32_t slot_of(const struct map *map, struct hash key)
+static uint32_t hash_slot_of(const struct map *map, struct hash key)
 {
     uint64_t mixed =
         (key.lo ^ (key.hi << 32 | key.hi >> 32)) * UINT64_C(0x9e3779b97f4a7c15);
     return (uint32_t)(mixed >> 32) & (map->capacity - 1);
 }
 
-static struct map_entry *find(const struct map *map, struct hash key)
+static struct map_entry *hash_find(const struct map *map, struct hash key)
 {
-    uint32_t i = slot_of(map, key);
+    uint32_t i = hash_slot_of(map, key);
     while (map->entries[i].value && !hash_equal(map->entries[i].key, key))
         i = (i + 1) & (map->capacity - 1);
     return &map->entries[i];
@@ -95,10 +97,10 @@ static struct map_entry *find(const struct map *map, struct hash key)
 
 void *map_get(const struct map *map, struct hash key)
 {
-    return map->capacity ? find(map, key)->value : NULL;
+    return map->capacity ? hash_find(map, key)->value : NULL;
 }
 
-static tn_status grow(struct map *map)
+static tn_status hash_grow(struct map *map)
 {
     if (map->capacity > UINT32_MAX / 4)
         return fail_memory(UINT64_MAX);
@@ -109,7 +111,7 @@ static tn_status grow(struct map *map)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < map->capacity; i++)
         if (map->entries[i].value)
-            *find(&larger, map->entries[i].key) = map->entries[i];
+            *hash_find(&larger, map->entries[i].key) = map->entries[i];
     mem_free(map->entries);
     *map = larger;
     return TN_OK;
@@ -118,11 +120,11 @@ static tn_status grow(struct map *map)
 tn_status map_put(struct map *map, struct hash key, void *value)
 {
     if (map->count >= map->capacity / 8 * 5) {
-        tn_status status = grow(map);
+        tn_status status = hash_grow(map);
         if (status != TN_OK)
             return status;
     }
-    struct map_entry *entry = find(map, key);
+    struct map_entry *entry = hash_find(map, key);
     if (!entry->value)
         map->count++;
     *entry = (struct map_entry){key, value};
@@ -133,13 +135,13 @@ void map_remove(struct map *map, struct hash key)
 {
     if (!map->capacity)
         return;
-    struct map_entry *entry = find(map, key);
+    struct map_entry *entry = hash_find(map, key);
     if (!entry->value)
         return;
     uint32_t mask = map->capacity - 1, hole = (uint32_t)(entry - map->entries);
     for (uint32_t i = (hole + 1) & mask; map->entries[i].value; i = (i + 1) & mask) {
         // An entry may move into the hole unless its home slot lies after the hole.
-        uint32_t home = slot_of(map, map->entries[i].key);
+        uint32_t home = hash_slot_of(map, map->entries[i].key);
         if (((i - home) & mask) < ((i - hole) & mask))
             continue;
         map->entries[hole] = map->entries[i];

@@ -22,7 +22,8 @@ struct lookup_table {
 // The value of a removed key. Probes continue past it.
 static char tombstone;
 
-static struct lookup_slot *find(struct lookup_table *table, struct hash key, void **out)
+static struct lookup_slot *lookup_find(struct lookup_table *table, struct hash key,
+                                       void **out)
 {
     uint64_t i = key.lo & table->mask;
     // Ends at a free slot: at most half of the slots are in use.
@@ -39,7 +40,7 @@ void *lookup_get(const struct lookup *lookup, struct hash key)
     void *value = NULL;
     struct lookup_table *table = atomic_load_explicit(&lookup->table, memory_order_acquire);
     if (table)
-        find(table, key, &value);
+        lookup_find(table, key, &value);
     return value == &tombstone ? NULL : value;
 }
 
@@ -54,10 +55,10 @@ static struct lookup_table *table_create(uint32_t capacity, struct lookup_table 
     return table;
 }
 
-static void insert(struct lookup_table *table, struct hash key, void *value)
+static void lookup_insert(struct lookup_table *table, struct hash key, void *value)
 {
     void *found;
-    struct lookup_slot *slot = find(table, key, &found);
+    struct lookup_slot *slot = lookup_find(table, key, &found);
     if (!found) {
         slot->key = key;
         table->count++;
@@ -65,13 +66,13 @@ static void insert(struct lookup_table *table, struct hash key, void *value)
     atomic_store_explicit(&slot->value, value, memory_order_release);
 }
 
-static struct lookup_table *grown(struct lookup_table *old)
+static struct lookup_table *lookup_grown(struct lookup_table *old)
 {
     struct lookup_table *table = table_create(old ? (old->mask + 1) * 2 : 64, old);
     for (uint32_t i = 0; table && old && i <= old->mask; i++) {
         void *value = atomic_load_explicit(&old->slots[i].value, memory_order_relaxed);
         if (value && value != &tombstone)
-            insert(table, old->slots[i].key, value);
+            lookup_insert(table, old->slots[i].key, value);
     }
     return table;
 }
@@ -80,14 +81,14 @@ tn_status lookup_put(struct lookup *lookup, struct hash key, void *value)
 {
     struct lookup_table *table = atomic_load(&lookup->table);
     if (!table || (table->count + 1) * 2 > table->mask) {
-        table = grown(table);
+        table = lookup_grown(table);
         if (!table)
             return TN_ERR_MEMORY;
-        insert(table, key, value);
+        lookup_insert(table, key, value);
         atomic_store_explicit(&lookup->table, table, memory_order_release);
         return TN_OK;
     }
-    insert(table, key, value);
+    lookup_insert(table, key, value);
     return TN_OK;
 }
 

@@ -70,7 +70,7 @@ struct lru_entry *lru_get(struct lru *lru, struct hash key)
 // Unlinks the oldest entries until the limits hold. Gives them, with the cache's
 // references, as a list linked by `older`, so that the caller can release them without the
 // lock.
-static struct lru_entry *evict(struct lru *lru)
+static struct lru_entry *lru_evict(struct lru *lru)
 {
     struct lru_entry *evicted = NULL;
     while ((lru->bytes > lru->limit || lru->count > lru->max_count) &&
@@ -97,7 +97,7 @@ uint32_t lru_put(struct lru *lru, struct lru_entry *entry)
         link_newest(lru, entry);
         lru->bytes += entry->bytes;
         count = ++lru->count;
-        evicted = evict(lru);
+        evicted = lru_evict(lru);
         count -= lru->count;
     }
     pthread_mutex_unlock(&lru->lock);

@@ -19,14 +19,14 @@ void mem_fail_nth(int64_t n)
     atomic_store(&countdown, n);
 }
 
-static bool fails_now(void)
+static bool memory_fails_now(void)
 {
     if (atomic_load_explicit(&countdown, memory_order_relaxed) <= 0)
         return 0;
     return atomic_fetch_sub(&countdown, 1) == 1;
 }
 
-static void *checked(void *memory, size_t size)
+static void *memory_checked(void *memory, size_t size)
 {
     if (!memory)
         fail_memory(size);
@@ -35,17 +35,18 @@ static void *checked(void *memory, size_t size)
 
 void *mem_alloc(size_t size)
 {
-    return checked(fails_now() ? NULL : malloc(size ? size : 1), size);
+    return memory_checked(memory_fails_now() ? NULL : malloc(size ? size : 1), size);
 }
 
 void *mem_zalloc(size_t size)
 {
-    return checked(fails_now() ? NULL : calloc(1, size ? size : 1), size);
+    return memory_checked(memory_fails_now() ? NULL : calloc(1, size ? size : 1), size);
 }
 
 void *mem_realloc(void *memory, size_t size)
 {
-    return checked(fails_now() ? NULL : realloc(memory, size ? size : 1), size);
+    return memory_checked(memory_fails_now() ? NULL : realloc(memory, size ? size : 1),
+                          size);
 }
 
 void mem_free(void *memory)
@@ -58,9 +59,9 @@ void *mem_alloc_aligned(size_t size, size_t alignment)
     void *memory = NULL;
     if (alignment < sizeof(void *))
         alignment = sizeof(void *);
-    if (fails_now() || posix_memalign(&memory, alignment, size ? size : 1))
+    if (memory_fails_now() || posix_memalign(&memory, alignment, size ? size : 1))
         memory = NULL;
-    return checked(memory, size);
+    return memory_checked(memory, size);
 }
 
 char *mem_strdup(const char *text)
@@ -124,7 +125,7 @@ struct arena_block {
 };
 
 // Takes `size` bytes of the shared block, which has them.
-static void *take(struct arena *arena, size_t size)
+static void *memory_take(struct arena *arena, size_t size)
 {
     unsigned char *memory = arena->next;
     size_t ready = (size_t)(arena->cleared - memory);
@@ -150,7 +151,7 @@ void *arena_alloc(struct arena *arena, size_t size)
         return memory;
     }
     if ((size_t)(arena->end - arena->next) >= size && arena->next)
-        return take(arena, size);
+        return memory_take(arena, size);
     // A large allocation gets a block of its own; the shared block stays in use.
     size_t shared = arena->blocks ? (size_t)arena->blocks->size : ARENA_FIRST;
     bool large = size > shared / 2;
@@ -169,7 +170,7 @@ void *arena_alloc(struct arena *arena, size_t size)
         return first;
     arena->next = arena->cleared = first;
     arena->end = (unsigned char *)block + bytes;
-    return take(arena, size);
+    return memory_take(arena, size);
 }
 
 char *arena_strdup(struct arena *arena, const char *text)

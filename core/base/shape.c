@@ -9,7 +9,7 @@
 #include "dtype.h"
 #include "fail.h"
 
-static int64_t elements(int32_t rank, const int64_t *extent)
+static int64_t shape_elements(int32_t rank, const int64_t *extent)
 {
     int64_t count = 1;
     for (int32_t i = 0; i < rank; i++)
@@ -19,7 +19,7 @@ static int64_t elements(int32_t rank, const int64_t *extent)
 
 int64_t type_elements(const tn_type *type)
 {
-    return elements(type->rank, type->extent);
+    return shape_elements(type->rank, type->extent);
 }
 
 uint64_t type_bytes(const tn_type *type)
@@ -108,7 +108,7 @@ tn_layout layout_contiguous(const tn_type *type)
 
 int64_t layout_elements(const tn_layout *layout)
 {
-    return elements(layout->rank, layout->extent);
+    return shape_elements(layout->rank, layout->extent);
 }
 
 uint64_t layout_bytes(const tn_layout *layout)
@@ -163,7 +163,8 @@ tn_layout layout_broadcast(const tn_layout *layout, const tn_type *type)
 }
 
 // True when axes `outer` and `inner` collapse into one axis in every layout.
-static bool merges(tn_layout *const *layouts, uint32_t count, int32_t outer, int32_t inner)
+static bool shape_merges(tn_layout *const *layouts, uint32_t count, int32_t outer,
+                         int32_t inner)
 {
     for (uint32_t k = 0; k < count; k++) {
         const tn_layout *layout = layouts[k];
@@ -173,7 +174,7 @@ static bool merges(tn_layout *const *layouts, uint32_t count, int32_t outer, int
     return true;
 }
 
-static void copy_axis(tn_layout *layout, int32_t to, int32_t from)
+static void shape_copy_axis(tn_layout *layout, int32_t to, int32_t from)
 {
     layout->extent[to] = layout->extent[from];
     layout->stride[to] = layout->stride[from];
@@ -187,11 +188,11 @@ void layouts_collapse(tn_layout *const *layouts, uint32_t count)
     for (int32_t i = 0; i < rank; i++) {
         if (layouts[0]->extent[i] == 1)
             continue;
-        bool merge = kept > 0 && merges(layouts, count, kept - 1, i);
+        bool merge = kept > 0 && shape_merges(layouts, count, kept - 1, i);
         for (uint32_t k = 0; k < count; k++) {
             tn_layout *layout = layouts[k];
             if (!merge) {
-                copy_axis(layout, kept, i);
+                shape_copy_axis(layout, kept, i);
                 continue;
             }
             layout->extent[kept - 1] *= layout->extent[i];
@@ -211,7 +212,7 @@ tn_layout layout_axis_last(tn_layout layout, int32_t axis)
     int64_t extent = layout.extent[axis], stride = layout.stride[axis];
     int32_t last = layout.rank - 1;
     for (int32_t i = axis; i < last; i++)
-        copy_axis(&layout, i, i + 1);
+        shape_copy_axis(&layout, i, i + 1);
     layout.extent[last] = extent;
     layout.stride[last] = stride;
     return layout;
@@ -254,7 +255,8 @@ void layouts_collapse_rows(tn_layout *const *layouts, uint32_t count)
 // --- text ------------------------------------------------------------------------------
 
 // At most 8 extents of 20 characters: always fits TYPE_TEXT.
-static const char *print(const char *dtype, const tn_type *type, char buffer[TYPE_TEXT])
+static const char *base_shape_print(const char *dtype, const tn_type *type,
+                                    char buffer[TYPE_TEXT])
 {
     int at = snprintf(buffer, TYPE_TEXT, "%s[", dtype);
     int32_t rank = type->rank < 0 ? 0 : type->rank > TN_MAX_RANK ? TN_MAX_RANK : type->rank;
@@ -267,12 +269,12 @@ static const char *print(const char *dtype, const tn_type *type, char buffer[TYP
 
 const char *type_print(const tn_type *type, char buffer[TYPE_TEXT])
 {
-    return print(dtype_name(type->dtype), type, buffer);
+    return base_shape_print(dtype_name(type->dtype), type, buffer);
 }
 
 const char *shape_print(const tn_type *type, char buffer[TYPE_TEXT])
 {
-    return print("", type, buffer);
+    return base_shape_print("", type, buffer);
 }
 
 // At most 8 strides of 20 characters and an offset: always fits LAYOUT_TEXT.

@@ -9,7 +9,7 @@
 #include <string.h>
 
 // Control and format characters: these move, hide, reorder or colour the text around them.
-static const struct range {
+static const struct text_range {
     uint32_t first, last;
 } unsafe[] = {
     {0x0000, 0x001f},   // controls, ESC among them
@@ -37,7 +37,7 @@ static bool is_unsafe(uint32_t point, uint32_t flags)
 }
 
 // Decodes the first character of `text` to its code point. Its bytes; 0: invalid UTF-8.
-static size_t decode(const unsigned char *text, uint32_t *out_point)
+static size_t base_text_decode(const unsigned char *text, uint32_t *out_point)
 {
     static const struct {
         unsigned char mask, lead;
@@ -66,22 +66,22 @@ size_t text_valid(const char *text)
     const unsigned char *at = (const unsigned char *)text;
     uint32_t point;
     for (size_t size = 1; *at && size; at += size)
-        size = decode(at, &point);
+        size = base_text_decode(at, &point);
     return (size_t)(at - (const unsigned char *)text);
 }
 
 // Printable ASCII, the fast path.
-static bool is_plain(unsigned char byte)
+static bool text_is_plain(unsigned char byte)
 {
     return byte >= 0x20 && byte < 0x7f;
 }
 
 // Writes the printable form, at most 10 bytes, of the character at `text`. Gives the bytes
 // that the character takes in `text`.
-static size_t show(const unsigned char *text, uint32_t flags, char shown[16])
+static size_t text_show(const unsigned char *text, uint32_t flags, char shown[16])
 {
     uint32_t point = 0;
-    size_t size = decode(text, &point);
+    size_t size = base_text_decode(text, &point);
     if (size == 0)
         snprintf(shown, 16, "\\x%02x", text[0]);
     else if (point == '\n' && flags & TN_TEXT_INDENT && !(flags & TN_TEXT_ONE_LINE))
@@ -103,14 +103,14 @@ uint64_t tn_text_printable(const char *text, uint32_t flags, char *out, uint64_t
     for (const unsigned char *at = (const unsigned char *)text; at && *at;) {
         char shown[16];
         const unsigned char *from = at;
-        while (is_plain(*at))
+        while (text_is_plain(*at))
             at++;
         size_t length = (size_t)(at - from), fits = length;
         if (length > 0) {
             uint64_t room = used < size ? size - used - 1 : 0;
             fits = length < room ? length : (size_t)room;
         } else {
-            at += show(at, flags, shown);
+            at += text_show(at, flags, shown);
             from = (const unsigned char *)shown;
             length = strlen(shown);
             fits = length < size && used < size - length ? length : 0;
@@ -130,7 +130,7 @@ void text_make_printable(char *text, size_t size, unsigned flags)
 {
     char shown[4096];
     const char *at = text;
-    while (is_plain((unsigned char)*at))
+    while (text_is_plain((unsigned char)*at))
         at++;
     if (!*at)
         return;

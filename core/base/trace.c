@@ -26,7 +26,7 @@ struct trace {
     bool any; // an event was written: the next one needs a comma
 };
 
-static void write_text(FILE *file, const char *text)
+static void trace_write_text(FILE *file, const char *text)
 {
     fputc('"', file);
     for (; text && *text; text++) {
@@ -63,7 +63,7 @@ static uint32_t track_number(struct trace *trace, const char *name)
             "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":%u,"
             "\"args\":{\"name\":",
             trace->num_tracks);
-    write_text(trace->file, name);
+    trace_write_text(trace->file, name);
     fputs("}}", trace->file);
     return trace->num_tracks++;
 }
@@ -78,7 +78,7 @@ static void write_span(struct trace *trace, const char *track, uint64_t begin,
     fprintf(trace->file,
             "{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,\"name\":", number,
             (double)begin * 1e-3, (double)duration * 1e-3);
-    write_text(trace->file, name);
+    trace_write_text(trace->file, name);
     fputs(",\"args\":{", trace->file);
 }
 
@@ -88,14 +88,14 @@ void trace_kernel(struct trace *trace, const char *track, uint64_t begin_ns,
     pthread_mutex_lock(&trace->lock);
     write_span(trace, track ? track : "", begin_ns, duration_ns, name);
     fputs("\"kernel\":", trace->file);
-    write_text(trace->file, kernel ? kernel : "");
+    trace_write_text(trace->file, kernel ? kernel : "");
     fputs("}}", trace->file);
     pthread_mutex_unlock(&trace->lock);
 }
 
 // --- spans of host work ----------------------------------------------------------------
 
-static uint64_t now(void)
+static uint64_t trace_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -111,13 +111,13 @@ static const char *own_track(char track[24])
 
 uint64_t trace_begin(const struct trace *trace)
 {
-    return trace ? now() : 0;
+    return trace ? trace_now() : 0;
 }
 
 void trace_end(struct trace *trace, uint64_t begin, const char *name, const char *members,
                ...)
 {
-    uint64_t end = begin ? now() : 0;
+    uint64_t end = begin ? trace_now() : 0;
     char track[24];
     if (!begin)
         return;

@@ -44,7 +44,7 @@ struct checked_executable {
 
 // Uniform in [0, 1): xorshift64* (Vigna, "An experimental exploration of Marsaglia's
 // xorshift generators, scrambled", 2016).
-static double draw(struct checker *checker)
+static double checking_draw(struct checker *checker)
 {
     uint64_t x = checker->state;
     x ^= x >> 12;
@@ -68,7 +68,7 @@ static bool draw_steps(struct checker *checker, const tn_segment *segment, uint8
     bool any = false;
     pthread_mutex_lock(&checker->lock);
     for (uint32_t i = 0; i < segment->num_steps; i++) {
-        chosen[i] = draw(checker) < checker->rate && can_check(&segment->steps[i]);
+        chosen[i] = checking_draw(checker) < checker->rate && can_check(&segment->steps[i]);
         any |= chosen[i];
     }
     pthread_mutex_unlock(&checker->lock);
@@ -78,7 +78,7 @@ static bool draw_steps(struct checker *checker, const tn_segment *segment, uint8
 // --- one launch ------------------------------------------------------------------------
 
 // A submission of which some steps are checked.
-struct check {
+struct checking_run {
     struct checked_device *checked;
     const tn_segment *segment;
     const tn_submission *submission;
@@ -90,8 +90,8 @@ struct check {
 
 // Reads a value into host memory: the range of bytes that its layout reaches, and `further`
 // elements. The layout's offset counts from the start of this range.
-static tn_status fetch(const struct check *c, const tn_value *value, uint64_t further,
-                       tn_tensor *out)
+static tn_status checking_fetch(const struct checking_run *c, const tn_value *value,
+                                uint64_t further, tn_tensor *out)
 {
     const tn_layout *layout = &value->layout;
     int64_t low = layout->offset, high = layout->offset;
@@ -113,7 +113,7 @@ static tn_status fetch(const struct check *c, const tn_value *value, uint64_t fu
         binding->offset + value->offset + (uint64_t)low * size, out->data, bytes);
 }
 
-static void free_tensors(struct check *c, uint32_t count)
+static void free_tensors(struct checking_run *c, uint32_t count)
 {
     for (uint32_t i = 0; c->tensors && i < count; i++)
         mem_free(c->tensors[i].data);
@@ -123,7 +123,7 @@ static void free_tensors(struct check *c, uint32_t count)
 
 // Waits for earlier work in the queue and for the points that the submission waits for. A
 // failure of this work belongs to its own outcome, so only a lost device is a failure here.
-static tn_status wait_for_inputs(const struct check *c)
+static tn_status wait_for_inputs(const struct checking_run *c)
 {
     const tn_submission *s = c->submission;
     const struct checked_device *checked = c->checked;
@@ -145,7 +145,7 @@ static void note_submitted(struct checked_device *checked, uint32_t queue, uint6
 }
 
 // Runs steps [first, first + count) as an executable of their own, and waits for them.
-static tn_status run_steps(struct check *c, uint32_t first, uint32_t count)
+static tn_status checking_run_steps(struct checking_run *c, uint32_t first, uint32_t count)
 {
     const tn_backend *inner = c->checked->inner;
     tn_segment piece = *c->segment;
@@ -172,7 +172,7 @@ static tn_status run_steps(struct check *c, uint32_t first, uint32_t count)
 
 // --- a segment -------------------------------------------------------------------------
 
-static tn_status fetch_inputs(struct check *c, const tn_step *step)
+static tn_status fetch_inputs(struct checking_run *c, const tn_step *step)
 {
     tn_status status = TN_OK;
     uint32_t num_inputs = step_num_inputs(step);
@@ -181,17 +181,18 @@ static tn_status fetch_inputs(struct check *c, const tn_step *step)
     if (!c->tensors)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++)
-        status = fetch(c, step_input(step, i), step_input_reach(step, i), &c->tensors[i]);
+        status = checking_fetch(c, step_input(step, i), step_input_reach(step, i),
+                                &c->tensors[i]);
     return status;
 }
 
-static tn_status fetch_outputs(struct check *c, const tn_step *step)
+static tn_status fetch_outputs(struct checking_run *c, const tn_step *step)
 {
     uint32_t num_outputs = step_num_outputs(step);
     tn_tensor *got = c->tensors + step_num_inputs(step), *expected = got + num_outputs;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < num_outputs && status == TN_OK; i++) {
-        status = fetch(c, step_output(step, i), 0, &got[i]);
+        status = checking_fetch(c, step_output(step, i), 0, &got[i]);
         expected[i].layout = got[i].layout;
         if (status != TN_OK || !got[i].data)
             continue;
@@ -205,11 +206,11 @@ static tn_status fetch_outputs(struct check *c, const tn_step *step)
 }
 
 // Runs one step and checks it. A failure of the check itself is only logged.
-static tn_status check_step(struct check *c, uint32_t number)
+static tn_status check_step(struct checking_run *c, uint32_t number)
 {
     const tn_step *step = &c->segment->steps[number];
     tn_status checking = fetch_inputs(c, step);
-    tn_status status = run_steps(c, number, 1);
+    tn_status status = checking_run_steps(c, number, 1);
     if (status == TN_OK && checking == TN_OK)
         checking = fetch_outputs(c, step);
     if (status == TN_OK && checking == TN_OK)
@@ -226,7 +227,7 @@ static tn_status check_step(struct check *c, uint32_t number)
 
 // Runs the segment in pieces and checks the chosen steps. All work is done when this
 // returns.
-static tn_status run_checked(struct check *c, const uint8_t *chosen)
+static tn_status run_checked(struct checking_run *c, const uint8_t *chosen)
 {
     const tn_segment *segment = c->segment;
     uint32_t begin = 0;
@@ -234,19 +235,21 @@ static tn_status run_checked(struct check *c, const uint8_t *chosen)
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
         if (!chosen[i])
             continue;
-        status = run_steps(c, begin, i - begin);
+        status = checking_run_steps(c, begin, i - begin);
         if (status == TN_OK)
             status = check_step(c, i);
         begin = i + 1;
     }
-    return status == TN_OK ? run_steps(c, begin, segment->num_steps - begin) : status;
+    return status == TN_OK ? checking_run_steps(c, begin, segment->num_steps - begin)
+                           : status;
 }
 
 static tn_status submit_checked(struct checked_device *checked, const tn_segment *segment,
                                 const tn_submission *submission, const uint8_t *chosen,
                                 uint64_t *out_value)
 {
-    struct check c = {.checked = checked, .segment = segment, .submission = submission};
+    struct checking_run c = {
+        .checked = checked, .segment = segment, .submission = submission};
     c.slots = mem_alloc((segment->num_slots + 1) * sizeof(*c.slots));
     if (!c.slots)
         return TN_ERR_MEMORY;
@@ -355,8 +358,8 @@ static void executable_destroy(tn_device *device, tn_executable *executable)
     mem_free(own);
 }
 
-static tn_status submit(tn_device *device, const tn_submission *submission,
-                        uint64_t *out_value)
+static tn_status checking_submit(tn_device *device, const tn_submission *submission,
+                                 uint64_t *out_value)
 {
     struct checked_device *checked = checked_of(device);
     const struct checked_executable *executable =
@@ -376,7 +379,7 @@ static tn_status submit(tn_device *device, const tn_submission *submission,
     return status;
 }
 
-static tn_status wait(tn_device *device, uint32_t queue, uint64_t value)
+static tn_status checking_wait(tn_device *device, uint32_t queue, uint64_t value)
 {
     const struct checked_device *checked = checked_of(device);
     return checked->inner->wait(checked->handle, queue, value);
@@ -415,8 +418,8 @@ static tn_status wrap_device(struct device *device)
     checked->ops.buffer_import = TN_HAS(inner, buffer_import) ? buffer_import : NULL;
     checked->ops.segment_compile = segment_compile;
     checked->ops.executable_destroy = executable_destroy;
-    checked->ops.submit = submit;
-    checked->ops.wait = wait;
+    checked->ops.submit = checking_submit;
+    checked->ops.wait = checking_wait;
     checked->ops.memory_info = TN_HAS(inner, memory_info) ? memory_info : NULL;
     checked->ops.fusion_limit = NULL; // asked already, when the device was opened
     checked->ops.signal = NULL;       // submit waits for what a launch reads

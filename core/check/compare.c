@@ -43,7 +43,7 @@ static bool is_float_step(const tn_step *step)
     return false;
 }
 
-static double distance(tn_complex128 x, tn_complex128 y)
+static double check_compare_distance(tn_complex128 x, tn_complex128 y)
 {
     double re = x.re - y.re, im = x.im - y.im;
     return im == 0 ? fabs(re) : hypot(re, im);
@@ -54,14 +54,14 @@ static bool is_nan(tn_complex128 x)
     return isnan(x.re) || isnan(x.im);
 }
 
-static double largest(const tn_tensor *tensor)
+static double check_compare_largest(const tn_tensor *tensor)
 {
     int64_t at[TN_MAX_RANK] = {0}, count = layout_elements(&tensor->layout);
     double most = 0;
     for (int64_t i = 0; i < count; i++) {
         const tn_complex128 zero = {0, 0};
-        double value =
-            distance(tn_get_complex(tensor, tensor_offset(&tensor->layout, at)), zero);
+        double value = check_compare_distance(
+            tn_get_complex(tensor, tensor_offset(&tensor->layout, at)), zero);
         if (isfinite(value) && value > most)
             most = value;
         tensor_next(&tensor->layout, at);
@@ -74,25 +74,26 @@ static double largest_input(const tn_step *step, const tn_tensor *inputs)
     double most = 0;
     for (uint32_t i = 0; i < step_num_inputs(step); i++)
         if (inputs[i].data && dtype_is_inexact(inputs[i].layout.dtype))
-            most = fmax(most, largest(&inputs[i]));
+            most = fmax(most, check_compare_largest(&inputs[i]));
     return most;
 }
 
 // Fills *out. Both tensors are contiguous. `from_inputs`: the largest magnitude of the
 // inputs. False when all elements agree.
-static bool compare(const tn_tensor *got, const tn_tensor *expected, double from_inputs,
-                    struct difference *out)
+static bool check_compare(const tn_tensor *got, const tn_tensor *expected,
+                          double from_inputs, struct difference *out)
 {
     tn_dtype dtype = expected->layout.dtype;
     bool floats = dtype_is_inexact(dtype);
     out->elements = layout_elements(&expected->layout);
-    out->allowed = allowed_of(dtype) * fmax(largest(expected) + from_inputs / 64, 1e-30);
+    out->allowed =
+        allowed_of(dtype) * fmax(check_compare_largest(expected) + from_inputs / 64, 1e-30);
     out->count = 0;
     out->error = -1;
     for (int64_t i = 0; i < out->elements; i++) {
         int64_t a = got->layout.offset + i, b = expected->layout.offset + i;
         tn_complex128 x = tn_get_complex(got, a), y = tn_get_complex(expected, b);
-        double error = distance(x, y);
+        double error = check_compare_distance(x, y);
         bool equal = x.re == y.re && x.im == y.im;
         bool same = floats ? equal || (is_nan(x) && is_nan(y)) || error <= out->allowed
                            : memcmp(tensor_element(got, a), tensor_element(expected, b),
@@ -128,7 +129,7 @@ static void describe_inputs(const tn_step *step, char *text, size_t size)
 }
 
 // The number of an output among those in memory.
-static uint32_t number_of(const tn_step *step, uint32_t output)
+static uint32_t check_compare_number_of(const tn_step *step, uint32_t output)
 {
     uint32_t number = 0;
     for (uint32_t i = 0; i < output; i++)
@@ -136,8 +137,8 @@ static uint32_t number_of(const tn_step *step, uint32_t output)
     return number;
 }
 
-static void report(const struct device *device, const tn_step *step,
-                   const struct difference *d)
+static void check_compare_report(const struct device *device, const tn_step *step,
+                                 const struct difference *d)
 {
     char inputs[1024], kernel[256];
     if (step->kernel) {
@@ -160,7 +161,7 @@ static void report(const struct device *device, const tn_step *step,
               "%u, inputs %s: element %lld is %.9g%s, expected %.9g%s (error %.3g, allowed "
               "%.3g)",
               step->label, kernel, device->name, (long long)d->count,
-              (long long)d->elements, number_of(step, d->output), inputs,
+              (long long)d->elements, check_compare_number_of(step, d->output), inputs,
               (long long)d->worst, d->got.re, got, d->expected.re, expected, d->error,
               d->allowed);
 }
@@ -183,11 +184,11 @@ void compare_step(const struct device *device, const tn_step *step,
     stats_count(device->runtime, STATS_CHECKED, 1);
     for (uint32_t i = 0; i < num_outputs; i++) {
         struct difference d = {.output = i};
-        if (!got[i].data || !compare(&got[i], &expected[i], from_inputs, &d) ||
+        if (!got[i].data || !check_compare(&got[i], &expected[i], from_inputs, &d) ||
             is_rounding(step, &d))
             continue;
         stats_count(device->runtime, STATS_DIFFERING, 1);
-        report(device, step, &d);
+        check_compare_report(device, step, &d);
         return;
     }
 }

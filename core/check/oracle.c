@@ -49,7 +49,7 @@ void tensor_next(const tn_layout *layout, int64_t *at)
 }
 
 // Both tensors have the same dtype and extents.
-static void copy(const tn_tensor *to, const tn_tensor *from)
+static void oracle_copy(const tn_tensor *to, const tn_tensor *from)
 {
     int64_t at[TN_MAX_RANK] = {0}, count = layout_elements(&to->layout);
     size_t size = dtype_size(to->layout.dtype);
@@ -60,7 +60,7 @@ static void copy(const tn_tensor *to, const tn_tensor *from)
     }
 }
 
-static void store(const tn_tensor *tensor, const int64_t *at, uint64_t bits)
+static void oracle_store(const tn_tensor *tensor, const int64_t *at, uint64_t bits)
 {
     dtype_store_bits(tensor->layout.dtype,
                      tensor_element(tensor, tensor_offset(&tensor->layout, at)), bits);
@@ -81,7 +81,7 @@ struct host_op {
     uint32_t depth; // of nested decompositions
 };
 
-static tn_status apply(const struct host_op *a);
+static tn_status oracle_apply(const struct host_op *a);
 
 static void loop_here(const tn_cpu_call *call, int64_t n, int64_t grain,
                       void (*body)(void *context, int64_t begin, int64_t end,
@@ -94,7 +94,7 @@ static void loop_here(const tn_cpu_call *call, int64_t n, int64_t grain,
 }
 
 // The bytes of scratch memory that the reference needs, in the layouts of the operands.
-static tn_status ask_scratch(const struct host_op *a, uint64_t *out_size)
+static tn_status oracle_ask_scratch(const struct host_op *a, uint64_t *out_size)
 {
     uint32_t count = a->num_inputs + a->num_outputs;
     tn_layout *layouts = mem_zalloc((count + 1) * sizeof(*layouts));
@@ -121,11 +121,12 @@ static void *align_64(char *memory)
     return memory + (64 - (uintptr_t)memory % 64) % 64;
 }
 
-static tn_status apply_reference(const struct host_op *a)
+static tn_status oracle_apply_reference(const struct host_op *a)
 {
     uint64_t size = 0;
     void *memory = NULL;
-    tn_status status = a->prim->record.reference_scratch ? ask_scratch(a, &size) : TN_OK;
+    tn_status status =
+        a->prim->record.reference_scratch ? oracle_ask_scratch(a, &size) : TN_OK;
     if (status == TN_OK && size > 0 && !(memory = mem_alloc(size + 64)))
         status = TN_ERR_MEMORY;
     if (status != TN_OK)
@@ -146,7 +147,7 @@ static tn_status apply_reference(const struct host_op *a)
     return status;
 }
 
-static tn_status apply_expr(const struct host_op *a)
+static tn_status oracle_apply_expr(const struct host_op *a)
 {
     struct expr_types types;
     tn_tensor inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
@@ -198,11 +199,11 @@ static tn_status apply_view(const struct host_op *a)
         if (!memory)
             return TN_ERR_MEMORY;
         from = (tn_tensor){memory, layout_contiguous(&own)};
-        copy(&from, &a->inputs[0]);
+        oracle_copy(&from, &a->inputs[0]);
         status = rule_view(a->prim, &from.layout, &type, a->attrs, &seen);
     }
     if (status == TN_OK)
-        copy(&a->outputs[0], &(tn_tensor){from.data, seen});
+        oracle_copy(&a->outputs[0], &(tn_tensor){from.data, seen});
     mem_free(memory);
     return status;
 }
@@ -210,14 +211,14 @@ static tn_status apply_view(const struct host_op *a)
 // --- decompositions ----------------------------------------------------------------------
 
 // The decomposition of one operation. Its arrays are in the memory of its scope.
-struct parts {
+struct oracle_parts {
     const struct host_op *whole;
     struct decomposition of;
     struct task task;
     tn_tensor *tensors; // by id of the array
 };
 
-static tn_status parts_build(struct parts *p)
+static tn_status parts_build(struct oracle_parts *p)
 {
     const struct host_op *a = p->whole;
     tn_type types[MAX_OUTPUTS];
@@ -239,7 +240,7 @@ static tn_status parts_build(struct parts *p)
 }
 
 // Allocates the array's elements in the scope's arena.
-static tn_status parts_make(struct parts *p, const tn_array *array)
+static tn_status parts_make(struct oracle_parts *p, const tn_array *array)
 {
     void *data = arena_alloc(&p->of.scope->arena, type_bytes(&array->type) + 8);
     p->tensors[array->id] = (tn_tensor){data, layout_contiguous(&array->type)};
@@ -249,7 +250,7 @@ static tn_status parts_make(struct parts *p, const tn_array *array)
 // Gives the array's elements. Those of a number are written at its first use. A NULL array
 // (an optional input) gives a tensor of dtype NONE; an input of no elements may have no
 // data.
-static tn_status parts_tensor(struct parts *p, const tn_array *array, tn_tensor *out)
+static tn_status parts_tensor(struct oracle_parts *p, const tn_array *array, tn_tensor *out)
 {
     *out = (tn_tensor){0};
     if (!array)
@@ -259,7 +260,8 @@ static tn_status parts_tensor(struct parts *p, const tn_array *array, tn_tensor 
         tn_status status = parts_make(p, array);
         if (status != TN_OK)
             return status;
-        store(&p->tensors[array->id], (int64_t[TN_MAX_RANK]){0}, array->node->number);
+        oracle_store(&p->tensors[array->id], (int64_t[TN_MAX_RANK]){0},
+                     array->node->number);
     }
     *out = p->tensors[array->id];
     return out->layout.dtype != TN_DTYPE_NONE
@@ -267,7 +269,7 @@ static tn_status parts_tensor(struct parts *p, const tn_array *array, tn_tensor 
                : fail(TN_ERR_INTERNAL, "a part comes before its inputs");
 }
 
-static tn_status parts_run(struct parts *p, const struct node *node)
+static tn_status parts_run(struct oracle_parts *p, const struct node *node)
 {
     uint32_t n = node->num_inputs;
     tn_tensor *tensors =
@@ -295,10 +297,10 @@ static tn_status parts_run(struct parts *p, const struct node *node)
                               .num_inputs = n,
                               .num_outputs = node->num_outputs,
                               .depth = p->whole->depth + 1};
-    return status == TN_OK ? apply(&a) : status;
+    return status == TN_OK ? oracle_apply(&a) : status;
 }
 
-static tn_status parts_compute(struct parts *p)
+static tn_status parts_compute(struct oracle_parts *p)
 {
     const struct host_op *a = p->whole;
     p->tensors =
@@ -317,7 +319,7 @@ static tn_status parts_compute(struct parts *p)
         tn_tensor result;
         status = parts_tensor(p, p->of.outputs[i], &result);
         if (status == TN_OK)
-            copy(&a->outputs[i], &result);
+            oracle_copy(&a->outputs[i], &result);
     }
     return status;
 }
@@ -327,7 +329,7 @@ static tn_status apply_decomposition(const struct host_op *a)
     if (a->depth == MAX_DECOMPOSITION)
         return fail(TN_ERR_INTERNAL, "decompositions nest deeper than %d",
                     MAX_DECOMPOSITION);
-    struct parts p = {.whole = a};
+    struct oracle_parts p = {.whole = a};
     tn_status status = parts_build(&p);
     if (status == TN_OK)
         status = parts_compute(&p);
@@ -339,13 +341,13 @@ static tn_status apply_decomposition(const struct host_op *a)
 
 // --- oracle_step -------------------------------------------------------------------------
 
-static tn_status apply(const struct host_op *a)
+static tn_status oracle_apply(const struct host_op *a)
 {
     const tn_primitive *record = a->prim ? &a->prim->record : NULL;
     if (record && record->reference)
-        return apply_reference(a);
+        return oracle_apply_reference(a);
     if (a->expr)
-        return apply_expr(a);
+        return oracle_apply_expr(a);
     if (record && (record->flags & TN_PRIM_VIEW))
         return apply_view(a);
     if (record && record->decompose)
@@ -433,7 +435,7 @@ tn_status oracle_step(tn_runtime *runtime, const tn_step *step, const tn_tensor 
                               .num_outputs = step->num_outputs};
     if (status == TN_OK) {
         whole_run(&whole, true);
-        status = apply(&a);
+        status = oracle_apply(&a);
     }
     if (status == TN_OK)
         whole_run(&whole, false);

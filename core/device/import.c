@@ -150,7 +150,7 @@ void device_trim_retired(struct device *device)
 
 // --- values of imported memory ---------------------------------------------------------
 
-static void release(const struct host_memory *memory)
+static void device_import_release(const struct host_memory *memory)
 {
     if (memory->release)
         memory->release(memory->context);
@@ -159,8 +159,8 @@ static void release(const struct host_memory *memory)
 // Shifts the layout so that its offset counts from the lowest byte that it reaches: gives
 // the bytes from `data` down to that one, and the size of what is reached. False: the
 // elements leave the address space. At least one element.
-static bool measure(tn_layout *layout, const void *data, uint64_t *out_below,
-                    uint64_t *out_size)
+static bool device_import_measure(tn_layout *layout, const void *data, uint64_t *out_below,
+                                  uint64_t *out_size)
 {
     uint64_t size = dtype_size(layout->dtype), below = 0, reach;
     struct span span;
@@ -184,7 +184,7 @@ static bool measure(tn_layout *layout, const void *data, uint64_t *out_below,
 
 // Copies the elements of a layout, whose element (0, 0, ...) is at `data`, row-major
 // without gaps.
-static void pack(const tn_layout *layout, const char *data, char *out)
+static void device_import_pack(const tn_layout *layout, const char *data, char *out)
 {
     int64_t size = (int64_t)dtype_size(layout->dtype), at[TN_MAX_RANK] = {0};
     int32_t last = layout->rank - 1;
@@ -209,7 +209,7 @@ static tn_status copy_value(tn_runtime *runtime, uint32_t device, const tn_layou
     char *packed = mem_alloc(type_bytes(&type));
     if (!packed)
         return TN_ERR_MEMORY;
-    pack(layout, data, packed); // rank 0 is contiguous
+    device_import_pack(layout, data, packed); // rank 0 is contiguous
     tn_status status = value_from_host(runtime, device, &type, packed, out);
     mem_free(packed);
     return status;
@@ -226,7 +226,7 @@ static tn_status share_value(tn_runtime *runtime, uint32_t device, const tn_layo
     struct storage *storage;
     struct host_memory whole = *memory;
     tn_layout from_lowest = *layout;
-    if (!measure(&from_lowest, data, &below, &whole.size))
+    if (!device_import_measure(&from_lowest, data, &below, &whole.size))
         return fail(TN_ERR_ARGUMENT,
                     "extents and strides reach memory outside of the address space");
     whole.data = (char *)(uintptr_t)data - below;
@@ -253,6 +253,6 @@ tn_status value_from_memory(tn_runtime *runtime, uint32_t device, const tn_layou
     if (status == TN_ERR_UNSUPPORTED && !is_taken && (is_empty || !must_share))
         status = copy_value(runtime, device, layout, data, out);
     if (!is_taken)
-        release(memory);
+        device_import_release(memory);
     return status;
 }

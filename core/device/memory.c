@@ -42,24 +42,24 @@ static struct amount spare_amount(const struct device *device)
 // needs to look at no other queue, and the sum of all stays within the limits. All shares
 // together are an eighth of the bytes, because one queue may need nearly all, and half of
 // the count.
-static struct amount share_of(const struct device *device, struct amount most)
+static struct amount device_memory_share_of(const struct device *device, struct amount most)
 {
     uint64_t queues = device->num_queues;
     return (struct amount){most.bytes / (8 * queues), most.count / (2 * queues)};
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t device_memory_larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-static bool is_within(const struct device *device, struct amount most)
+static bool device_memory_is_within(const struct device *device, struct amount most)
 {
-    struct amount share = share_of(device, most), amount = {0};
+    struct amount share = device_memory_share_of(device, most), amount = {0};
     for (uint32_t i = 0; i < device->num_queues; i++) {
         const struct spares *spares = &device->queues[i].spares;
-        amount.bytes += larger(atomic_load(&spares->bytes), share.bytes);
-        amount.count += larger(atomic_load(&spares->count), share.count);
+        amount.bytes += device_memory_larger(atomic_load(&spares->bytes), share.bytes);
+        amount.count += device_memory_larger(atomic_load(&spares->count), share.count);
     }
     return amount.bytes <= most.bytes && amount.count <= most.count;
 }
@@ -67,7 +67,7 @@ static bool is_within(const struct device *device, struct amount most)
 static bool is_within_share(const struct device *device, uint32_t queue, struct amount most)
 {
     const struct spares *spares = &device->queues[queue].spares;
-    struct amount share = share_of(device, most);
+    struct amount share = device_memory_share_of(device, most);
     return atomic_load(&spares->bytes) <= share.bytes &&
            atomic_load(&spares->count) <= share.count;
 }
@@ -79,7 +79,8 @@ static struct amount kept_amount(const struct device *device)
 
 // The list that holds `storage` while it is spare: the arenas, or a bucket by size. The
 // most recently released storage is first. Under the queue's lock, as the functions below.
-static struct storage **bucket_of(struct spares *spares, const struct storage *storage)
+static struct storage **device_memory_bucket_of(struct spares *spares,
+                                                const struct storage *storage)
 {
     return storage->is_arena ? &spares->arenas
                              : &spares->buckets[bucket_of_size(storage->size)];
@@ -87,7 +88,7 @@ static struct storage **bucket_of(struct spares *spares, const struct storage *s
 
 static void spare_link(struct spares *spares, struct storage *storage)
 {
-    struct storage **first = bucket_of(spares, storage);
+    struct storage **first = device_memory_bucket_of(spares, storage);
     storage->next = *first;
     storage->link = first;
     if (storage->next)
@@ -114,7 +115,7 @@ static void spare_unlink(struct spares *spares, struct storage *storage)
 
 // Whether no work uses the storage, except work of `except_queue` (QUEUE_HOST: no
 // exception).
-static bool is_idle(const struct storage *storage, uint32_t except_queue)
+static bool device_memory_is_idle(const struct storage *storage, uint32_t except_queue)
 {
     const struct device *device = storage->device;
     for (uint32_t i = 0; i < device->num_timelines; i++) {
@@ -129,16 +130,16 @@ static bool is_idle(const struct storage *storage, uint32_t except_queue)
 
 bool storage_is_idle(const struct storage *storage)
 {
-    return is_idle(storage, QUEUE_HOST);
+    return device_memory_is_idle(storage, QUEUE_HOST);
 }
 
 static struct storage *find_buffer(struct spares *spares, uint64_t size, uint32_t queue)
 {
     const struct storage like = {.size = size};
-    struct storage *storage = *bucket_of(spares, &like);
+    struct storage *storage = *device_memory_bucket_of(spares, &like);
     for (uint32_t tries = 0; storage && tries < MOST_TRIES;
          storage = storage->next, tries++)
-        if (storage->size == size && is_idle(storage, queue))
+        if (storage->size == size && device_memory_is_idle(storage, queue))
             return storage;
     return NULL;
 }
@@ -149,13 +150,15 @@ static struct storage *find_arena(const struct spares *spares, uint64_t size,
 {
     struct storage *best = NULL;
     for (struct storage *s = spares->arenas; s; s = s->next)
-        if (s->size >= size && (!best || s->size < best->size) && is_idle(s, queue))
+        if (s->size >= size && (!best || s->size < best->size) &&
+            device_memory_is_idle(s, queue))
             best = s;
     return best;
 }
 
-// Forgets the uses that is_idle() found reached, so that no later check looks at the queues
-// of other threads for them. The storage is no longer spare and not yet shared.
+// Forgets the uses that device_memory_is_idle() found reached, so that no later check looks
+// at the queues of other threads for them. The storage is no longer spare and not yet
+// shared.
 static void forget_uses(struct storage *storage, uint32_t except_queue)
 {
     for (uint32_t i = 0; i < storage->device->num_timelines; i++)
@@ -194,7 +197,7 @@ static struct storage *spare_take(struct device *device, uint32_t first, uint64_
 
 // --- giving memory back ----------------------------------------------------------------
 
-static void destroy(struct storage *storage)
+static void device_memory_destroy(struct storage *storage)
 {
     struct device *device = storage->device;
     atomic_fetch_sub(&device_stats(device->runtime)->made_bytes, storage->size);
@@ -207,14 +210,15 @@ static void destroy(struct storage *storage)
 static void destroy_surplus(struct device *device, struct amount most)
 {
     struct storage *surplus = NULL, *next;
-    for (uint32_t i = 0; i < device->num_queues && !is_within(device, most); i++) {
+    for (uint32_t i = 0; i < device->num_queues && !device_memory_is_within(device, most);
+         i++) {
         struct device_queue *queue = &device->queues[i];
         pthread_mutex_lock(&queue->lock);
         for (struct storage *s = queue->spares.oldest; s; s = next) {
             next = s->newer;
-            if (is_within(device, most))
+            if (device_memory_is_within(device, most))
                 break;
-            if (!is_idle(s, QUEUE_HOST))
+            if (!device_memory_is_idle(s, QUEUE_HOST))
                 continue;
             spare_unlink(&queue->spares, s);
             s->next = surplus;
@@ -224,7 +228,7 @@ static void destroy_surplus(struct device *device, struct amount most)
     }
     for (; surplus; surplus = next) {
         next = surplus->next;
-        destroy(surplus);
+        device_memory_destroy(surplus);
     }
 }
 
@@ -236,7 +240,7 @@ void device_sweep(struct device *device, uint32_t queue)
     if (!had_surplus && is_within_share(device, queue, most))
         return;
     destroy_surplus(device, most);
-    bool has_surplus = !is_within(device, most);
+    bool has_surplus = !device_memory_is_within(device, most);
     if (has_surplus != had_surplus)
         atomic_store(&device->has_surplus, has_surplus);
 }
@@ -268,7 +272,7 @@ static uint64_t sum_of_spares(const struct device_set *set)
     return bytes;
 }
 
-static bool is_open(struct device_set *set)
+static bool device_memory_is_open(struct device_set *set)
 {
     pthread_mutex_lock(&set->lock);
     bool is_open = set->state == OPENED;
@@ -278,13 +282,13 @@ static bool is_open(struct device_set *set)
 
 uint64_t device_spare_bytes(const tn_runtime *runtime)
 {
-    return is_open(runtime->devices) ? sum_of_spares(runtime->devices) : 0;
+    return device_memory_is_open(runtime->devices) ? sum_of_spares(runtime->devices) : 0;
 }
 
 void devices_trim(const tn_runtime *runtime)
 {
     const struct device_set *set = runtime->devices;
-    uint32_t count = is_open(runtime->devices) ? set->count : 0;
+    uint32_t count = device_memory_is_open(runtime->devices) ? set->count : 0;
     for (uint32_t i = 0; i < count; i++)
         device_trim(set->devices[i]);
 }
@@ -299,7 +303,7 @@ static uint64_t used_bytes(const tn_runtime *runtime)
 
 uint64_t device_used_bytes(const tn_runtime *runtime)
 {
-    return is_open(runtime->devices) ? used_bytes(runtime) : 0;
+    return device_memory_is_open(runtime->devices) ? used_bytes(runtime) : 0;
 }
 
 // --- the peak --------------------------------------------------------------------------
@@ -353,7 +357,7 @@ static struct storage *take_small_arena(struct device_queue *queue, uint64_t siz
 {
     pthread_mutex_lock(&queue->lock);
     struct storage *small = queue->spares.arenas;
-    while (small && !(small->size < size && is_idle(small, QUEUE_HOST)))
+    while (small && !(small->size < size && device_memory_is_idle(small, QUEUE_HOST)))
         small = small->next;
     if (small)
         spare_unlink(&queue->spares, small);
@@ -369,7 +373,7 @@ static void drop_small_arena(struct device *device, uint64_t size)
     for (uint32_t i = 0; i < device->num_queues && !small; i++)
         small = take_small_arena(&device->queues[i], size);
     if (small)
-        destroy(small);
+        device_memory_destroy(small);
 }
 
 // --- storages --------------------------------------------------------------------------
@@ -432,8 +436,8 @@ static tn_status make_storage(struct device *device, uint64_t size, struct stora
     return TN_OK;
 }
 
-static tn_status create(struct device *device, uint64_t size, uint32_t queue, bool is_arena,
-                        struct storage **out)
+static tn_status device_memory_create(struct device *device, uint64_t size, uint32_t queue,
+                                      bool is_arena, struct storage **out)
 {
     const uint32_t own = device_queue_of_thread(device);
     size = size ? size : 1;
@@ -455,13 +459,13 @@ static tn_status create(struct device *device, uint64_t size, uint32_t queue, bo
 tn_status storage_create(struct device *device, uint64_t size, uint32_t queue,
                          struct storage **out)
 {
-    return create(device, size, queue, false, out);
+    return device_memory_create(device, size, queue, false, out);
 }
 
 tn_status storage_create_arena(struct device *device, uint64_t size, uint32_t queue,
                                struct storage **out)
 {
-    return create(device, size, queue, true, out);
+    return device_memory_create(device, size, queue, true, out);
 }
 
 void storage_retain(struct storage *storage)
@@ -520,8 +524,9 @@ tn_status storage_wait(struct storage *storage)
 
 tn_status storage_wait_outside(struct storage *storage)
 {
-    tn_status status =
-        is_idle(storage, QUEUE_HOST) ? TN_OK : callback_check(storage->device->runtime);
+    tn_status status = device_memory_is_idle(storage, QUEUE_HOST)
+                           ? TN_OK
+                           : callback_check(storage->device->runtime);
     return status == TN_OK ? storage_wait(storage) : status;
 }
 
@@ -547,8 +552,8 @@ tn_status storage_wait_written(struct storage *storage)
 }
 
 // Reads behind the work that writes the storage, where the device can.
-static tn_status read_after(struct storage *storage, uint64_t offset, void *data,
-                            uint64_t size, bool *out_done)
+static tn_status device_memory_read_after(struct storage *storage, uint64_t offset,
+                                          void *data, uint64_t size, bool *out_done)
 {
     struct device *device = storage->device;
     const tn_point point = written_point(storage);
@@ -571,7 +576,7 @@ tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uin
 {
     struct device *device = storage->device;
     bool done;
-    tn_status status = read_after(storage, offset, data, size, &done);
+    tn_status status = device_memory_read_after(storage, offset, data, size, &done);
     if (done)
         return status;
     status = storage_wait_written(storage);

@@ -71,7 +71,7 @@ void move_destroy(struct move *move)
 
 // --- copying ---------------------------------------------------------------------------
 
-static char *map(struct device *device, const tn_buffer *buffer, uint64_t offset)
+static char *mover_map(struct device *device, const tn_buffer *buffer, uint64_t offset)
 {
     tn_buffer *it = (tn_buffer *)(uintptr_t)buffer; // buffer_map changes nothing
     char *bytes = TN_HAS(device->ops, buffer_map)
@@ -80,8 +80,8 @@ static char *map(struct device *device, const tn_buffer *buffer, uint64_t offset
     return bytes ? bytes + offset : NULL;
 }
 
-static tn_status write_bytes(struct device *device, tn_buffer *buffer, uint64_t offset,
-                             const void *data, uint64_t size)
+static tn_status mover_write_bytes(struct device *device, tn_buffer *buffer,
+                                   uint64_t offset, const void *data, uint64_t size)
 {
     fail_clear();
     tn_status status =
@@ -107,14 +107,14 @@ tn_status buffers_copy(struct device *from, const tn_buffer *from_buffer,
                        uint64_t from_offset, struct device *to, tn_buffer *to_buffer,
                        uint64_t to_offset, uint64_t size)
 {
-    char *there = map(to, to_buffer, to_offset);
+    char *there = mover_map(to, to_buffer, to_offset);
     if (there)
         return read_bytes(from, from_buffer, from_offset, there, size);
     const char *here = (from->info.flags & TN_DEVICE_HOST_MEMORY)
-                           ? map(from, from_buffer, from_offset)
+                           ? mover_map(from, from_buffer, from_offset)
                            : NULL;
     if (here)
-        return write_bytes(to, to_buffer, to_offset, here, size);
+        return mover_write_bytes(to, to_buffer, to_offset, here, size);
     if (size >= SHARED_FROM && devices_share(from, to)) {
         tn_status status = buffers_copy_shared(from, from_buffer, from_offset, to,
                                                to_buffer, to_offset, size);
@@ -127,7 +127,7 @@ tn_status buffers_copy(struct device *from, const tn_buffer *from_buffer,
         return TN_ERR_MEMORY;
     tn_status status = read_bytes(from, from_buffer, from_offset, bytes, size);
     if (status == TN_OK)
-        status = write_bytes(to, to_buffer, to_offset, bytes, size);
+        status = mover_write_bytes(to, to_buffer, to_offset, bytes, size);
     mem_free(bytes);
     return status;
 }
@@ -140,7 +140,7 @@ tn_status buffer_fill(struct device *device, tn_buffer *buffer, uint64_t offset,
         return TN_ERR_MEMORY;
     for (uint64_t at = 0; at < size; at += dtype_size(dtype))
         dtype_store_bits(dtype, bytes + at, number);
-    tn_status status = write_bytes(device, buffer, offset, bytes, size);
+    tn_status status = mover_write_bytes(device, buffer, offset, bytes, size);
     mem_free(bytes);
     return status;
 }
@@ -166,7 +166,7 @@ static tn_status wait_for_others(const struct move *move)
     return status;
 }
 
-static tn_status copy(const struct move *move)
+static tn_status mover_copy(const struct move *move)
 {
     if (move->size == 0)
         return TN_OK;
@@ -176,13 +176,13 @@ static tn_status copy(const struct move *move)
                                     move->dtype, move->number);
 }
 
-static tn_status run(const struct move *move)
+static tn_status mover_run(const struct move *move)
 {
     struct trace *trace = move->to->runtime->trace;
     tn_status status = wait_for_others(move);
     uint64_t begin = trace_begin(trace);
     if (status == TN_OK)
-        status = copy(move);
+        status = mover_copy(move);
     if (move->size > 0)
         trace_end(trace, begin, move->from ? "transfer" : "upload",
                   "\"bytes\":%llu,\"from\":\"%s\",\"to\":\"%s\"",
@@ -193,7 +193,7 @@ static tn_status run(const struct move *move)
 
 // The device's work that waits for the point begins. A failure is the device's loss, which
 // whoever reads hears of.
-static void reach(struct device *device, uint64_t value)
+static void mover_reach(struct device *device, uint64_t value)
 {
     device_note_reached(device, (tn_point){.queue = device->num_queues, .value = value});
     fail_clear();
@@ -208,13 +208,13 @@ static void clean_up(struct device *device, uint64_t value)
     device_sweep(device, 0);
 }
 
-static void end(struct mover *mover, struct move *move, tn_status status)
+static void mover_end(struct mover *mover, struct move *move, tn_status status)
 {
     if (move->outcome)
         outcome_finish(move->outcome, status);
     if (move->from)
-        reach(move->from, move->from_value);
-    reach(move->to, move->to_value);
+        mover_reach(move->from, move->from_value);
+    mover_reach(move->to, move->to_value);
     pthread_mutex_lock(&mover->lock);
     pthread_cond_broadcast(&mover->ended);
     pthread_mutex_unlock(&mover->lock);
@@ -243,14 +243,14 @@ static void *mover_main(void *context)
 {
     struct mover *mover = context;
     for (struct move *move; (move = next_move(mover));)
-        end(mover, move, run(move));
+        mover_end(mover, move, mover_run(move));
     return NULL;
 }
 
 // --- queueing --------------------------------------------------------------------------
 
 // The lock is held.
-static tn_status start(struct mover *mover)
+static tn_status mover_start(struct mover *mover)
 {
     if (mover->started)
         return TN_OK;
@@ -268,7 +268,7 @@ tn_status mover_add(tn_runtime *runtime, struct move *move, uint64_t *out_to,
 {
     struct mover *mover = runtime->devices->mover;
     pthread_mutex_lock(&mover->lock);
-    tn_status status = start(mover);
+    tn_status status = mover_start(mover);
     if (status == TN_OK) {
         *out_to = move->to_value = ++move->to->host_points;
         if (move->from)

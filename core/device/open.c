@@ -201,7 +201,8 @@ static tn_status device_create(tn_runtime *runtime, const tn_backend *ops,
 }
 
 // Whether the device is open: a device that is listed twice is opened once.
-static bool is_open(const struct device_set *set, const char *backend, uint32_t index)
+static bool device_is_open(const struct device_set *set, const char *backend,
+                           uint32_t index)
 {
     char name[96];
     snprintf(name, sizeof(name), "%s:%u", backend, index);
@@ -223,7 +224,7 @@ static tn_status open_index(tn_runtime *runtime, const tn_backend *ops,
     if (!named && (info.flags & (TN_DEVICE_SOFTWARE | TN_DEVICE_COMPUTES_NOTHING)))
         return fail(TN_ERR_NOT_FOUND, "its only device, %s, is never chosen automatically",
                     info.name);
-    if (is_open(runtime->devices, ops->name, index))
+    if (device_is_open(runtime->devices, ops->name, index))
         return TN_OK;
     return device_create(runtime, ops, plugin, index, &info);
 }
@@ -254,7 +255,7 @@ static tn_status open_request(tn_runtime *runtime, const struct device_request *
 }
 
 // Logs that an optional device is left out, as a warning when its name looks misspelt.
-static void leave_out(tn_runtime *runtime, const char *backend)
+static void device_open_leave_out(tn_runtime *runtime, const char *backend)
 {
     const char *near = config_nearest(backend, plugin_backend_names(runtime));
     bool misspelt = near && strcmp(near, backend) != 0;
@@ -272,7 +273,7 @@ static tn_status open_listed(tn_runtime *runtime, const char *list)
             return status;
         status = open_request(runtime, &request, true);
         if (status != TN_OK && status != TN_ERR_MEMORY && request.if_present) {
-            leave_out(runtime, request.backend);
+            device_open_leave_out(runtime, request.backend);
         } else if (status != TN_OK) {
             fail_prefix("TENON_BACKEND: ");
             return status;

@@ -62,7 +62,7 @@ void outcome_release(struct outcome *outcome)
     mem_free(outcome);
 }
 
-static struct device_queue *queue_of(const struct outcome *outcome)
+static struct device_queue *outcome_queue_of(const struct outcome *outcome)
 {
     return &outcome->device->queues[outcome->queue];
 }
@@ -130,7 +130,7 @@ tn_point outcomes_backlog(struct device *device, uint32_t number)
 tn_point outcome_begin(struct outcome *outcome, uint64_t value)
 {
 
-    struct device_queue *queue = queue_of(outcome);
+    struct device_queue *queue = outcome_queue_of(outcome);
     outcome->value = value;
     outcome_retain(outcome);
     pthread_mutex_lock(&queue->lock);
@@ -164,14 +164,14 @@ static tn_status failed_cause(const struct outcome *outcome, char **out_message)
     return TN_OK;
 }
 
-static void settle(struct outcome *outcome);
+static void outcome_settle(struct outcome *outcome);
 
 // Settles the causes. Their points are reached, because the work began after its causes
 // ended. Causes that alternate between queues make this recurse, at most as deep as there
 // are listed outcomes (MAX_UNSETTLED a queue).
 static void settle_causes(struct outcome *outcome)
 {
-    struct device_queue *queue = queue_of(outcome);
+    struct device_queue *queue = outcome_queue_of(outcome);
     for (uint32_t i = 0;; i++) {
         struct outcome *cause = NULL;
         pthread_mutex_lock(&queue->lock);
@@ -183,7 +183,7 @@ static void settle_causes(struct outcome *outcome)
         pthread_mutex_unlock(&queue->lock);
         if (cause) {
             settle_causes(cause);
-            settle(cause);
+            outcome_settle(cause);
         }
         outcome_release(cause);
         if (!more)
@@ -194,10 +194,10 @@ static void settle_causes(struct outcome *outcome)
 // Asks the backend for the status of the work, whose causes are settled, and stores it.
 // Several threads may settle one outcome at the same time: the backend gives each the same
 // answer, and the first stores it.
-static void settle(struct outcome *outcome)
+static void outcome_settle(struct outcome *outcome)
 {
     struct device *device = outcome->device;
-    struct device_queue *queue = queue_of(outcome);
+    struct device_queue *queue = outcome_queue_of(outcome);
     char *message = NULL;
     fail_clear();
     tn_status status = device->ops->wait(device->handle, outcome->queue, outcome->value);
@@ -224,7 +224,7 @@ static void settle(struct outcome *outcome)
 
 // Takes the outcome off its queue's list. False when another thread already did. Under the
 // queue's lock.
-static bool unlist(struct device_queue *queue, struct outcome *outcome)
+static bool outcome_unlist(struct device_queue *queue, struct outcome *outcome)
 {
     struct outcome **link = &queue->oldest, *before = NULL;
     while (*link && *link != outcome) {
@@ -247,7 +247,7 @@ static struct outcome *next_outcome(struct device *device, tn_point point,
 {
     struct device_queue *queue = &device->queues[point.queue];
     pthread_mutex_lock(&queue->lock);
-    bool is_mine = done && unlist(queue, done);
+    bool is_mine = done && outcome_unlist(queue, done);
     struct outcome *outcome = queue->oldest;
     if (outcome && outcome->value > point.value)
         outcome = NULL;
@@ -274,7 +274,7 @@ void outcomes_settle(struct device *device, tn_point point)
         if (status_of(outcome) == UNSETTLED) {
             if (has_causes)
                 settle_causes(outcome);
-            settle(outcome);
+            outcome_settle(outcome);
         }
         outcome = next_outcome(device, point, done, &has_causes);
         outcome_release(done);

@@ -25,7 +25,7 @@ uint64_t device_available(struct device *device)
     return info.available + spare_bytes(device);
 }
 
-static tn_selected_device describe(struct device *device)
+static tn_selected_device selected_device_describe(struct device *device)
 {
     tn_selected_device out = {.struct_size = sizeof(out),
                               .flags = device->info.flags,
@@ -51,7 +51,7 @@ tn_status tn_selected_devices(tn_runtime *runtime, tn_selected_device *out, uint
         return status;
     uint32_t size = out && out->struct_size ? out->struct_size : TN_END_OF(out, reserved);
     for (uint64_t i = 0; out && i < *count && i < num_devices; i++) {
-        tn_selected_device one = describe(devices[i]);
+        tn_selected_device one = selected_device_describe(devices[i]);
         char *to = (char *)out + i * size;
         memcpy(to, &one, size < sizeof(one) ? size : sizeof(one));
         memcpy(to, &size, sizeof(size));

@@ -40,7 +40,7 @@ static tn_status export_fd(struct device *device, const tn_buffer *buffer, uint6
     return status == TN_OK ? TN_OK : device_failed(device, "buffer_export_fd", status);
 }
 
-static tn_status check_shares(const struct device *device)
+static tn_status device_check_shares(const struct device *device)
 {
     return has_share_id(device) && TN_HAS(device->ops, buffer_export_fd) &&
                    TN_HAS(device->ops, buffer_import_fd)
@@ -54,7 +54,7 @@ static tn_status check_shares(const struct device *device)
 static tn_status check_device(const struct device *device, const tn_shared_memory *shared)
 {
     const uint8_t *got = shared->device, *expected = device->info.share_id;
-    tn_status status = check_shares(device);
+    tn_status status = device_check_shares(device);
     for (uint32_t i = 0; i < sizeof(shared->device) && status == TN_OK; i++)
         if (got[i] != expected[i])
             return fail(TN_ERR_ARGUMENT,
@@ -65,7 +65,7 @@ static tn_status check_device(const struct device *device, const tn_shared_memor
 }
 
 // Puts the layout's offset where the elements are.
-static tn_status place(tn_layout *layout, const tn_shared_memory *shared)
+static tn_status device_share_place(tn_layout *layout, const tn_shared_memory *shared)
 {
     uint64_t size = dtype_size(layout->dtype);
     struct span span;
@@ -115,7 +115,7 @@ tn_status value_from_fd(tn_runtime *runtime, uint32_t device, const tn_layout *l
     if (status == TN_OK)
         status = check_device(devices[device], shared);
     if (status == TN_OK)
-        status = place(&placed, shared);
+        status = device_share_place(&placed, shared);
     if (status == TN_OK)
         status = import_storage(devices[device], &placed, shared, memory, &storage);
     if (status != TN_OK) {
@@ -137,7 +137,7 @@ tn_status value_export_fd(struct value *value, tn_shared_memory *out)
     struct device *device = storage->device;
     uint64_t size = dtype_size(value->layout.dtype);
     tn_buffer_fd fd;
-    tn_status status = check_shares(device);
+    tn_status status = device_check_shares(device);
     if (status == TN_OK && layout_elements(&value->layout) == 0)
         status = fail(TN_ERR_ARGUMENT, "an array without elements has no memory");
     if (status == TN_OK)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_leaf(int op)
+static bool assembly_is_leaf(int op)
 {
     return op_table[op].class == TN_EXPR_CLASS_LEAF;
 }
@@ -20,7 +20,7 @@ static struct hash insn_hash(const tn_expr_insn *insn)
     return hash_u64(h, (uint64_t)insn->a << 40 ^ (uint64_t)insn->b << 20 ^ insn->c);
 }
 
-static uint32_t *slot_of(const struct assembler *a, const tn_expr_insn *insn)
+static uint32_t *assembly_slot_of(const struct assembler *a, const tn_expr_insn *insn)
 {
     uint64_t i = insn_hash(insn).lo & (a->table_size - 1);
     while (a->table[i] && memcmp(&a->insns[a->table[i] - 1], insn, sizeof(*insn)) != 0)
@@ -28,7 +28,7 @@ static uint32_t *slot_of(const struct assembler *a, const tn_expr_insn *insn)
     return &a->table[i];
 }
 
-static tn_status make_room(struct assembler *a)
+static tn_status assembly_make_room(struct assembler *a)
 {
     tn_status status =
         mem_grow((void **)&a->insns, &a->max_insns, a->num_insns + 1, sizeof(*a->insns));
@@ -42,17 +42,17 @@ static tn_status make_room(struct assembler *a)
     a->table = table;
     a->table_size = size;
     for (uint32_t i = 0; i < a->num_insns; i++)
-        *slot_of(a, &a->insns[i]) = i + 1;
+        *assembly_slot_of(a, &a->insns[i]) = i + 1;
     return TN_OK;
 }
 
-static uint32_t add(struct assembler *a, tn_expr_insn insn)
+static uint32_t assembly_add(struct assembler *a, tn_expr_insn insn)
 {
     if (a->status == TN_OK)
-        a->status = make_room(a);
+        a->status = assembly_make_room(a);
     if (a->status != TN_OK)
         return 0;
-    uint32_t *slot = slot_of(a, &insn);
+    uint32_t *slot = assembly_slot_of(a, &insn);
     if (!*slot) {
         a->insns[a->num_insns++] = insn;
         *slot = a->num_insns;
@@ -73,7 +73,7 @@ uint32_t assemble_constant(struct assembler *a, tn_dtype dtype, uint64_t bits)
             return 0;
         a->constants[a->num_constants++] = bits;
     }
-    return add(a, (tn_expr_insn){TN_EXPR_CONST, (uint16_t)dtype, i, 0, 0});
+    return assembly_add(a, (tn_expr_insn){TN_EXPR_CONST, (uint16_t)dtype, i, 0, 0});
 }
 
 uint32_t assemble_imaginary(struct assembler *a, tn_dtype dtype, uint64_t bits)
@@ -91,16 +91,16 @@ static bool is_constant(const struct assembler *a, uint32_t x)
     return a->insns[x].op == TN_EXPR_CONST;
 }
 
-static uint64_t constant_bits(const struct assembler *a, uint32_t x)
+static uint64_t assembly_constant_bits(const struct assembler *a, uint32_t x)
 {
     return a->constants[a->insns[x].a];
 }
 
-static bool is_value(const struct assembler *a, uint32_t x, int64_t value)
+static bool assembly_is_value(const struct assembler *a, uint32_t x, int64_t value)
 {
     if (!is_constant(a, x) || a->insns[x].dtype == TN_BOOL)
         return false;
-    uint64_t bits = constant_bits(a, x);
+    uint64_t bits = assembly_constant_bits(a, x);
     return dtype_is_inexact(a->insns[x].dtype) ? bits == double_to_bits((double)value)
                                                : bits == (uint64_t)value;
 }
@@ -112,7 +112,7 @@ static bool has_exact_reciprocal(const struct assembler *a, uint32_t x, double *
     if (!is_constant(a, x) || !dtype_is_float(a->insns[x].dtype))
         return false;
     int exponent;
-    double value = bits_to_double(constant_bits(a, x));
+    double value = bits_to_double(assembly_constant_bits(a, x));
     if (fabs(frexp(value, &exponent)) != 0.5 || exponent < -100 || exponent > 100)
         return false;
     *out = 1 / value;
@@ -124,18 +124,19 @@ static bool has_exact_reciprocal(const struct assembler *a, uint32_t x, double *
 // -infinity, -0 for -0. Of integer powers only products are simplified.
 static uint32_t simplify_power(struct assembler *a, tn_dtype dtype, uint32_t x, uint32_t y)
 {
-    if (is_value(a, y, 1))
+    if (assembly_is_value(a, y, 1))
         return x;
     uint32_t square = ASSEMBLE_NONE;
-    if (is_value(a, y, 2) || is_value(a, y, 3) || is_value(a, y, 4))
+    if (assembly_is_value(a, y, 2) || assembly_is_value(a, y, 3) ||
+        assembly_is_value(a, y, 4))
         square = assemble(a, TN_EXPR_MUL, dtype, x, x, 0);
-    if (is_value(a, y, 3))
+    if (assembly_is_value(a, y, 3))
         return assemble(a, TN_EXPR_MUL, dtype, square, x, 0);
-    if (is_value(a, y, 4))
+    if (assembly_is_value(a, y, 4))
         return assemble(a, TN_EXPR_MUL, dtype, square, square, 0);
     if (square != ASSEMBLE_NONE || !is_constant(a, y) || !dtype_is_inexact(dtype))
         return square;
-    double exponent = bits_to_double(constant_bits(a, y));
+    double exponent = bits_to_double(assembly_constant_bits(a, y));
     if (exponent == 0.5)
         return assemble(a, TN_EXPR_SQRT, dtype, x, 0, 0);
     if (exponent == -0.5)
@@ -149,25 +150,25 @@ static uint32_t simplify_power(struct assembler *a, tn_dtype dtype, uint32_t x, 
 }
 
 // The position of an equal and cheaper instruction, or NONE.
-static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x,
-                         uint32_t y, uint32_t z)
+static uint32_t assembly_simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x,
+                                  uint32_t y, uint32_t z)
 {
     double reciprocal;
     switch (op) {
     case TN_EXPR_MUL:
-        if (is_value(a, y, 1))
+        if (assembly_is_value(a, y, 1))
             return x;
-        return is_value(a, x, 1) ? y : ASSEMBLE_NONE;
+        return assembly_is_value(a, x, 1) ? y : ASSEMBLE_NONE;
     case TN_EXPR_ADD: // floats: -0 + 0 is 0, so x + 0 is not x
         if (dtype_is_inexact(dtype))
             return ASSEMBLE_NONE;
-        if (is_value(a, y, 0))
+        if (assembly_is_value(a, y, 0))
             return x;
-        return is_value(a, x, 0) ? y : ASSEMBLE_NONE;
+        return assembly_is_value(a, x, 0) ? y : ASSEMBLE_NONE;
     case TN_EXPR_SUB:
-        return is_value(a, y, 0) ? x : ASSEMBLE_NONE;
+        return assembly_is_value(a, y, 0) ? x : ASSEMBLE_NONE;
     case TN_EXPR_DIV:
-        if (is_value(a, y, 1))
+        if (assembly_is_value(a, y, 1))
             return x;
         if (has_exact_reciprocal(a, y, &reciprocal))
             return assemble(a, TN_EXPR_MUL, dtype, x,
@@ -187,7 +188,7 @@ static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x
         return a->insns[x].op == TN_EXPR_CONJ ? a->insns[x].a : ASSEMBLE_NONE;
     case TN_EXPR_SELECT:
         if (is_constant(a, x))
-            return constant_bits(a, x) ? y : z;
+            return assembly_constant_bits(a, x) ? y : z;
         return y == z ? y : ASSEMBLE_NONE;
     default:
         return ASSEMBLE_NONE;
@@ -202,7 +203,8 @@ static bool is_real(const struct assembler *a, int op, tn_dtype dtype, uint32_t 
            (!tn_is_complex(dtype) && !tn_is_complex(a->insns[operand].dtype));
 }
 
-static bool all_constant(const struct assembler *a, uint32_t num_args, const uint32_t *args)
+static bool assembly_all_constant(const struct assembler *a, uint32_t num_args,
+                                  const uint32_t *args)
 {
     bool all = num_args > 0;
     for (uint32_t i = 0; i < num_args; i++)
@@ -216,22 +218,22 @@ uint32_t assemble(struct assembler *a, int op, tn_dtype dtype, uint32_t x, uint3
     if (a->status != TN_OK)
         return 0;
     uint32_t args[3] = {x, y, z}, num_args = op_table[op].num_args;
-    if (!is_leaf(op) && !op_reduces(op)) {
-        if (all_constant(a, num_args, args) && is_real(a, op, dtype, x)) {
+    if (!assembly_is_leaf(op) && !op_reduces(op)) {
+        if (assembly_all_constant(a, num_args, args) && is_real(a, op, dtype, x)) {
             uint64_t bits[3] = {0};
             for (uint32_t i = 0; i < num_args; i++)
-                bits[i] = constant_bits(a, args[i]);
+                bits[i] = assembly_constant_bits(a, args[i]);
             return assemble_constant(
                 a, dtype,
                 scalar_op(op, dtype, a->insns[x].dtype, bits[0], bits[1], bits[2]));
         }
-        uint32_t simpler = simplify(a, op, dtype, x, y, z);
+        uint32_t simpler = assembly_simplify(a, op, dtype, x, y, z);
         if (simpler != ASSEMBLE_NONE)
             return simpler;
     }
-    uint32_t used = is_leaf(op) ? 1 : num_args; // a leaf has its number in `a`
-    return add(a, (tn_expr_insn){(uint16_t)op, (uint16_t)dtype, x, used > 1 ? y : 0,
-                                 used > 2 ? z : 0});
+    uint32_t used = assembly_is_leaf(op) ? 1 : num_args; // a leaf has its number in `a`
+    return assembly_add(a, (tn_expr_insn){(uint16_t)op, (uint16_t)dtype, x,
+                                          used > 1 ? y : 0, used > 2 ? z : 0});
 }
 
 uint32_t assemble_cast(struct assembler *a, tn_dtype dtype, uint32_t x)
@@ -243,14 +245,14 @@ uint32_t assemble_cast(struct assembler *a, tn_dtype dtype, uint32_t x)
 
 // --- dead code -------------------------------------------------------------------------
 
-static void mark_needed(const struct assembler *a, unsigned char *needed,
-                        const uint32_t *outputs, uint32_t num_outputs)
+static void assembly_mark_needed(const struct assembler *a, unsigned char *needed,
+                                 const uint32_t *outputs, uint32_t num_outputs)
 {
     for (uint32_t i = 0; i < num_outputs; i++)
         needed[outputs[i]] = 1;
     for (int64_t i = (int64_t)a->num_insns - 1; i >= 0; i--) {
         const tn_expr_insn *insn = &a->insns[i];
-        if (!needed[i] || is_leaf(insn->op))
+        if (!needed[i] || assembly_is_leaf(insn->op))
             continue;
         const uint32_t args[3] = {insn->a, insn->b, insn->c};
         for (uint32_t k = 0; k < op_table[insn->op].num_args; k++)
@@ -283,7 +285,7 @@ tn_status assembler_end(struct assembler *a, uint32_t *outputs, uint32_t num_out
         mem_free(used);
         return TN_ERR_MEMORY;
     }
-    mark_needed(a, needed, outputs, num_outputs);
+    assembly_mark_needed(a, needed, outputs, num_outputs);
     uint32_t count = 0, num_used = 0;
     for (uint32_t i = 0; i < a->num_insns; i++) {
         if (!needed[i])

@@ -10,7 +10,7 @@
 #include <string.h>
 #include "assemble.h"
 
-struct compiler {
+struct expr_compiler {
     const struct expr *expr;
     const struct expr_input *inputs;
     struct walk walk;
@@ -22,12 +22,13 @@ struct compiler {
     bool split_attrs;   // an attribute is used as both, so there are two params for each
 };
 
-static uint32_t position_of(const struct compiler *c, const struct expr_node *node)
+static uint32_t expr_compile_position_of(const struct expr_compiler *c,
+                                         const struct expr_node *node)
 {
     return walk_position(&c->walk, node);
 }
 
-static bool is_number(struct value_type type)
+static bool expr_compile_is_number(struct value_type type)
 {
     return type.dtype == TN_DTYPE_NONE;
 }
@@ -35,13 +36,13 @@ static bool is_number(struct value_type type)
 // The dtype in which node i is computed when its value is wanted in `wanted`. Weakly typed
 // floats take any float dtype; weakly typed integers take any dtype as leaves, but are
 // computed in i64 or u64 as operations.
-static tn_dtype computed_as(const struct compiler *c, uint32_t i, tn_dtype wanted)
+static tn_dtype computed_as(const struct expr_compiler *c, uint32_t i, tn_dtype wanted)
 {
     const struct expr_node *node = c->walk.nodes[i];
     struct value_type type = c->types[i];
     if (node->op == TREE_INPUT)
         return type_computed((struct value_type){.dtype = c->inputs[node->index].dtype});
-    if (!is_number(type))
+    if (!expr_compile_is_number(type))
         return type_computed(type);
     if (node->op == TN_EXPR_SELECT)
         return wanted;
@@ -56,34 +57,35 @@ static tn_dtype computed_as(const struct compiler *c, uint32_t i, tn_dtype wante
 }
 
 // The dtype of the operand of which a part is computed in `dtype`.
-static tn_dtype whole_of(struct value_type arg, tn_dtype dtype)
+static tn_dtype expr_compile_whole_of(struct value_type arg, tn_dtype dtype)
 {
-    bool is_complex = is_number(arg) ? arg.kind == KIND_COMPLEX : tn_is_complex(arg.dtype);
+    bool is_complex =
+        expr_compile_is_number(arg) ? arg.kind == KIND_COMPLEX : tn_is_complex(arg.dtype);
     return is_complex ? tn_dtype_complex(dtype) : dtype;
 }
 
 // The dtype that operand k of node i must have when the node is computed in `dtype`. NONE:
 // the result does not depend on the operand (isnan of an integer, i8 < 300).
-static tn_dtype operand_dtype(const struct compiler *c, uint32_t i, tn_dtype dtype,
+static tn_dtype operand_dtype(const struct expr_compiler *c, uint32_t i, tn_dtype dtype,
                               uint32_t k)
 {
     const struct expr_node *node = c->walk.nodes[i];
-    struct value_type arg = c->types[position_of(c, node->args[k])];
+    struct value_type arg = c->types[expr_compile_position_of(c, node->args[k])];
     switch (op_table[node->op].class) {
     case TN_EXPR_CLASS_CAST:
-        return is_number(arg) ? dtype : type_computed(arg);
+        return expr_compile_is_number(arg) ? dtype : type_computed(arg);
     case TN_EXPR_CLASS_TEST:
         return dtype_is_inexact(type_computed(arg)) ? type_computed(arg) : TN_DTYPE_NONE;
     case TN_EXPR_CLASS_COMPARE:
-        return type_compared(arg, c->types[position_of(c, node->args[1 - k])]);
+        return type_compared(arg, c->types[expr_compile_position_of(c, node->args[1 - k])]);
     case TN_EXPR_CLASS_LOGIC:
         return TN_BOOL;
     case TN_EXPR_CLASS_SELECT:
         return k == 0 ? TN_BOOL : dtype;
     case TN_EXPR_CLASS_SIGN:
-        return node->op == TN_EXPR_ABS ? whole_of(arg, dtype) : dtype;
+        return node->op == TN_EXPR_ABS ? expr_compile_whole_of(arg, dtype) : dtype;
     case TN_EXPR_CLASS_PART:
-        return whole_of(arg, dtype);
+        return expr_compile_whole_of(arg, dtype);
     case TN_EXPR_CLASS_JOIN:
         return tn_dtype_real(dtype);
     default:
@@ -91,7 +93,7 @@ static tn_dtype operand_dtype(const struct compiler *c, uint32_t i, tn_dtype dty
     }
 }
 
-static uint32_t attr_index(const struct compiler *c, const struct expr_node *node)
+static uint32_t attr_index(const struct expr_compiler *c, const struct expr_node *node)
 {
     uint32_t i = 0;
     while (c->expr->attr_names[i] != node->name)
@@ -100,7 +102,7 @@ static uint32_t attr_index(const struct compiler *c, const struct expr_node *nod
 }
 
 // The dtypes in which node i is computed, as bits.
-static uint32_t computed_set(const struct compiler *c, uint32_t i)
+static uint32_t computed_set(const struct expr_compiler *c, uint32_t i)
 {
     uint32_t set = 0;
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
@@ -109,7 +111,7 @@ static uint32_t computed_set(const struct compiler *c, uint32_t i)
     return set;
 }
 
-static void want_operands(struct compiler *c, uint32_t i)
+static void want_operands(struct expr_compiler *c, uint32_t i)
 {
     const struct expr_node *node = c->walk.nodes[i];
     if (scalars_position(c->expr, node) >= 0)
@@ -121,7 +123,8 @@ static void want_operands(struct compiler *c, uint32_t i)
         for (uint32_t k = 0; k < node->num_args; k++) {
             tn_dtype operand = operand_dtype(c, i, dtype, k);
             if (operand)
-                c->wanted[position_of(c, node->args[k])] |= TN_DTYPE_BIT(operand);
+                c->wanted[expr_compile_position_of(c, node->args[k])] |=
+                    TN_DTYPE_BIT(operand);
         }
         if (node->op == TREE_ATTR) {
             uint8_t *uses = &c->attr_uses[attr_index(c, node)];
@@ -133,7 +136,7 @@ static void want_operands(struct compiler *c, uint32_t i)
 
 // --- emitting instructions -------------------------------------------------------------
 
-static uint32_t emit_leaf(struct compiler *c, uint32_t i, tn_dtype dtype)
+static uint32_t emit_leaf(struct expr_compiler *c, uint32_t i, tn_dtype dtype)
 {
     const struct expr_node *node = c->walk.nodes[i];
     switch (node->op) {
@@ -157,7 +160,8 @@ static uint32_t emit_leaf(struct compiler *c, uint32_t i, tn_dtype dtype)
     }
 }
 
-static uint32_t emit_reduction(struct compiler *c, int op, tn_dtype dtype, uint32_t arg)
+static uint32_t emit_reduction(struct expr_compiler *c, int op, tn_dtype dtype,
+                               uint32_t arg)
 {
     struct assembler *a = &c->assembler;
     if (op != TREE_MEAN)
@@ -167,7 +171,8 @@ static uint32_t emit_reduction(struct compiler *c, int op, tn_dtype dtype, uint3
     return assemble(a, TN_EXPR_DIV, dtype, sum, assemble_cast(a, dtype, extent), 0);
 }
 
-static uint32_t emit_arith(struct compiler *c, int op, tn_dtype dtype, const uint32_t *args)
+static uint32_t emit_arith(struct expr_compiler *c, int op, tn_dtype dtype,
+                           const uint32_t *args)
 {
     struct assembler *a = &c->assembler;
     if (op == TN_EXPR_FLOOR_DIV && !dtype_is_float(dtype))
@@ -178,7 +183,8 @@ static uint32_t emit_arith(struct compiler *c, int op, tn_dtype dtype, const uin
 }
 
 // A part of an operand, which may be real.
-static uint32_t emit_part(struct compiler *c, int op, tn_dtype dtype, uint32_t arg)
+static uint32_t expr_compile_emit_part(struct expr_compiler *c, int op, tn_dtype dtype,
+                                       uint32_t arg)
 {
     struct assembler *a = &c->assembler;
     if (a->status == TN_OK && tn_is_complex(a->insns[arg].dtype))
@@ -214,7 +220,7 @@ static uint32_t emit_complex_sign(struct assembler *a, tn_dtype dtype, uint32_t 
                     assemble(a, TN_EXPR_DIV, real, part[1], size, 0), 0);
 }
 
-static uint32_t emit_sign(struct compiler *c, int op, tn_dtype dtype, uint32_t arg)
+static uint32_t emit_sign(struct expr_compiler *c, int op, tn_dtype dtype, uint32_t arg)
 {
     struct assembler *a = &c->assembler;
     if (op == TN_EXPR_ABS && a->status == TN_OK && tn_is_complex(a->insns[arg].dtype))
@@ -250,30 +256,30 @@ static uint32_t emit_mixed(struct assembler *a, int op, const uint32_t *args)
     return assemble(a, holds ? TN_EXPR_OR : TN_EXPR_AND, TN_BOOL, below, known, 0);
 }
 
-static uint32_t emit_comparison(struct compiler *c, const struct expr_node *node,
+static uint32_t emit_comparison(struct expr_compiler *c, const struct expr_node *node,
                                 const uint32_t *args)
 {
     struct assembler *a = &c->assembler;
     if (a->status != TN_OK)
         return 0;
     if (args[0] == ASSEMBLE_NONE) {
-        struct value_type left = c->types[position_of(c, node->args[0])];
-        struct value_type right = c->types[position_of(c, node->args[1])];
-        bool is_below = number_is_negative(is_number(left) ? left : right);
-        return assemble_constant(a, TN_BOOL,
-                                 holds_beyond(node->op, !is_number(left), is_below));
+        struct value_type left = c->types[expr_compile_position_of(c, node->args[0])];
+        struct value_type right = c->types[expr_compile_position_of(c, node->args[1])];
+        bool is_below = number_is_negative(expr_compile_is_number(left) ? left : right);
+        return assemble_constant(
+            a, TN_BOOL, holds_beyond(node->op, !expr_compile_is_number(left), is_below));
     }
     if (a->insns[args[0]].dtype != a->insns[args[1]].dtype)
         return emit_mixed(a, node->op, args);
     return assemble(a, node->op, TN_BOOL, args[0], args[1], 0);
 }
 
-static uint32_t num_attr_params(const struct compiler *c)
+static uint32_t num_attr_params(const struct expr_compiler *c)
 {
     return c->expr->num_attrs * (c->split_attrs ? 2 : 1);
 }
 
-static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
+static uint32_t expr_compile_emit(struct expr_compiler *c, uint32_t i, tn_dtype dtype)
 {
     const struct expr_node *node = c->walk.nodes[i];
     struct assembler *a = &c->assembler;
@@ -284,7 +290,8 @@ static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
                         0);
     for (uint32_t k = 0; k < node->num_args; k++) {
         tn_dtype operand = operand_dtype(c, i, dtype, k);
-        args[k] = operand ? c->at[position_of(c, node->args[k])][operand] : ASSEMBLE_NONE;
+        args[k] = operand ? c->at[expr_compile_position_of(c, node->args[k])][operand]
+                          : ASSEMBLE_NONE;
     }
     bool is_float = dtype_is_float(dtype);
     switch (op_table[node->op].class) {
@@ -297,7 +304,7 @@ static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
     case TN_EXPR_CLASS_SIGN:
         return emit_sign(c, node->op, dtype, args[0]);
     case TN_EXPR_CLASS_PART:
-        return emit_part(c, node->op, dtype, args[0]);
+        return expr_compile_emit_part(c, node->op, dtype, args[0]);
     case TN_EXPR_CLASS_TEST:
         return args[0] == ASSEMBLE_NONE
                    ? assemble_constant(a, TN_BOOL, node->op == TN_EXPR_ISFINITE)
@@ -322,12 +329,12 @@ static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
     }
 }
 
-static void emit_all(struct compiler *c, uint32_t i)
+static void emit_all(struct expr_compiler *c, uint32_t i)
 {
     uint32_t set = computed_set(c, i);
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
         if (set >> dtype & 1)
-            c->at[i][dtype] = emit(c, i, dtype);
+            c->at[i][dtype] = expr_compile_emit(c, i, dtype);
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
         if (c->wanted[i] >> dtype & ~(set >> dtype) & 1)
             c->at[i][dtype] =
@@ -336,7 +343,7 @@ static void emit_all(struct compiler *c, uint32_t i)
 
 // --- compiling -------------------------------------------------------------------------
 
-static tn_status compiler_init(struct compiler *c)
+static tn_status compiler_init(struct expr_compiler *c)
 {
     const struct expr *expr = c->expr;
     tn_status status = walk_init(&c->walk, expr->outputs, expr->num_outputs);
@@ -350,7 +357,7 @@ static tn_status compiler_init(struct compiler *c)
     return c->wanted && c->at && c->attr_uses ? TN_OK : TN_ERR_MEMORY;
 }
 
-static void compiler_finish(struct compiler *c)
+static void compiler_finish(struct expr_compiler *c)
 {
     assembler_finish(&c->assembler);
     mem_free(c->attr_uses);
@@ -360,7 +367,7 @@ static void compiler_finish(struct compiler *c)
     walk_finish(&c->walk);
 }
 
-static tn_status make_program(struct compiler *c, const tn_dtype *given_dtypes,
+static tn_status make_program(struct expr_compiler *c, const tn_dtype *given_dtypes,
                               const tn_expr_program **out_program)
 {
     const struct expr *expr = c->expr;
@@ -370,7 +377,7 @@ static tn_status make_program(struct compiler *c, const tn_dtype *given_dtypes,
     for (uint32_t i = 0; i < expr->num_inputs; i++)
         input_dtypes[i] = c->inputs[i].dtype;
     for (uint32_t i = 0; i < expr->num_outputs; i++) {
-        roots[i] = position_of(c, expr->outputs[i]);
+        roots[i] = expr_compile_position_of(c, expr->outputs[i]);
         output_dtypes[i] =
             given_dtypes ? given_dtypes[i] : type_to_dtype(c->types[roots[i]]);
         computed[i] = type_computed((struct value_type){.dtype = output_dtypes[i]});
@@ -402,10 +409,12 @@ static tn_status make_program(struct compiler *c, const tn_dtype *given_dtypes,
     return program_intern(expr_set_of(expr), &program, out_program);
 }
 
-static tn_status compile(const struct expr *expr, const struct expr_input *inputs,
-                         const tn_dtype *output_dtypes, const tn_expr_program **out_program)
+static tn_status expr_compile_program(const struct expr *expr,
+                                      const struct expr_input *inputs,
+                                      const tn_dtype *output_dtypes,
+                                      const tn_expr_program **out_program)
 {
-    struct compiler compiler = {.expr = expr, .inputs = inputs};
+    struct expr_compiler compiler = {.expr = expr, .inputs = inputs};
     if (expr->num_inputs > TN_EXPR_MAX_INPUTS || expr->num_outputs > TN_EXPR_MAX_OUTPUTS)
         return fail(
             TN_ERR_UNSUPPORTED,
@@ -436,7 +445,7 @@ tn_status expr_compile(const struct expr *expr, const struct expr_input *inputs,
         program = lookup_get(&set->compiled, key);
     }
     if (!program) {
-        tn_status status = compile(expr, inputs, output_dtypes, &program);
+        tn_status status = expr_compile_program(expr, inputs, output_dtypes, &program);
         if (status != TN_OK)
             return status;
         pthread_mutex_lock(&set->lock);

@@ -49,8 +49,8 @@ static tn_status store_derived(struct expr_set *set, struct hash key,
     return status;
 }
 
-static tn_status derivation_init(struct derivation *d, struct expr_set *set,
-                                 const struct expr *expr)
+static tn_status expr_derivation_init(struct derivation *d, struct expr_set *set,
+                                      const struct expr *expr)
 {
     *d = (struct derivation){.tree = {.set = set}, .expr = expr};
     d->tree.status = walk_init(&d->walk, expr->outputs, expr->num_outputs);
@@ -71,8 +71,8 @@ static tn_status find_complex(struct derivation *d, uint64_t inputs)
     return TN_OK;
 }
 
-// Ends a derivation: interns the expression `root` of inputs `names` and caches the result
-// under `key`. A NULL root is zero everywhere.
+// Ends a derivation: interns the expression `root` of inputs `derivation_names` and caches
+// the result under `key`. A NULL root is zero everywhere.
 static tn_status derivation_end(struct derivation *d, subtree root, struct hash key,
                                 const char *const *names, uint32_t num_names,
                                 const struct expr **out_expr)
@@ -94,7 +94,7 @@ static tn_status derivation_end(struct derivation *d, subtree root, struct hash 
 
 // --- names of cotangents and tangents --------------------------------------------------
 
-struct names {
+struct derivation_names {
     const char **list;
     char *texts;
     uint32_t count;
@@ -114,7 +114,7 @@ static bool is_used(const struct expr *expr, const char *prefix)
 
 // The names of the expression's inputs and then `count` names "ct0", "ct1", ...; "cct0",
 // ... where a name begins with "ct" already, as in a second derivative.
-static tn_status names_init(struct names *names, const struct expr *expr,
+static tn_status names_init(struct derivation_names *names, const struct expr *expr,
                             const char *prefix, uint32_t count)
 {
     char unique[256];
@@ -138,7 +138,7 @@ static tn_status names_init(struct names *names, const struct expr *expr,
     return TN_OK;
 }
 
-static void names_finish(struct names *names)
+static void names_finish(struct derivation_names *names)
 {
     mem_free(names->list);
     mem_free(names->texts);
@@ -147,7 +147,7 @@ static void names_finish(struct names *names)
 // --- tangents --------------------------------------------------------------------------
 
 // The tangent of an operation that is no reduction, from those of its arguments.
-static subtree tangent_of(struct derivation *d, subtree node)
+static subtree derivation_tangent_of(struct derivation *d, subtree node)
 {
     struct tree *t = &d->tree;
     subtree tangent = NULL, tangents[3] = {NULL};
@@ -172,7 +172,7 @@ static void push_forward(struct derivation *d, const subtree *seeds)
             d->derived[i] =
                 derive_reduced(t, node, d->derived[walk_position(&d->walk, node->args[0])]);
         else
-            d->derived[i] = tangent_of(d, node);
+            d->derived[i] = derivation_tangent_of(d, node);
     }
 }
 
@@ -201,7 +201,7 @@ static void push_at_element(struct derivation *d, subtree from, subtree seed)
         d->derived[i] = node == from ? seed
                         : node->op == TREE_INPUT || op_reduces(node->op)
                             ? NULL
-                            : tangent_of(d, node);
+                            : derivation_tangent_of(d, node);
     }
 }
 static subtree tangent_of_output(const struct derivation *d, uint32_t output)
@@ -218,7 +218,7 @@ tn_status expr_derive(const struct expr *expr, uint32_t output, uint32_t input,
         return TN_OK;
     struct derivation d;
     subtree root = NULL;
-    if (derivation_init(&d, set, expr) == TN_OK) {
+    if (expr_derivation_init(&d, set, expr) == TN_OK) {
         subtree seeds[64] = {NULL};
         seeds[input & 63] = tree_int(&d.tree, 1);
         push_forward(&d, seeds);
@@ -235,9 +235,9 @@ tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_g
     if (find_derived(set, key, out_expr))
         return TN_OK;
     struct derivation d;
-    struct names names = {0};
+    struct derivation_names names = {0};
     subtree root = NULL;
-    if (derivation_init(&d, set, expr) == TN_OK)
+    if (expr_derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "t", expr->num_inputs);
     if (d.tree.status == TN_OK && (complex_inputs || expr->makes_complex))
         d.tree.status = find_complex(&d, complex_inputs);
@@ -349,9 +349,9 @@ tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_
     if (find_derived(set, key, out_expr))
         return TN_OK;
     struct derivation d;
-    struct names names = {0};
+    struct derivation_names names = {0};
     subtree root = NULL;
-    if (derivation_init(&d, set, expr) == TN_OK)
+    if (expr_derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "ct", expr->num_outputs);
     if (d.tree.status == TN_OK && (complex_inputs || expr->makes_complex))
         d.tree.status = find_complex(&d, complex_inputs);
@@ -405,7 +405,7 @@ static subtree substitute_leaf(struct tree *t, subtree node, const struct substi
 }
 
 // The same operation on the derived arguments.
-static subtree rebuilt(struct derivation *d, subtree node)
+static subtree derivation_rebuilt(struct derivation *d, subtree node)
 {
     subtree args[3] = {NULL};
     for (uint32_t k = 0; k < node->num_args; k++)
@@ -415,18 +415,19 @@ static subtree rebuilt(struct derivation *d, subtree node)
                : tree_op(&d->tree, node->op, args[0], args[1], args[2]);
 }
 
-static tn_status substitute(struct expr_set *set, const struct expr *expr, struct hash key,
-                            const struct substitution *to, const struct expr **out_expr)
+static tn_status derivation_substitute(struct expr_set *set, const struct expr *expr,
+                                       struct hash key, const struct substitution *to,
+                                       const struct expr **out_expr)
 {
     struct derivation d;
     subtree outputs[TN_EXPR_MAX_OUTPUTS];
     const struct expr *made = NULL;
-    if (derivation_init(&d, set, expr) == TN_OK) {
+    if (expr_derivation_init(&d, set, expr) == TN_OK) {
         struct tree *t = &d.tree;
         for (uint32_t i = 0; i < d.walk.count; i++) {
             subtree node = d.walk.nodes[i];
-            d.derived[i] =
-                node->num_args ? rebuilt(&d, node) : substitute_leaf(t, node, to);
+            d.derived[i] = node->num_args ? derivation_rebuilt(&d, node)
+                                          : substitute_leaf(t, node, to);
         }
         for (uint32_t i = 0; i < expr->num_outputs; i++)
             outputs[i] = tangent_of_output(&d, i);
@@ -457,7 +458,7 @@ tn_status expr_prune(const struct expr *expr, const struct expr **out_expr, uint
         return TN_OK;
     const struct substitution to = {
         .number_of = number_of, .names = names, .num_inputs = count};
-    return substitute(set, expr, key, &to, out_expr);
+    return derivation_substitute(set, expr, key, &to, out_expr);
 }
 
 tn_status expr_bind(const struct expr *expr, const tn_attr_table *attrs,
@@ -475,7 +476,7 @@ tn_status expr_bind(const struct expr *expr, const tn_attr_table *attrs,
         return TN_OK;
     const struct substitution to = {
         .attrs = attrs, .names = expr->input_names, .num_inputs = expr->num_inputs};
-    return substitute(set, expr, key, &to, out_expr);
+    return derivation_substitute(set, expr, key, &to, out_expr);
 }
 
 tn_status expr_repeat(struct expr_set *set, const struct expr *expr, int64_t count,
@@ -491,7 +492,7 @@ tn_status expr_repeat(struct expr_set *set, const struct expr *expr, int64_t cou
         return TN_OK;
     const struct substitution to = {
         .names = expr->input_names, .num_inputs = expr->num_inputs, .period = count};
-    return substitute(set, expr, key, &to, out_expr);
+    return derivation_substitute(set, expr, key, &to, out_expr);
 }
 
 tn_status expr_turn(const struct expr *expr, const tn_type *type, int32_t axis,
@@ -511,7 +512,7 @@ tn_status expr_turn(const struct expr *expr, const tn_type *type, int32_t axis,
                                     .num_inputs = expr->num_inputs,
                                     .row = row,
                                     .inner = inner};
-    return substitute(set, expr, key, &to, out_expr);
+    return derivation_substitute(set, expr, key, &to, out_expr);
 }
 
 // --- parts between reductions ----------------------------------------------------------
@@ -552,7 +553,7 @@ static uint32_t rebuild_part(struct derivation *d, uint32_t part, subtree *outpu
         }
         d->derived[i] = op_reduces(node->op)
                             ? tree_input(&d->tree, d->expr->num_inputs + found++)
-                        : node->num_args ? rebuilt(d, node)
+                        : node->num_args ? derivation_rebuilt(d, node)
                                          : node;
     }
     for (uint32_t i = 0; i < d->expr->num_outputs; i++)
@@ -567,10 +568,10 @@ tn_status expr_part(const struct expr *expr, uint32_t part, const struct expr **
     if (find_derived(set, key, out_expr))
         return TN_OK;
     struct derivation d;
-    struct names names = {0};
+    struct derivation_names names = {0};
     subtree outputs[TN_EXPR_MAX_OUTPUTS];
     const struct expr *made = NULL;
-    if (derivation_init(&d, set, expr) == TN_OK)
+    if (expr_derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "r", part);
     if (d.tree.status == TN_OK) {
         uint32_t count = rebuild_part(&d, part, outputs);

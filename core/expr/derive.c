@@ -16,7 +16,7 @@
 
 typedef const struct expr_node *subtree;
 
-static bool is_number(subtree a, double number)
+static bool expr_derive_is_number(subtree a, double number)
 {
     if (a->op != TREE_NUMBER || a->kind == KIND_BOOL || a->kind == KIND_COMPLEX)
         return false;
@@ -27,62 +27,62 @@ static bool is_number(subtree a, double number)
 }
 
 // Negations move outwards, where derive_add turns them into subtractions.
-static subtree neg(struct tree *t, subtree a)
+static subtree expr_derive_neg(struct tree *t, subtree a)
 {
     if (!a)
         return NULL;
     return a->op == TN_EXPR_NEG ? a->args[0] : tree_op(t, TN_EXPR_NEG, a, NULL, NULL);
 }
 
-static subtree mul(struct tree *t, subtree a, subtree b)
+static subtree expr_derive_mul(struct tree *t, subtree a, subtree b)
 {
     if (!a || !b)
         return NULL;
-    if (is_number(a, 1))
+    if (expr_derive_is_number(a, 1))
         return b;
-    if (is_number(b, 1))
+    if (expr_derive_is_number(b, 1))
         return a;
-    if (is_number(a, -1))
-        return neg(t, b);
-    if (is_number(b, -1))
-        return neg(t, a);
+    if (expr_derive_is_number(a, -1))
+        return expr_derive_neg(t, b);
+    if (expr_derive_is_number(b, -1))
+        return expr_derive_neg(t, a);
     if (a->op == TN_EXPR_NEG)
-        return neg(t, mul(t, a->args[0], b));
+        return expr_derive_neg(t, expr_derive_mul(t, a->args[0], b));
     return tree_op(t, TN_EXPR_MUL, a, b, NULL);
 }
 
 subtree derive_product(struct tree *t, subtree a, subtree b)
 {
-    return mul(t, a, b);
+    return expr_derive_mul(t, a, b);
 }
 
-static subtree divide(struct tree *t, subtree a, subtree b)
+static subtree expr_derive_divide(struct tree *t, subtree a, subtree b)
 {
     if (!a || !b)
         return NULL;
     if (a->op == TN_EXPR_NEG)
-        return neg(t, divide(t, a->args[0], b));
-    return is_number(b, 1) ? a : tree_op(t, TN_EXPR_DIV, a, b, NULL);
+        return expr_derive_neg(t, expr_derive_divide(t, a->args[0], b));
+    return expr_derive_is_number(b, 1) ? a : tree_op(t, TN_EXPR_DIV, a, b, NULL);
 }
 
-static subtree sub(struct tree *t, subtree a, subtree b)
+static subtree expr_derive_sub(struct tree *t, subtree a, subtree b)
 {
     return tree_op(t, TN_EXPR_SUB, a, b, NULL);
 }
 
-static subtree add(struct tree *t, subtree a, subtree b)
+static subtree expr_derive_add(struct tree *t, subtree a, subtree b)
 {
     return tree_op(t, TN_EXPR_ADD, a, b, NULL);
 }
 
-static subtree call(struct tree *t, int op, subtree a)
+static subtree expr_derive_call(struct tree *t, int op, subtree a)
 {
     return tree_op(t, op, a, NULL, NULL);
 }
 
-static subtree scale(struct tree *t, subtree a, double factor)
+static subtree expr_derive_scale(struct tree *t, subtree a, double factor)
 {
-    return mul(t, a, tree_float(t, factor));
+    return expr_derive_mul(t, a, tree_float(t, factor));
 }
 
 subtree derive_part(struct tree *t, int op, subtree a)
@@ -97,28 +97,30 @@ subtree derive_part(struct tree *t, int op, subtree a)
         return tree_float(t, bits_to_double(a->bits));
     if (op == TN_EXPR_CONJ && a->op == TN_EXPR_CONJ)
         return a->args[0];
-    return call(t, op, a);
+    return expr_derive_call(t, op, a);
 }
 
 // The tangent of |a|: the real part of g * conj(a), divided by |a|; 0 at 0, as in PyTorch.
-static subtree modulus(struct tree *t, subtree node, subtree g)
+static subtree expr_derive_modulus(struct tree *t, subtree node, subtree g)
 {
     subtree a = node->args[0], zero = tree_int(t, 0);
-    subtree along =
-        derive_part(t, TN_EXPR_REAL, mul(t, g, derive_part(t, TN_EXPR_CONJ, a)));
+    subtree along = derive_part(t, TN_EXPR_REAL,
+                                expr_derive_mul(t, g, derive_part(t, TN_EXPR_CONJ, a)));
     return tree_op(t, TN_EXPR_SELECT, tree_op(t, TN_EXPR_EQ, a, zero, NULL), zero,
-                   divide(t, along, node));
+                   expr_derive_divide(t, along, node));
 }
 
 // The tangent of s = a / |a|: what of g is across s, divided by |a|; 0 at 0, and of a real
 // number, all of which is along.
-static subtree direction(struct tree *t, subtree node, subtree g)
+static subtree expr_derive_direction(struct tree *t, subtree node, subtree g)
 {
     subtree a = node->args[0], zero = tree_int(t, 0);
-    subtree along =
-        derive_part(t, TN_EXPR_REAL, mul(t, g, derive_part(t, TN_EXPR_CONJ, node)));
-    return tree_op(t, TN_EXPR_SELECT, tree_op(t, TN_EXPR_EQ, a, zero, NULL), zero,
-                   divide(t, sub(t, g, mul(t, node, along)), call(t, TN_EXPR_ABS, a)));
+    subtree along = derive_part(t, TN_EXPR_REAL,
+                                expr_derive_mul(t, g, derive_part(t, TN_EXPR_CONJ, node)));
+    return tree_op(
+        t, TN_EXPR_SELECT, tree_op(t, TN_EXPR_EQ, a, zero, NULL), zero,
+        expr_derive_divide(t, expr_derive_sub(t, g, expr_derive_mul(t, node, along)),
+                           expr_derive_call(t, TN_EXPR_ABS, a)));
 }
 
 subtree derive_add(struct tree *t, subtree a, subtree b)
@@ -126,22 +128,22 @@ subtree derive_add(struct tree *t, subtree a, subtree b)
     if (!a || !b)
         return a ? a : b;
     if (a == b)
-        return mul(t, tree_int(t, 2), a);
+        return expr_derive_mul(t, tree_int(t, 2), a);
     if (b->op == TN_EXPR_NEG)
-        return sub(t, a, b->args[0]);
+        return expr_derive_sub(t, a, b->args[0]);
     if (a->op == TN_EXPR_NEG)
-        return sub(t, b, a->args[0]);
-    return add(t, a, b);
+        return expr_derive_sub(t, b, a->args[0]);
+    return expr_derive_add(t, a, b);
 }
 
 static subtree one_plus_square(struct tree *t, subtree a)
 {
-    return add(t, tree_int(t, 1), mul(t, a, a));
+    return expr_derive_add(t, tree_int(t, 1), expr_derive_mul(t, a, a));
 }
 
 static subtree one_minus_square(struct tree *t, subtree a)
 {
-    return sub(t, tree_int(t, 1), mul(t, a, a));
+    return expr_derive_sub(t, tree_int(t, 1), expr_derive_mul(t, a, a));
 }
 
 // g * d(a ** b)/da = g * b * a ** (b - 1). For b == 0 the result is set to 0, because at a
@@ -149,17 +151,19 @@ static subtree one_minus_square(struct tree *t, subtree a)
 static subtree power_base(struct tree *t, subtree node, subtree g)
 {
     subtree a = node->args[0], b = node->args[1];
-    if (is_number(b, 0))
+    if (expr_derive_is_number(b, 0))
         return NULL;
-    if (is_number(b, 1))
+    if (expr_derive_is_number(b, 1))
         return g;
-    if (is_number(b, 2))
-        return mul(t, g, mul(t, tree_int(t, 2), a));
-    subtree slope = mul(t, b, tree_op(t, TN_EXPR_POW, a, sub(t, b, tree_int(t, 1)), NULL));
+    if (expr_derive_is_number(b, 2))
+        return expr_derive_mul(t, g, expr_derive_mul(t, tree_int(t, 2), a));
+    subtree slope = expr_derive_mul(
+        t, b, tree_op(t, TN_EXPR_POW, a, expr_derive_sub(t, b, tree_int(t, 1)), NULL));
     if (b->op == TREE_NUMBER)
-        return mul(t, g, slope);
+        return expr_derive_mul(t, g, slope);
     subtree is_constant = tree_op(t, TN_EXPR_EQ, b, tree_int(t, 0), NULL);
-    return tree_op(t, TN_EXPR_SELECT, is_constant, tree_int(t, 0), mul(t, g, slope));
+    return tree_op(t, TN_EXPR_SELECT, is_constant, tree_int(t, 0),
+                   expr_derive_mul(t, g, slope));
 }
 
 // g * d(a ** b)/db = g * a ** b * log(a). Set to 0 at a == 0; NaN for negative a, where no
@@ -167,20 +171,22 @@ static subtree power_base(struct tree *t, subtree node, subtree g)
 static subtree power_exponent(struct tree *t, subtree node, subtree g)
 {
     subtree a = node->args[0];
-    subtree base = t->has_complex ? add(t, a, tree_imaginary(t, 0)) : a;
-    subtree slope = mul(t, node, call(t, TN_EXPR_LOG, base));
+    subtree base = t->has_complex ? expr_derive_add(t, a, tree_imaginary(t, 0)) : a;
+    subtree slope = expr_derive_mul(t, node, expr_derive_call(t, TN_EXPR_LOG, base));
     if (a->op == TREE_NUMBER)
-        return is_number(a, 0) ? NULL : mul(t, g, slope);
+        return expr_derive_is_number(a, 0) ? NULL : expr_derive_mul(t, g, slope);
     subtree at_zero = tree_op(t, TN_EXPR_EQ, a, tree_int(t, 0), NULL);
-    return tree_op(t, TN_EXPR_SELECT, at_zero, tree_int(t, 0), mul(t, g, slope));
+    return tree_op(t, TN_EXPR_SELECT, at_zero, tree_int(t, 0),
+                   expr_derive_mul(t, g, slope));
 }
 
-static subtree extremum(struct tree *t, subtree node, uint32_t k, subtree g)
+static subtree expr_derive_extremum(struct tree *t, subtree node, uint32_t k, subtree g)
 {
     subtree mine = node->args[k], other = node->args[1 - k];
     int wins = node->op == TN_EXPR_MAX ? TN_EXPR_GT : TN_EXPR_LT;
     subtree tie = tree_op(t, TN_EXPR_EQ, mine, other, NULL);
-    subtree rest = tree_op(t, TN_EXPR_SELECT, tie, scale(t, g, 0.5), tree_int(t, 0));
+    subtree rest =
+        tree_op(t, TN_EXPR_SELECT, tie, expr_derive_scale(t, g, 0.5), tree_int(t, 0));
     return tree_op(t, TN_EXPR_SELECT, tree_op(t, wins, mine, other, NULL), g, rest);
 }
 
@@ -188,11 +194,12 @@ static subtree extremum(struct tree *t, subtree node, uint32_t k, subtree g)
 static subtree arc_tangent(struct tree *t, subtree node, uint32_t k, subtree g)
 {
     subtree y = node->args[0], x = node->args[1];
-    subtree square = add(t, mul(t, x, x), mul(t, y, y));
+    subtree square = expr_derive_add(t, expr_derive_mul(t, x, x), expr_derive_mul(t, y, y));
     subtree is_origin = tree_op(t, TN_EXPR_EQ, square, tree_int(t, 0), NULL);
     square = tree_op(t, TN_EXPR_SELECT, is_origin, tree_int(t, 1), square);
-    return k == 0 ? divide(t, mul(t, g, x), square)
-                  : neg(t, divide(t, mul(t, g, y), square));
+    return k == 0 ? expr_derive_divide(t, expr_derive_mul(t, g, x), square)
+                  : expr_derive_neg(
+                        t, expr_derive_divide(t, expr_derive_mul(t, g, y), square));
 }
 
 static subtree chain_binary(struct tree *t, subtree node, uint32_t k, subtree g)
@@ -202,21 +209,26 @@ static subtree chain_binary(struct tree *t, subtree node, uint32_t k, subtree g)
     case TN_EXPR_ADD:
         return g;
     case TN_EXPR_SUB:
-        return k == 0 ? g : neg(t, g);
+        return k == 0 ? g : expr_derive_neg(t, g);
     case TN_EXPR_MUL:
-        return mul(t, g, k == 0 ? b : a);
+        return expr_derive_mul(t, g, k == 0 ? b : a);
     case TN_EXPR_DIV:
-        return k == 0 ? divide(t, g, b) : neg(t, divide(t, mul(t, g, node), b));
+        return k == 0 ? expr_derive_divide(t, g, b)
+                      : expr_derive_neg(
+                            t, expr_derive_divide(t, expr_derive_mul(t, g, node), b));
     case TN_EXPR_MOD:
-        return k == 0 ? g : neg(t, mul(t, g, tree_op(t, TN_EXPR_FLOOR_DIV, a, b, NULL)));
+        return k == 0 ? g
+                      : expr_derive_neg(
+                            t, expr_derive_mul(t, g,
+                                               tree_op(t, TN_EXPR_FLOOR_DIV, a, b, NULL)));
     case TN_EXPR_POW:
         return k == 0 ? power_base(t, node, g) : power_exponent(t, node, g);
     case TN_EXPR_ATAN2:
         return arc_tangent(t, node, k, g);
     case TN_EXPR_COMPLEX:
-        return k == 0 ? g : mul(t, g, tree_imaginary(t, 1));
+        return k == 0 ? g : expr_derive_mul(t, g, tree_imaginary(t, 1));
     default:
-        return extremum(t, node, k, g);
+        return expr_derive_extremum(t, node, k, g);
     }
 }
 
@@ -225,35 +237,46 @@ static subtree chain_trigonometric(struct tree *t, subtree node, subtree g)
     subtree a = node->args[0];
     switch (node->op) {
     case TN_EXPR_SIN:
-        return mul(t, g, call(t, TN_EXPR_COS, a));
+        return expr_derive_mul(t, g, expr_derive_call(t, TN_EXPR_COS, a));
     case TN_EXPR_COS:
-        return neg(t, mul(t, g, call(t, TN_EXPR_SIN, a)));
+        return expr_derive_neg(t,
+                               expr_derive_mul(t, g, expr_derive_call(t, TN_EXPR_SIN, a)));
     case TN_EXPR_TAN:
-        return mul(t, g, one_plus_square(t, node));
+        return expr_derive_mul(t, g, one_plus_square(t, node));
     case TN_EXPR_ASIN:
-        return mul(t, g, call(t, TN_EXPR_RSQRT, one_minus_square(t, a)));
+        return expr_derive_mul(t, g,
+                               expr_derive_call(t, TN_EXPR_RSQRT, one_minus_square(t, a)));
     case TN_EXPR_ACOS:
-        return neg(t, mul(t, g, call(t, TN_EXPR_RSQRT, one_minus_square(t, a))));
+        return expr_derive_neg(
+            t, expr_derive_mul(t, g,
+                               expr_derive_call(t, TN_EXPR_RSQRT, one_minus_square(t, a))));
     case TN_EXPR_ATAN:
-        return divide(t, g, one_plus_square(t, a));
+        return expr_derive_divide(t, g, one_plus_square(t, a));
     case TN_EXPR_SINH:
-        return mul(t, g, call(t, TN_EXPR_COSH, a));
+        return expr_derive_mul(t, g, expr_derive_call(t, TN_EXPR_COSH, a));
     case TN_EXPR_COSH:
-        return mul(t, g, call(t, TN_EXPR_SINH, a));
+        return expr_derive_mul(t, g, expr_derive_call(t, TN_EXPR_SINH, a));
     case TN_EXPR_TANH:
-        return mul(t, g, one_minus_square(t, node));
+        return expr_derive_mul(t, g, one_minus_square(t, node));
     case TN_EXPR_ASINH:
-        return mul(t, g, call(t, TN_EXPR_RSQRT, one_plus_square(t, a)));
+        return expr_derive_mul(t, g,
+                               expr_derive_call(t, TN_EXPR_RSQRT, one_plus_square(t, a)));
     case TN_EXPR_ACOSH:     // (a - 1) * (a + 1), because a * a - 1 cancels near 1
         if (t->has_complex) // the root of the product has another branch
-            return mul(t, g,
-                       mul(t, call(t, TN_EXPR_RSQRT, sub(t, a, tree_int(t, 1))),
-                           call(t, TN_EXPR_RSQRT, add(t, a, tree_int(t, 1)))));
-        return mul(t, g,
-                   call(t, TN_EXPR_RSQRT,
-                        mul(t, sub(t, a, tree_int(t, 1)), add(t, a, tree_int(t, 1)))));
+            return expr_derive_mul(
+                t, g,
+                expr_derive_mul(t,
+                                expr_derive_call(t, TN_EXPR_RSQRT,
+                                                 expr_derive_sub(t, a, tree_int(t, 1))),
+                                expr_derive_call(t, TN_EXPR_RSQRT,
+                                                 expr_derive_add(t, a, tree_int(t, 1)))));
+        return expr_derive_mul(
+            t, g,
+            expr_derive_call(t, TN_EXPR_RSQRT,
+                             expr_derive_mul(t, expr_derive_sub(t, a, tree_int(t, 1)),
+                                             expr_derive_add(t, a, tree_int(t, 1)))));
     default: // atanh
-        return divide(t, g, one_minus_square(t, a));
+        return expr_derive_divide(t, g, one_minus_square(t, a));
     }
 }
 
@@ -262,40 +285,50 @@ static subtree chain_unary(struct tree *t, subtree node, subtree g)
     subtree a = node->args[0];
     switch (node->op) {
     case TN_EXPR_NEG:
-        return neg(t, g);
+        return expr_derive_neg(t, g);
     case TN_EXPR_REAL:
     case TN_EXPR_IMAG:
     case TN_EXPR_CONJ:
         return derive_part(t, node->op, g);
     case TN_EXPR_ABS:
         if (t->has_complex)
-            return modulus(t, node, g);
-        return mul(t, g, call(t, TN_EXPR_SIGN, a));
+            return expr_derive_modulus(t, node, g);
+        return expr_derive_mul(t, g, expr_derive_call(t, TN_EXPR_SIGN, a));
     case TN_EXPR_SIGN:
-        return direction(t, node, g);
+        return expr_derive_direction(t, node, g);
     case TN_EXPR_SQRT:
-        return divide(t, scale(t, g, 0.5), node);
+        return expr_derive_divide(t, expr_derive_scale(t, g, 0.5), node);
     case TN_EXPR_RSQRT:
-        return mul(t, scale(t, g, -0.5), divide(t, node, a));
+        return expr_derive_mul(t, expr_derive_scale(t, g, -0.5),
+                               expr_derive_divide(t, node, a));
     case TN_EXPR_EXP:
-        return mul(t, g, node);
+        return expr_derive_mul(t, g, node);
     case TN_EXPR_EXP2:
-        return mul(t, g, scale(t, node, M_LN2));
+        return expr_derive_mul(t, g, expr_derive_scale(t, node, M_LN2));
     case TN_EXPR_EXPM1:
-        return mul(t, g, call(t, TN_EXPR_EXP, a));
+        return expr_derive_mul(t, g, expr_derive_call(t, TN_EXPR_EXP, a));
     case TN_EXPR_LOG:
-        return divide(t, g, a);
+        return expr_derive_divide(t, g, a);
     case TN_EXPR_LOG2:
-        return divide(t, scale(t, g, M_LOG2E), a);
+        return expr_derive_divide(t, expr_derive_scale(t, g, M_LOG2E), a);
     case TN_EXPR_LOG10:
-        return divide(t, scale(t, g, M_LOG10E), a);
+        return expr_derive_divide(t, expr_derive_scale(t, g, M_LOG10E), a);
     case TN_EXPR_LOG1P:
-        return divide(t, g, add(t, tree_int(t, 1), a));
+        return expr_derive_divide(t, g, expr_derive_add(t, tree_int(t, 1), a));
     case TN_EXPR_ERF:
-        return mul(t, g, scale(t, call(t, TN_EXPR_EXP, neg(t, mul(t, a, a))), M_2_SQRTPI));
+        return expr_derive_mul(
+            t, g,
+            expr_derive_scale(
+                t,
+                expr_derive_call(t, TN_EXPR_EXP,
+                                 expr_derive_neg(t, expr_derive_mul(t, a, a))),
+                M_2_SQRTPI));
     case TN_EXPR_ERFINV:
-        return mul(t, g,
-                   scale(t, call(t, TN_EXPR_EXP, mul(t, node, node)), 1 / M_2_SQRTPI));
+        return expr_derive_mul(
+            t, g,
+            expr_derive_scale(
+                t, expr_derive_call(t, TN_EXPR_EXP, expr_derive_mul(t, node, node)),
+                1 / M_2_SQRTPI));
     default:
         return chain_trigonometric(t, node, g);
     }
@@ -304,11 +337,11 @@ static subtree chain_unary(struct tree *t, subtree node, subtree g)
 // --- reductions ------------------------------------------------------------------------
 
 // At each element of a row with the least or the greatest value 1 / k, for k such elements.
-static subtree extremum_share(struct tree *t, subtree node)
+static subtree expr_derive_extremum_share(struct tree *t, subtree node)
 {
     subtree hit = tree_op(t, TN_EXPR_EQ, node->args[0], node, NULL);
     subtree one = tree_op(t, TN_EXPR_SELECT, hit, tree_float(t, 1), tree_float(t, 0));
-    return divide(t, one, call(t, TN_EXPR_REDUCE_SUM, one));
+    return expr_derive_divide(t, one, expr_derive_call(t, TN_EXPR_REDUCE_SUM, one));
 }
 
 // At each element the product of all others of the row, zeros included: with one zero the
@@ -318,14 +351,14 @@ static subtree product_of_others(struct tree *t, subtree node)
     subtree a = node->args[0], zero = tree_int(t, 0);
     subtree is_zero = tree_op(t, TN_EXPR_EQ, a, zero, NULL);
     subtree factor = tree_op(t, TN_EXPR_SELECT, is_zero, tree_int(t, 1), a);
-    subtree product = call(t, TN_EXPR_REDUCE_PROD, factor);
-    subtree zeros = call(t, TN_EXPR_REDUCE_SUM,
-                         tree_op(t, TN_EXPR_SELECT, is_zero, tree_float(t, 1), zero));
+    subtree product = expr_derive_call(t, TN_EXPR_REDUCE_PROD, factor);
+    subtree zeros = expr_derive_call(
+        t, TN_EXPR_REDUCE_SUM, tree_op(t, TN_EXPR_SELECT, is_zero, tree_float(t, 1), zero));
     subtree here = tree_op(t, TN_EXPR_EQ, zeros, tree_float(t, 1), NULL);
     subtree none = tree_op(t, TN_EXPR_EQ, zeros, tree_float(t, 0), NULL);
-    return tree_op(t, TN_EXPR_SELECT, is_zero,
-                   tree_op(t, TN_EXPR_SELECT, here, product, zero),
-                   tree_op(t, TN_EXPR_SELECT, none, divide(t, product, factor), zero));
+    return tree_op(
+        t, TN_EXPR_SELECT, is_zero, tree_op(t, TN_EXPR_SELECT, here, product, zero),
+        tree_op(t, TN_EXPR_SELECT, none, expr_derive_divide(t, product, factor), zero));
 }
 
 subtree derive_reduced(struct tree *t, subtree node, subtree g)
@@ -335,11 +368,13 @@ subtree derive_reduced(struct tree *t, subtree node, subtree g)
     switch (node->op) {
     case TN_EXPR_REDUCE_SUM:
     case TREE_MEAN:
-        return call(t, node->op, g);
+        return expr_derive_call(t, node->op, g);
     case TN_EXPR_REDUCE_PROD:
-        return call(t, TN_EXPR_REDUCE_SUM, mul(t, g, product_of_others(t, node)));
+        return expr_derive_call(t, TN_EXPR_REDUCE_SUM,
+                                expr_derive_mul(t, g, product_of_others(t, node)));
     default:
-        return call(t, TN_EXPR_REDUCE_SUM, mul(t, g, extremum_share(t, node)));
+        return expr_derive_call(t, TN_EXPR_REDUCE_SUM,
+                                expr_derive_mul(t, g, expr_derive_extremum_share(t, node)));
     }
 }
 
@@ -348,13 +383,14 @@ subtree derive_spread(struct tree *t, subtree node, subtree g)
     if (!g)
         return NULL;
     if (node->op == TREE_MEAN)
-        return call(t, TREE_MEAN, g);
-    subtree sum = call(t, TN_EXPR_REDUCE_SUM, g);
+        return expr_derive_call(t, TREE_MEAN, g);
+    subtree sum = expr_derive_call(t, TN_EXPR_REDUCE_SUM, g);
     if (node->op == TN_EXPR_REDUCE_SUM)
         return sum;
     subtree share = node->op == TN_EXPR_REDUCE_PROD ? product_of_others(t, node)
-                                                    : extremum_share(t, node);
-    return mul(t, sum, t->has_complex ? derive_part(t, TN_EXPR_CONJ, share) : share);
+                                                    : expr_derive_extremum_share(t, node);
+    return expr_derive_mul(t, sum,
+                           t->has_complex ? derive_part(t, TN_EXPR_CONJ, share) : share);
 }
 
 // --- the chain rule --------------------------------------------------------------------

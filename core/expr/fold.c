@@ -56,7 +56,7 @@ static bool can_fold(int op, wide b)
 }
 
 // Operands are of 65 bits, so only products and powers may be too large for `wide`.
-static bool compute(int op, wide a, wide b, wide *out)
+static bool expr_fold_compute(int op, wide a, wide b, wide *out)
 {
     switch (op) {
     case TN_EXPR_NEG:
@@ -101,7 +101,8 @@ tn_status fold_integers(int op, const int *kinds, const uint64_t *values, int *o
     *out_kind = 0;
     if (!can_fold(op, b))
         return TN_OK;
-    if (!compute(op, a, b, &result) || result < INT64_MIN || result > (wide)UINT64_MAX)
+    if (!expr_fold_compute(op, a, b, &result) || result < INT64_MIN ||
+        result > (wide)UINT64_MAX)
         return fail(TN_ERR_ARGUMENT,
                     "'%s' of numbers: the result fits neither i64 nor u64; write a number "
                     "as a float, such as 2.0",
@@ -111,7 +112,7 @@ tn_status fold_integers(int op, const int *kinds, const uint64_t *values, int *o
     return TN_OK;
 }
 
-struct known {
+struct expr_fold_known {
     int kind; // KIND_SIGNED or KIND_UNSIGNED; 0: not known
     uint64_t bits;
 };
@@ -122,21 +123,22 @@ static bool is_integer_kind(int kind)
 }
 
 static tn_status fold_node(const struct expr_node *node, const struct walk *walk,
-                           const struct expr_input *inputs, const struct known *known,
-                           struct known *out)
+                           const struct expr_input *inputs,
+                           const struct expr_fold_known *known, struct expr_fold_known *out)
 {
     int kinds[3] = {KIND_SIGNED, KIND_SIGNED, KIND_SIGNED};
     uint64_t values[3] = {0};
-    *out = (struct known){0};
+    *out = (struct expr_fold_known){0};
     if (node->op == TREE_NUMBER && is_integer_kind(node->kind))
-        *out = (struct known){node->kind, node->bits};
+        *out = (struct expr_fold_known){node->kind, node->bits};
     if (node->op == TREE_INPUT && inputs[node->index].is_known &&
         is_integer_kind(inputs[node->index].weak_kind))
-        *out = (struct known){inputs[node->index].weak_kind, inputs[node->index].bits};
+        *out = (struct expr_fold_known){inputs[node->index].weak_kind,
+                                        inputs[node->index].bits};
     if (node->num_args == 0)
         return TN_OK;
     for (uint32_t k = 0; k < node->num_args; k++) {
-        const struct known *arg = &known[walk_position(walk, node->args[k])];
+        const struct expr_fold_known *arg = &known[walk_position(walk, node->args[k])];
         if (!arg->kind)
             return TN_OK;
         kinds[k] = arg->kind;
@@ -150,14 +152,15 @@ tn_status expr_fold(const struct expr *expr, const struct expr_input *inputs, in
 {
     struct walk walk = {0};
     tn_status status = walk_init(&walk, expr->outputs, expr->num_outputs);
-    struct known *known =
+    struct expr_fold_known *known =
         status == TN_OK ? mem_alloc(walk.count * sizeof(*known) + 1) : NULL;
     if (status == TN_OK && !known)
         status = TN_ERR_MEMORY;
     for (uint32_t i = 0; i < walk.count && status == TN_OK; i++)
         status = fold_node(walk.nodes[i], &walk, inputs, known, &known[i]);
     if (status == TN_OK) {
-        const struct known *result = &known[walk_position(&walk, expr->outputs[0])];
+        const struct expr_fold_known *result =
+            &known[walk_position(&walk, expr->outputs[0])];
         *out_kind = result->kind;
         *out_bits = result->bits;
     }

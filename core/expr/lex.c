@@ -11,7 +11,7 @@
 
 #define MAX_TEXT (1 << 20)
 
-static bool is_digit(char c)
+static bool expr_lex_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -21,7 +21,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool is_space(char c)
+static bool expr_lex_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -66,26 +66,26 @@ static tn_status lex_hex(struct lexer *lexer, const char *start)
 static const char *number_end(const char *p, bool *is_integer)
 {
     *is_integer = true;
-    while (is_digit(*p))
+    while (expr_lex_is_digit(*p))
         p++;
     if (*p == '.') {
         *is_integer = false;
-        for (p++; is_digit(*p);)
+        for (p++; expr_lex_is_digit(*p);)
             p++;
     }
     if (*p == 'e' || *p == 'E') {
         const char *q = p + 1;
         q += *q == '+' || *q == '-';
-        if (is_digit(*q)) {
+        if (expr_lex_is_digit(*q)) {
             *is_integer = false;
-            for (p = q; is_digit(*p);)
+            for (p = q; expr_lex_is_digit(*p);)
                 p++;
         }
     }
     return p;
 }
 
-static double to_double(const char *start, uint32_t size)
+static double expr_lex_to_double(const char *start, uint32_t size)
 {
     char copy[400];
     uint32_t n = size < sizeof(copy) - 1 ? size : (uint32_t)sizeof(copy) - 1;
@@ -99,7 +99,7 @@ static void lex_imaginary(struct lexer *lexer)
 {
     struct token *token = &lexer->token;
     const char *next = lexer->next;
-    if (*next != 'j' || is_letter(next[1]) || is_digit(next[1]))
+    if (*next != 'j' || is_letter(next[1]) || expr_lex_is_digit(next[1]))
         return;
     if (token->number_kind != KIND_FLOAT)
         token->bits = double_to_bits((double)token->bits);
@@ -107,7 +107,7 @@ static void lex_imaginary(struct lexer *lexer)
     lexer->next++;
 }
 
-static tn_status lex_number(struct lexer *lexer, const char *start)
+static tn_status expr_lex_number(struct lexer *lexer, const char *start)
 {
     if (start[0] == '0' && (start[1] == 'x' || start[1] == 'X')) {
         tn_status status = lex_hex(lexer, start);
@@ -124,7 +124,7 @@ static tn_status lex_number(struct lexer *lexer, const char *start)
             lexer->token.bits = strtoull(start, NULL, 10);
             lexer->token.number_kind = KIND_UNSIGNED;
         } else {
-            double value = to_double(start, size);
+            double value = expr_lex_to_double(start, size);
             lexer->token.bits = double_to_bits(value);
             lexer->token.number_kind = KIND_FLOAT;
             if (value - value != 0)
@@ -135,7 +135,7 @@ static tn_status lex_number(struct lexer *lexer, const char *start)
     }
     lexer->token.kind = TOKEN_NUMBER;
     lex_imaginary(lexer);
-    if (is_letter(*lexer->next) || is_digit(*lexer->next))
+    if (is_letter(*lexer->next) || expr_lex_is_digit(*lexer->next))
         return lex_fail(lexer, lexer->next, "a number ends here, got '%c'", *lexer->next);
     return TN_OK;
 }
@@ -165,17 +165,17 @@ static tn_status lex_sign(struct lexer *lexer, const char *start)
 tn_status lex_next(struct lexer *lexer)
 {
     const char *p = lexer->next;
-    while (is_space(*p))
+    while (expr_lex_is_space(*p))
         p++;
     lexer->token = (struct token){.kind = TOKEN_END, .at = p};
     lexer->next = p;
     tn_status status = TN_OK;
     if (is_letter(*p)) {
-        while (is_letter(*lexer->next) || is_digit(*lexer->next))
+        while (is_letter(*lexer->next) || expr_lex_is_digit(*lexer->next))
             lexer->next++;
         lexer->token.kind = TOKEN_NAME;
-    } else if (is_digit(*p) || (*p == '.' && is_digit(p[1]))) {
-        status = lex_number(lexer, p);
+    } else if (expr_lex_is_digit(*p) || (*p == '.' && expr_lex_is_digit(p[1]))) {
+        status = expr_lex_number(lexer, p);
     } else if (*p) {
         status = lex_sign(lexer, p);
     }

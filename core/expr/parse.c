@@ -28,20 +28,20 @@ struct expr_parser {
 
 typedef const struct expr_node *subtree; // NULL after a failure
 
-static subtree parse_value(struct expr_parser *p);
-static subtree parse_unary(struct expr_parser *p);
+static subtree expr_parse_value(struct expr_parser *p);
+static subtree expr_parse_unary(struct expr_parser *p);
 
-static void next(struct expr_parser *p)
+static void expr_parse_next(struct expr_parser *p)
 {
     if (p->status == TN_OK)
         p->status = lex_next(&p->lexer);
 }
 
-static bool accept(struct expr_parser *p, const char *sign)
+static bool expr_parse_accept(struct expr_parser *p, const char *sign)
 {
     if (p->status != TN_OK || !lex_is(&p->lexer, sign))
         return false;
-    next(p);
+    expr_parse_next(p);
     return true;
 }
 
@@ -49,7 +49,7 @@ static bool accept(struct expr_parser *p, const char *sign)
     ((p)->status == TN_OK ? (p)->status = lex_fail(&(p)->lexer, at, __VA_ARGS__)           \
                           : (p)->status)
 
-static const char *got(const struct expr_parser *p, char buffer[48])
+static const char *expr_parse_got(const struct expr_parser *p, char buffer[48])
 {
     const struct token *token = &p->lexer.token;
     if (token->kind == TOKEN_END)
@@ -58,16 +58,16 @@ static const char *got(const struct expr_parser *p, char buffer[48])
     return buffer;
 }
 
-static void expect(struct expr_parser *p, const char *sign, const char *what)
+static void expr_parse_expect(struct expr_parser *p, const char *sign, const char *what)
 {
     char buffer[48];
-    if (!accept(p, sign))
+    if (!expr_parse_accept(p, sign))
         parse_fail(p, p->lexer.token.at, "expected '%s' %s, got %s", sign, what,
-                   got(p, buffer));
+                   expr_parse_got(p, buffer));
 }
 
 // Takes over a failure of the tree's builder and limits the depth. NULL after a failure.
-static subtree checked(struct expr_parser *p, subtree node, const char *at)
+static subtree expr_parse_checked(struct expr_parser *p, subtree node, const char *at)
 {
     if (p->status != TN_OK)
         return NULL;
@@ -79,10 +79,11 @@ static subtree checked(struct expr_parser *p, subtree node, const char *at)
     return p->status == TN_OK ? node : NULL;
 }
 
-static subtree apply(struct expr_parser *p, int op, subtree a, subtree b, subtree c,
-                     const char *at)
+static subtree expr_parse_apply(struct expr_parser *p, int op, subtree a, subtree b,
+                                subtree c, const char *at)
 {
-    return p->status == TN_OK ? checked(p, tree_op(&p->tree, op, a, b, c), at) : NULL;
+    return p->status == TN_OK ? expr_parse_checked(p, tree_op(&p->tree, op, a, b, c), at)
+                              : NULL;
 }
 
 // --- names -----------------------------------------------------------------------------
@@ -95,7 +96,7 @@ static bool is_text(const struct token *token, const char *text)
 static const char *const reserved[] = {"true", "false", "inf", "nan", "index", NULL};
 static const char *const constants[] = {"pi", "e", NULL};
 
-static int position_of(const struct token *token, const char *const *names)
+static int expr_parse_position_of(const struct token *token, const char *const *names)
 {
     for (int i = 0; names[i]; i++)
         if (is_text(token, names[i]))
@@ -120,13 +121,13 @@ static subtree parse_reserved(struct expr_parser *p, int which)
 }
 
 // True for operations called by their name; casts are called by the name of a dtype.
-static bool is_function(int op)
+static bool expr_parse_is_function(int op)
 {
     return op_table[op].num_args && !op_precedence[op] && op != TN_EXPR_CAST;
 }
 
 // The known name that is nearest to `name`, for "did you mean".
-static const char *nearest(const struct expr_parser *p, const char *name)
+static const char *expr_parse_nearest(const struct expr_parser *p, const char *name)
 {
     const char *names[256] = {0};
     uint32_t n = 0;
@@ -135,7 +136,7 @@ static const char *nearest(const struct expr_parser *p, const char *name)
     for (uint32_t i = 0; p->attrs && i < p->attrs->num_fields && n < 96; i++)
         names[n++] = p->attrs->fields[i].name;
     for (int op = 0; op < TREE_NUM_OPS; op++)
-        if (is_function(op))
+        if (expr_parse_is_function(op))
             names[n++] = op_table[op].text;
     for (int i = 0; constants[i]; i++)
         names[n++] = constants[i];
@@ -145,12 +146,12 @@ static const char *nearest(const struct expr_parser *p, const char *name)
     return config_nearest(name, names);
 }
 
-static subtree unknown_name(struct expr_parser *p, const struct token *token,
-                            const char *what)
+static subtree expr_parse_unknown_name(struct expr_parser *p, const struct token *token,
+                                       const char *what)
 {
     char name[MAX_NAME + 1];
     snprintf(name, sizeof(name), "%.*s", (int)token->size, token->at);
-    const char *near = nearest(p, name);
+    const char *near = expr_parse_nearest(p, name);
     parse_fail(p, token->at, "unknown %s '%s'%s%s%s", what, name,
                near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
@@ -187,29 +188,29 @@ static subtree parse_attr(struct expr_parser *p, const struct token *token)
                    NULL;
         return tree_attr(&p->tree, name, kind);
     }
-    int constant = position_of(token, constants);
+    int constant = expr_parse_position_of(token, constants);
     if (constant >= 0)
         return tree_float(&p->tree, constant == 0 ? M_PI : M_E);
-    return unknown_name(p, token, "name");
+    return expr_parse_unknown_name(p, token, "name");
 }
 
-static struct hash name_key(const struct token *token)
+static struct hash expr_parse_name_key(const struct token *token)
 {
     return hash_bytes(hash_start(2), token->at, token->size);
 }
 
-static subtree parse_name(struct expr_parser *p, const struct token *token)
+static subtree expr_parse_name(struct expr_parser *p, const struct token *token)
 {
-    subtree defined = map_get(&p->definitions, name_key(token));
+    subtree defined = map_get(&p->definitions, expr_parse_name_key(token));
     if (defined)
         return defined;
     for (uint32_t i = 0; i < p->num_inputs; i++)
         if (is_text(token, p->input_names[i]))
             return tree_input(&p->tree, i);
-    int which = position_of(token, reserved);
+    int which = expr_parse_position_of(token, reserved);
     if (which >= 0)
         return parse_reserved(p, which);
-    if (!p->attrs && position_of(token, constants) >= 0)
+    if (!p->attrs && expr_parse_position_of(token, constants) >= 0)
         return tree_float(&p->tree, is_text(token, "pi") ? M_PI : M_E);
     return parse_attr(p, token);
 }
@@ -219,7 +220,7 @@ static subtree parse_name(struct expr_parser *p, const struct token *token)
 static int function_named(const struct token *token)
 {
     for (int op = 0; op < TREE_NUM_OPS; op++)
-        if (is_function(op) && is_text(token, op_table[op].text))
+        if (expr_parse_is_function(op) && is_text(token, op_table[op].text))
             return op;
     return is_text(token, "pow")     ? TN_EXPR_POW
            : is_text(token, "where") ? TN_EXPR_SELECT
@@ -227,7 +228,7 @@ static int function_named(const struct token *token)
 }
 
 // min and max of one argument reduce.
-static int function_of(int op, uint32_t num_args)
+static int expr_parse_function_of(int op, uint32_t num_args)
 {
     if (num_args != 1)
         return op;
@@ -253,8 +254,8 @@ static void check_reduced(struct expr_parser *p, const struct token *token, int 
                    (int)token->size, token->at);
 }
 
-static void check_count(struct expr_parser *p, const struct token *token, int op,
-                        uint32_t count)
+static void expr_parse_check_count(struct expr_parser *p, const struct token *token, int op,
+                                   uint32_t count)
 {
     uint32_t expected = op_table[op].num_args;
     int size = (int)(token->size < 40 ? token->size : 40);
@@ -268,7 +269,7 @@ static void check_count(struct expr_parser *p, const struct token *token, int op
                    expected, expected == 1 ? "" : "s", count);
 }
 
-static subtree parse_call(struct expr_parser *p, const struct token *token)
+static subtree expr_parse_call(struct expr_parser *p, const struct token *token)
 {
     char name[16] = "";
     if (token->size < sizeof(name))
@@ -276,88 +277,90 @@ static subtree parse_call(struct expr_parser *p, const struct token *token)
     tn_dtype dtype = dtype_parse(name);
     int op = dtype ? TN_EXPR_CAST : function_named(token);
     if (op < 0)
-        return unknown_name(p, token, "function");
+        return expr_parse_unknown_name(p, token, "function");
     uint32_t count = 0;
     subtree args[3] = {NULL};
     if (!lex_is(&p->lexer, ")"))
         do {
-            subtree arg = parse_value(p);
+            subtree arg = expr_parse_value(p);
             if (count < 3)
                 args[count] = arg;
             count++;
-        } while (accept(p, ","));
-    op = function_of(op, count);
-    check_count(p, token, op, count);
-    expect(p, ")", "after the arguments");
+        } while (expr_parse_accept(p, ","));
+    op = expr_parse_function_of(op, count);
+    expr_parse_check_count(p, token, op, count);
+    expr_parse_expect(p, ")", "after the arguments");
     check_reduced(p, token, op, args[0]);
     if (op == TN_EXPR_CAST)
         return p->status == TN_OK
-                   ? checked(p, tree_cast(&p->tree, dtype, args[0]), token->at)
+                   ? expr_parse_checked(p, tree_cast(&p->tree, dtype, args[0]), token->at)
                    : NULL;
-    return apply(p, op, args[0], args[1], args[2], token->at);
+    return expr_parse_apply(p, op, args[0], args[1], args[2], token->at);
 }
 
 // --- operators -------------------------------------------------------------------------
 
-static subtree parse_atom(struct expr_parser *p)
+static subtree expr_parse_atom(struct expr_parser *p)
 {
     struct token token = p->lexer.token;
     char buffer[48];
-    if (accept(p, "(")) {
-        subtree inner = parse_value(p);
-        expect(p, ")", "to close the bracket");
+    if (expr_parse_accept(p, "(")) {
+        subtree inner = expr_parse_value(p);
+        expr_parse_expect(p, ")", "to close the bracket");
         return inner;
     }
     if (token.kind == TOKEN_NUMBER) {
-        next(p);
-        return checked(p, tree_number(&p->tree, token.number_kind, token.bits), token.at);
+        expr_parse_next(p);
+        return expr_parse_checked(p, tree_number(&p->tree, token.number_kind, token.bits),
+                                  token.at);
     }
     if (token.kind != TOKEN_NAME) {
-        parse_fail(p, token.at, "expected a value, got %s", got(p, buffer));
+        parse_fail(p, token.at, "expected a value, got %s", expr_parse_got(p, buffer));
         return NULL;
     }
-    next(p);
-    if (accept(p, "("))
-        return parse_call(p, &token);
-    return p->status == TN_OK ? checked(p, parse_name(p, &token), token.at) : NULL;
+    expr_parse_next(p);
+    if (expr_parse_accept(p, "("))
+        return expr_parse_call(p, &token);
+    return p->status == TN_OK ? expr_parse_checked(p, expr_parse_name(p, &token), token.at)
+                              : NULL;
 }
 
-static bool enter(struct expr_parser *p)
+static bool expr_parse_enter(struct expr_parser *p)
 {
     if (p->status == TN_OK && ++p->depth > PARSE_MAX_DEPTH)
         parse_fail(p, p->lexer.token.at, "nested deeper than %d", PARSE_MAX_DEPTH);
     return p->status == TN_OK;
 }
 
-static subtree parse_power(struct expr_parser *p)
+static subtree expr_parse_power(struct expr_parser *p)
 {
-    subtree base = parse_atom(p);
+    subtree base = expr_parse_atom(p);
     const char *at = p->lexer.token.at;
-    if (!accept(p, "**"))
+    if (!expr_parse_accept(p, "**"))
         return base;
-    subtree exponent = parse_unary(p);
-    return apply(p, TN_EXPR_POW, base, exponent, NULL, at);
+    subtree exponent = expr_parse_unary(p);
+    return expr_parse_apply(p, TN_EXPR_POW, base, exponent, NULL, at);
 }
 
-static subtree parse_unary(struct expr_parser *p)
+static subtree expr_parse_unary(struct expr_parser *p)
 {
     static const struct {
         const char *sign;
         int op;
     } prefixes[] = {{"-", TN_EXPR_NEG}, {"~", TN_EXPR_INVERT}, {"!", TN_EXPR_NOT}};
-    if (!enter(p))
+    if (!expr_parse_enter(p))
         return NULL;
     const char *at = p->lexer.token.at;
     subtree result = NULL;
     bool found = false;
     for (int i = 0; i < 3 && !found; i++)
-        if (accept(p, prefixes[i].sign)) {
-            subtree operand = parse_unary(p);
-            result = apply(p, prefixes[i].op, operand, NULL, NULL, at);
+        if (expr_parse_accept(p, prefixes[i].sign)) {
+            subtree operand = expr_parse_unary(p);
+            result = expr_parse_apply(p, prefixes[i].op, operand, NULL, NULL, at);
             found = true;
         }
     if (!found)
-        result = accept(p, "+") ? parse_unary(p) : parse_power(p);
+        result = expr_parse_accept(p, "+") ? expr_parse_unary(p) : expr_parse_power(p);
     p->depth--;
     return result;
 }
@@ -373,9 +376,9 @@ static int binary_operator(const struct expr_parser *p)
     return -1;
 }
 
-static subtree parse_binary(struct expr_parser *p, int least)
+static subtree expr_parse_binary(struct expr_parser *p, int least)
 {
-    subtree left = parse_unary(p);
+    subtree left = expr_parse_unary(p);
     bool compared = false;
     for (;;) {
         int op = p->status == TN_OK ? binary_operator(p) : -1;
@@ -387,23 +390,23 @@ static subtree parse_binary(struct expr_parser *p, int least)
             return parse_fail(p, at, "comparisons do not chain: write a < b && b < c"),
                    NULL;
         compared = is_comparison;
-        next(p);
-        subtree right = parse_binary(p, op_precedence[op] + 1);
-        left = apply(p, op, left, right, NULL, at);
+        expr_parse_next(p);
+        subtree right = expr_parse_binary(p, op_precedence[op] + 1);
+        left = expr_parse_apply(p, op, left, right, NULL, at);
     }
 }
 
-static subtree parse_value(struct expr_parser *p)
+static subtree expr_parse_value(struct expr_parser *p)
 {
-    if (!enter(p))
+    if (!expr_parse_enter(p))
         return NULL;
-    subtree result = parse_binary(p, PREC_ANY);
+    subtree result = expr_parse_binary(p, PREC_ANY);
     const char *at = p->lexer.token.at;
-    if (accept(p, "?")) {
-        subtree yes = parse_value(p);
-        expect(p, ":", "after the first choice of '?'");
-        subtree no = parse_value(p);
-        result = apply(p, TN_EXPR_SELECT, result, yes, no, at);
+    if (expr_parse_accept(p, "?")) {
+        subtree yes = expr_parse_value(p);
+        expr_parse_expect(p, ":", "after the first choice of '?'");
+        subtree no = expr_parse_value(p);
+        result = expr_parse_apply(p, TN_EXPR_SELECT, result, yes, no, at);
     }
     p->depth--;
     return result;
@@ -419,10 +422,10 @@ static bool at_definition(const struct expr_parser *p)
            lex_next(&ahead) == TN_OK && lex_is(&ahead, "=");
 }
 
-static bool is_taken(const struct expr_parser *p, const struct token *token)
+static bool expr_parse_is_taken(const struct expr_parser *p, const struct token *token)
 {
-    bool taken =
-        position_of(token, reserved) >= 0 || map_get(&p->definitions, name_key(token));
+    bool taken = expr_parse_position_of(token, reserved) >= 0 ||
+                 map_get(&p->definitions, expr_parse_name_key(token));
     for (uint32_t i = 0; i < p->num_inputs; i++)
         taken |= is_text(token, p->input_names[i]);
     for (uint32_t i = 0; p->attrs && i < p->attrs->num_fields; i++)
@@ -433,17 +436,17 @@ static bool is_taken(const struct expr_parser *p, const struct token *token)
 static void parse_definition(struct expr_parser *p)
 {
     struct token name = p->lexer.token;
-    if (is_taken(p, &name))
+    if (expr_parse_is_taken(p, &name))
         parse_fail(p, name.at, "'%.*s' already has a meaning", (int)name.size, name.at);
-    next(p); // past the name
-    next(p); // past "="
-    subtree node = parse_value(p);
-    expect(p, ";", "after a definition");
+    expr_parse_next(p); // past the name
+    expr_parse_next(p); // past "="
+    subtree node = expr_parse_value(p);
+    expr_parse_expect(p, ";", "after a definition");
     if (p->status == TN_OK)
-        p->status = map_put(&p->definitions, name_key(&name), (void *)node);
+        p->status = map_put(&p->definitions, expr_parse_name_key(&name), (void *)node);
 }
 
-static const struct expr *parse_outputs(struct expr_parser *p)
+static const struct expr *expr_parse_outputs(struct expr_parser *p)
 {
     subtree outputs[TN_EXPR_MAX_OUTPUTS];
     uint32_t count = 0;
@@ -454,11 +457,11 @@ static const struct expr *parse_outputs(struct expr_parser *p)
         if (count == TN_EXPR_MAX_OUTPUTS)
             parse_fail(p, p->lexer.token.at, "more than %d outputs", TN_EXPR_MAX_OUTPUTS);
         else
-            outputs[count++] = parse_value(p);
-    } while (accept(p, ","));
+            outputs[count++] = expr_parse_value(p);
+    } while (expr_parse_accept(p, ","));
     if (p->status == TN_OK && p->lexer.token.kind != TOKEN_END)
         parse_fail(p, p->lexer.token.at, "expected an operator or the end, got %s",
-                   got(p, buffer));
+                   expr_parse_got(p, buffer));
     if (p->status != TN_OK)
         return NULL;
     const struct expr *expr =
@@ -477,8 +480,8 @@ static tn_status store_parsed(struct expr_set *set, struct hash key,
     return status;
 }
 
-static tn_status finish(struct expr_parser *p, const struct expr *expr, struct hash key,
-                        const struct expr **out_expr)
+static tn_status expr_parse_finish(struct expr_parser *p, const struct expr *expr,
+                                   struct hash key, const struct expr **out_expr)
 {
     map_finish(&p->definitions);
     if (p->status == TN_OK)
@@ -512,8 +515,8 @@ tn_status expr_parse(tn_runtime *runtime, const char *text, const char *const *i
                                  .num_inputs = num_inputs,
                                  .attrs = attrs};
     parser.status = lex_init(&parser.lexer, text);
-    const struct expr *expr = parse_outputs(&parser);
-    return finish(&parser, expr, key, out_expr);
+    const struct expr *expr = expr_parse_outputs(&parser);
+    return expr_parse_finish(&parser, expr, key, out_expr);
 }
 
 // --- "x, y -> ..." ---------------------------------------------------------------------
@@ -527,23 +530,23 @@ static void parse_arrow_names(struct expr_parser *p, char names[][MAX_NAME + 1])
         struct token *token = &p->lexer.token;
         if (token->kind != TOKEN_NAME)
             parse_fail(p, token->at, "expected an input's name before '->', got %s",
-                       got(p, buffer));
+                       expr_parse_got(p, buffer));
         else if (token->size > MAX_NAME)
             parse_fail(p, token->at, "a name has more than %d letters", MAX_NAME);
         else if (p->num_inputs == MAX_ARROW_INPUTS)
             parse_fail(p, token->at, "more than %d inputs", MAX_ARROW_INPUTS);
-        else if (is_taken(p, token))
+        else if (expr_parse_is_taken(p, token))
             parse_fail(p, token->at, "'%.*s' already has a meaning", (int)token->size,
                        token->at);
         if (p->status != TN_OK)
             return;
         snprintf(names[p->num_inputs++], MAX_NAME + 1, "%.*s", (int)token->size, token->at);
-        next(p);
-        if (!accept(p, ",") && !lex_is(&p->lexer, "->"))
+        expr_parse_next(p);
+        if (!expr_parse_accept(p, ",") && !lex_is(&p->lexer, "->"))
             parse_fail(p, p->lexer.token.at, "expected ',' or '->', got %s",
-                       got(p, buffer));
+                       expr_parse_got(p, buffer));
     }
-    next(p);
+    expr_parse_next(p);
 }
 
 tn_status expr_parse_arrow(tn_runtime *runtime, const char *text,
@@ -568,6 +571,6 @@ tn_status expr_parse_arrow_into(struct expr_set *set, const char *text,
     struct expr_parser parser = {.tree = {.set = set}, .input_names = pointers};
     parser.status = lex_init(&parser.lexer, text);
     parse_arrow_names(&parser, names);
-    const struct expr *expr = parse_outputs(&parser);
-    return finish(&parser, expr, key, out_expr);
+    const struct expr *expr = expr_parse_outputs(&parser);
+    return expr_parse_finish(&parser, expr, key, out_expr);
 }

@@ -16,7 +16,7 @@ struct printer {
     tn_status status;
 };
 
-static void put(struct printer *p, const char *text)
+static void expr_print_put(struct printer *p, const char *text)
 {
     uint32_t size = (uint32_t)strlen(text);
     if (p->status == TN_OK)
@@ -27,11 +27,11 @@ static void put(struct printer *p, const char *text)
     p->size += size;
 }
 
-static void put_double(struct printer *p, double value)
+static void expr_print_put_double(struct printer *p, double value)
 {
     char buffer[40];
     if (isnan(value) || isinf(value)) {
-        put(p, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+        expr_print_put(p, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
         return;
     }
     for (int digits = 15; digits <= 17; digits++) {
@@ -45,15 +45,15 @@ static void put_double(struct printer *p, double value)
         *comma = '.';
     if (!strpbrk(buffer, ".e"))
         strcat(buffer, ".0");
-    put(p, buffer);
+    expr_print_put(p, buffer);
 }
 
-static void put_number(struct printer *p, const struct expr_node *node)
+static void expr_print_put_number(struct printer *p, const struct expr_node *node)
 {
     char buffer[32];
     if (node->kind == KIND_FLOAT || node->kind == KIND_COMPLEX) {
-        put_double(p, bits_to_double(node->bits));
-        put(p, node->kind == KIND_COMPLEX ? "j" : "");
+        expr_print_put_double(p, bits_to_double(node->bits));
+        expr_print_put(p, node->kind == KIND_COMPLEX ? "j" : "");
         return;
     }
     if (node->kind == KIND_BOOL)
@@ -62,7 +62,7 @@ static void put_number(struct printer *p, const struct expr_node *node)
         snprintf(buffer, sizeof(buffer), "%llu", (unsigned long long)node->bits);
     else
         snprintf(buffer, sizeof(buffer), "%lld", (long long)node->bits);
-    put(p, buffer);
+    expr_print_put(p, buffer);
 }
 
 static void put_tree(struct printer *p, const struct expr_node *node, int least,
@@ -70,13 +70,14 @@ static void put_tree(struct printer *p, const struct expr_node *node, int least,
 
 static void put_call(struct printer *p, const struct expr_node *node)
 {
-    put(p, node->op == TN_EXPR_CAST ? dtype_name(node->dtype) : op_table[node->op].text);
-    put(p, "(");
+    expr_print_put(p, node->op == TN_EXPR_CAST ? dtype_name(node->dtype)
+                                               : op_table[node->op].text);
+    expr_print_put(p, "(");
     for (uint32_t i = 0; i < node->num_args; i++) {
-        put(p, i ? ", " : "");
+        expr_print_put(p, i ? ", " : "");
         put_tree(p, node->args[i], 0, true);
     }
-    put(p, ")");
+    expr_print_put(p, ")");
 }
 
 static void put_operator(struct printer *p, const struct expr_node *node)
@@ -84,21 +85,21 @@ static void put_operator(struct printer *p, const struct expr_node *node)
     const struct op_info *info = &op_table[node->op];
     int precedence = op_precedence[node->op];
     if (node->num_args == 1) {
-        put(p, info->text);
+        expr_print_put(p, info->text);
         put_tree(p, node->args[0], PREC_UNARY, true);
         return;
     }
     if (precedence == PREC_POWER) {
         put_tree(p, node->args[0], PREC_ATOM, true);
-        put(p, "**");
+        expr_print_put(p, "**");
         put_tree(p, node->args[1], PREC_UNARY, true);
         return;
     }
     bool chains = precedence != PREC_COMPARE;
     put_tree(p, node->args[0], chains ? precedence : precedence + 1, true);
-    put(p, " ");
-    put(p, info->text);
-    put(p, " ");
+    expr_print_put(p, " ");
+    expr_print_put(p, info->text);
+    expr_print_put(p, " ");
     put_tree(p, node->args[1], precedence + 1, true);
 }
 
@@ -118,26 +119,26 @@ static void put_tree(struct printer *p, const struct expr_node *node, int least,
     char buffer[40];
     if (number) {
         snprintf(buffer, sizeof(buffer), "%s%u", p->prefix, number - 1);
-        put(p, buffer);
+        expr_print_put(p, buffer);
         return;
     }
     const struct op_info *info = &op_table[node->op];
     if (node->op == TREE_INPUT) {
-        put(p, p->input_names[node->index]);
+        expr_print_put(p, p->input_names[node->index]);
     } else if (node->op == TREE_ATTR) {
-        put(p, node->name);
+        expr_print_put(p, node->name);
     } else if (node->op == TN_EXPR_INDEX) {
-        put(p, "index");
+        expr_print_put(p, "index");
     } else if (info->num_args && !op_precedence[node->op]) {
         put_call(p, node);
     } else {
         int precedence = is_negative(node) ? PREC_UNARY : op_precedence[node->op];
-        put(p, precedence < least ? "(" : "");
+        expr_print_put(p, precedence < least ? "(" : "");
         if (node->op == TREE_NUMBER)
-            put_number(p, node);
+            expr_print_put_number(p, node);
         else
             put_operator(p, node);
-        put(p, precedence < least ? ")" : "");
+        expr_print_put(p, precedence < least ? ")" : "");
     }
 }
 
@@ -173,9 +174,9 @@ static void put_definitions(struct printer *p)
             continue;
         p->definition[i] = ++count;
         put_tree(p, node, 0, true);
-        put(p, " = ");
+        expr_print_put(p, " = ");
         put_tree(p, node, 0, false);
-        put(p, "; ");
+        expr_print_put(p, "; ");
     }
     mem_free(uses);
 }
@@ -195,7 +196,7 @@ char *tree_print(const struct expr_node *const *outputs, uint32_t num_outputs,
         put_definitions(&p);
     }
     for (uint32_t i = 0; p.status == TN_OK && i < num_outputs; i++) {
-        put(&p, i ? ", " : "");
+        expr_print_put(&p, i ? ", " : "");
         put_tree(&p, outputs[i], 0, true);
     }
     mem_free(p.definition);

@@ -14,7 +14,7 @@ struct interned_program {
 };
 
 // The name is left out: equal programs of several expressions are one program.
-static struct hash program_hash(const tn_expr_program *p)
+static struct hash expr_program_hash(const tn_expr_program *p)
 {
     struct hash h = hash_start(0x70726f67);
     h = hash_u64(h, (uint64_t)p->num_insns << 32 | p->num_constants);
@@ -34,7 +34,7 @@ static struct hash program_hash(const tn_expr_program *p)
     return h;
 }
 
-static tn_status check_limits(const tn_expr_program *p)
+static tn_status expr_program_check_limits(const tn_expr_program *p)
 {
     if (p->num_insns > TN_EXPR_MAX_INSNS)
         return fail(TN_ERR_UNSUPPORTED,
@@ -92,7 +92,7 @@ static uint32_t program_flags(const tn_expr_program *p)
     return flags;
 }
 
-static const void *copy(struct arena *arena, const void *bytes, size_t size)
+static const void *expr_program_copy(struct arena *arena, const void *bytes, size_t size)
 {
     void *to = arena_alloc(arena, size ? size : 1);
     if (to && size)
@@ -113,13 +113,15 @@ static struct interned_program *make_interned(struct arena *arena, const tn_expr
     own->reserved = 0;
     own->hash[0] = hash.lo;
     own->hash[1] = hash.hi;
-    own->insns = copy(arena, p->insns, p->num_insns * sizeof(*p->insns));
-    own->constants = copy(arena, p->constants, p->num_constants * sizeof(*p->constants));
+    own->insns = expr_program_copy(arena, p->insns, p->num_insns * sizeof(*p->insns));
+    own->constants =
+        expr_program_copy(arena, p->constants, p->num_constants * sizeof(*p->constants));
     own->input_dtypes =
-        copy(arena, p->input_dtypes, p->num_inputs * sizeof(*p->input_dtypes));
-    own->output_dtypes =
-        copy(arena, p->output_dtypes, p->num_outputs * sizeof(*p->output_dtypes));
-    own->outputs = copy(arena, p->outputs, p->num_outputs * sizeof(*p->outputs));
+        expr_program_copy(arena, p->input_dtypes, p->num_inputs * sizeof(*p->input_dtypes));
+    own->output_dtypes = expr_program_copy(arena, p->output_dtypes,
+                                           p->num_outputs * sizeof(*p->output_dtypes));
+    own->outputs =
+        expr_program_copy(arena, p->outputs, p->num_outputs * sizeof(*p->outputs));
     own->name = arena_strdup(arena, p->name ? p->name : "program");
     interned->param_is_float = arena_alloc(arena, p->num_params + 1);
     if (!own->insns || !own->constants || !own->input_dtypes || !own->output_dtypes ||
@@ -149,11 +151,11 @@ const tn_expr_program *program_copy(struct arena *arena, const tn_expr_program *
 tn_status program_intern(struct expr_set *set, const tn_expr_program *program,
                          const tn_expr_program **out_program)
 {
-    struct hash hash = program_hash(program);
+    struct hash hash = expr_program_hash(program);
     struct interned_program *interned = lookup_get(&set->programs, hash);
     tn_status status = TN_OK;
     if (!interned) {
-        status = check_limits(program);
+        status = expr_program_check_limits(program);
         if (status == TN_OK)
             status = check_insns(program);
         if (status != TN_OK)

@@ -6,7 +6,7 @@
 #include <tenon/ops/program_rows.h>
 #include "tree.h"
 
-static tn_scalar_value value_of(uint64_t bits)
+static tn_scalar_value scalar_value_of(uint64_t bits)
 {
     tn_scalar_value value = {.c = {0, 0}};
     memcpy(&value, &bits, sizeof(bits));
@@ -15,13 +15,15 @@ static tn_scalar_value value_of(uint64_t bits)
 
 uint64_t scalar_cast(tn_dtype from, tn_dtype to, uint64_t bits)
 {
-    return tn_value_cast(from, to, value_of(bits)).u;
+    return tn_value_cast(from, to, scalar_value_of(bits)).u;
 }
 
 uint64_t scalar_op(int op, tn_dtype dtype, tn_dtype from, uint64_t a, uint64_t b,
                    uint64_t c)
 {
-    return tn_operation((uint32_t)op, dtype, from, value_of(a), value_of(b), value_of(c)).u;
+    return tn_operation((uint32_t)op, dtype, from, scalar_value_of(a), scalar_value_of(b),
+                        scalar_value_of(c))
+        .u;
 }
 
 void program_run(const tn_expr_program *program, const uint64_t *params,
@@ -40,7 +42,7 @@ void program_run_scalar(const tn_expr_program *program, const uint64_t *inputs,
     for (uint32_t i = 0; i < program->num_insns; i++) {
         const tn_expr_insn *insn = &program->insns[i];
         if (insn->op == TN_EXPR_LOAD)
-            values[i] = value_of(inputs[insn->a]);
+            values[i] = scalar_value_of(inputs[insn->a]);
         else if (insn->op == TN_EXPR_INDEX)
             values[i].i = index;
         else

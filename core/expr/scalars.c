@@ -12,7 +12,7 @@ int scalars_position(const struct expr *expr, const struct expr_node *node)
 }
 
 // One operation, one of whose operands is a float: so is the result.
-static bool is_scalar(const struct expr_node *node)
+static bool expr_is_scalar(const struct expr_node *node)
 {
     bool has_attr = false, has_float = false;
     for (uint32_t i = 0; i < node->num_args; i++) {
@@ -28,7 +28,7 @@ static bool is_scalar(const struct expr_node *node)
 tn_status scalars_collect(struct expr *expr, struct arena *arena, const struct walk *walk)
 {
     for (uint32_t i = 0; i < walk->count; i++) {
-        if (!is_scalar(walk->nodes[i]))
+        if (!expr_is_scalar(walk->nodes[i]))
             continue;
         if (!expr->scalars)
             expr->scalars = arena_alloc(arena, walk->count * sizeof(*expr->scalars));

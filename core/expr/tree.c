@@ -119,7 +119,8 @@ static struct hash node_hash(const struct expr_node *node)
     return h;
 }
 
-static const struct expr_node *add_node(struct tree *t, const struct expr_node *node)
+static const struct expr_node *expr_tree_add_node(struct tree *t,
+                                                  const struct expr_node *node)
 {
     struct expr_set *set = t->set;
     pthread_mutex_lock(&set->lock);
@@ -137,7 +138,7 @@ static const struct expr_node *add_node(struct tree *t, const struct expr_node *
     return added;
 }
 
-static const struct expr_node *intern(struct tree *t, struct expr_node *node)
+static const struct expr_node *expr_tree_intern(struct tree *t, struct expr_node *node)
 {
     if (t->status != TN_OK)
         return NULL;
@@ -153,14 +154,14 @@ static const struct expr_node *intern(struct tree *t, struct expr_node *node)
     }
     node->hash = node_hash(node);
     const struct expr_node *found = find_interned(t->set, nodes, node->hash);
-    return found ? found : add_node(t, node);
+    return found ? found : expr_tree_add_node(t, node);
 }
 
 const struct expr_node *tree_number(struct tree *t, int kind, uint64_t bits)
 {
     if (kind == KIND_UNSIGNED && bits <= INT64_MAX)
         kind = KIND_SIGNED;
-    return intern(
+    return expr_tree_intern(
         t, &(struct expr_node){.op = TREE_NUMBER, .kind = (uint8_t)kind, .bits = bits});
 }
 
@@ -183,7 +184,7 @@ const struct expr_node *tree_imaginary(struct tree *t, double value)
 
 const struct expr_node *tree_input(struct tree *t, uint32_t index)
 {
-    return intern(t, &(struct expr_node){.op = TREE_INPUT, .index = index});
+    return expr_tree_intern(t, &(struct expr_node){.op = TREE_INPUT, .index = index});
 }
 
 // Interns a name: one pointer for equal texts, valid as long as the set.
@@ -211,7 +212,7 @@ const struct expr_node *tree_attr(struct tree *t, const char *name, int kind)
         t->status = TN_ERR_MEMORY;
         return NULL;
     }
-    return intern(
+    return expr_tree_intern(
         t, &(struct expr_node){.op = TREE_ATTR, .kind = (uint8_t)kind, .name = interned});
 }
 
@@ -219,8 +220,9 @@ const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype, const struct e
 {
     if (!a)
         return NULL;
-    return intern(t, &(struct expr_node){
-                         .op = TN_EXPR_CAST, .num_args = 1, .dtype = dtype, .args = {a}});
+    return expr_tree_intern(
+        t, &(struct expr_node){
+               .op = TN_EXPR_CAST, .num_args = 1, .dtype = dtype, .args = {a}});
 }
 
 // --- constant folding ------------------------------------------------------------------
@@ -244,7 +246,7 @@ bool op_folds(int op)
     }
 }
 
-static const struct expr_node *fold(struct tree *t, const struct expr_node *node)
+static const struct expr_node *expr_tree_fold(struct tree *t, const struct expr_node *node)
 {
     struct value_type args[3] = {{0}}, type;
     uint64_t values[3] = {0};
@@ -294,8 +296,8 @@ const struct expr_node *tree_op(struct tree *t, int op, const struct expr_node *
     }
     const struct expr_node *number = all_numbers ? fold_literals(t, &node) : NULL;
     if (all_numbers && !number && t->status == TN_OK)
-        number = fold(t, &node);
-    return number ? number : intern(t, &node);
+        number = expr_tree_fold(t, &node);
+    return number ? number : expr_tree_intern(t, &node);
 }
 
 // --- expressions -----------------------------------------------------------------------

@@ -6,17 +6,17 @@
 #include <string.h>
 #include "tree.h"
 
-static bool is_number(struct value_type type)
+static bool expr_types_is_number(struct value_type type)
 {
     return type.dtype == TN_DTYPE_NONE;
 }
 
-static int kind_of(struct value_type type)
+static int expr_types_kind_of(struct value_type type)
 {
-    return is_number(type) ? type.kind : (int)tn_dtype_kind(type.dtype);
+    return expr_types_is_number(type) ? type.kind : (int)tn_dtype_kind(type.dtype);
 }
 
-static struct value_type of_dtype(tn_dtype dtype)
+static struct value_type expr_types_of_dtype(tn_dtype dtype)
 {
     return (struct value_type){.dtype = dtype};
 }
@@ -47,18 +47,18 @@ static struct value_type of_number(int kind, bool is_known, uint64_t bits)
     return type;
 }
 
-static bool is_integer(struct value_type type)
+static bool expr_types_is_integer(struct value_type type)
 {
-    int kind = kind_of(type);
+    int kind = expr_types_kind_of(type);
     return kind == KIND_SIGNED || kind == KIND_UNSIGNED || kind == KIND_BOOL;
 }
 
 tn_dtype type_compared(struct value_type arg, struct value_type other)
 {
-    if (!is_integer(arg) || !is_integer(other))
+    if (!expr_types_is_integer(arg) || !expr_types_is_integer(other))
         return type_computed(type_promote(arg, other));
-    struct value_type number = is_number(arg) ? arg : other;
-    tn_dtype dtype = is_number(arg) ? other.dtype : arg.dtype;
+    struct value_type number = expr_types_is_number(arg) ? arg : other;
+    tn_dtype dtype = expr_types_is_number(arg) ? other.dtype : arg.dtype;
     if (number.holders && tn_dtype_in(dtype, TN_INTEGER_DTYPES))
         return tn_dtype_in(dtype, number.holders) ? dtype : TN_DTYPE_NONE;
     tn_dtype both = dtype_promote(type_to_dtype(arg), type_to_dtype(other));
@@ -67,19 +67,19 @@ tn_dtype type_compared(struct value_type arg, struct value_type other)
 
 struct value_type type_promote(struct value_type a, struct value_type b)
 {
-    if (is_number(a) && is_number(b))
+    if (expr_types_is_number(a) && expr_types_is_number(b))
         return a.kind > b.kind ? a : b;
-    if (is_number(a))
-        return of_dtype(
+    if (expr_types_is_number(a))
+        return expr_types_of_dtype(
             dtype_promote_weak(a.kind >= KIND_FLOAT ? a.kind : KIND_SIGNED, b.dtype));
-    if (is_number(b))
+    if (expr_types_is_number(b))
         return type_promote(b, a);
-    return of_dtype(dtype_promote(a.dtype, b.dtype));
+    return expr_types_of_dtype(dtype_promote(a.dtype, b.dtype));
 }
 
 tn_dtype type_to_dtype(struct value_type type)
 {
-    if (!is_number(type))
+    if (!expr_types_is_number(type))
         return type.dtype;
     return type.kind == KIND_COMPLEX    ? TN_COMPLEX128
            : type.kind == KIND_FLOAT    ? TN_F64
@@ -93,9 +93,9 @@ tn_dtype type_computed(struct value_type type)
 }
 
 #define NUMBER_TEXT 24
-static const char *type_text(struct value_type type, char text[NUMBER_TEXT])
+static const char *expr_type_text(struct value_type type, char text[NUMBER_TEXT])
 {
-    if (!is_number(type))
+    if (!expr_types_is_number(type))
         return dtype_name(type.dtype);
     if (type.holders) {
         snprintf(text, NUMBER_TEXT, type.kind == KIND_SIGNED ? "%" PRId64 : "%" PRIu64,
@@ -114,16 +114,16 @@ static tn_status say_refused(const struct expr_node *node, const struct value_ty
     uint32_t first = node->num_args == 3; // of SELECT the operands that it chooses from
     char a[NUMBER_TEXT], b[NUMBER_TEXT];
     if (node->num_args == 1)
-        fail(TN_ERR_ARGUMENT, "'%s' of %s: expected %s", text, type_text(args[0], a),
+        fail(TN_ERR_ARGUMENT, "'%s' of %s: expected %s", text, expr_type_text(args[0], a),
              expected);
     else
         fail(TN_ERR_ARGUMENT, "'%s' of %s and %s: expected %s", text,
-             type_text(args[first], a), type_text(args[first + 1], b), expected);
+             expr_type_text(args[first], a), expr_type_text(args[first + 1], b), expected);
     return TN_ERR_ARGUMENT;
 }
 
-static tn_status refuse(const struct expr_node *node, const struct value_type *args,
-                        const char *expected)
+static tn_status expr_types_refuse(const struct expr_node *node,
+                                   const struct value_type *args, const char *expected)
 {
     say_refused(node, args, expected);
     return fail_set_dtype(true);
@@ -131,15 +131,16 @@ static tn_status refuse(const struct expr_node *node, const struct value_type *a
 
 // Refuses integer numbers that the result's dtype does not hold. A conversion wraps them,
 // as is said of it, and what gives a bool or a float takes all.
-static tn_status check_numbers(const struct expr_node *node, const struct value_type *args,
-                               tn_dtype dtype)
+static tn_status expr_types_check_numbers(const struct expr_node *node,
+                                          const struct value_type *args, tn_dtype dtype)
 {
     char expected[80];
     if (!tn_dtype_in(dtype, TN_INTEGER_DTYPES) ||
         op_table[node->op].class == TN_EXPR_CLASS_CAST)
         return TN_OK;
     for (uint32_t k = node->num_args == 3; k < node->num_args; k++) {
-        if (!is_number(args[k]) || !args[k].holders || tn_dtype_in(dtype, args[k].holders))
+        if (!expr_types_is_number(args[k]) || !args[k].holders ||
+            tn_dtype_in(dtype, args[k].holders))
             continue;
         snprintf(expected, sizeof(expected),
                  "a number that %s holds: convert the other operand first",
@@ -151,10 +152,10 @@ static tn_status check_numbers(const struct expr_node *node, const struct value_
 
 static struct value_type to_float(struct value_type type)
 {
-    if (is_number(type))
+    if (expr_types_is_number(type))
         return (struct value_type){.kind = type.kind == KIND_COMPLEX ? KIND_COMPLEX
                                                                      : KIND_FLOAT};
-    return of_dtype(dtype_to_float(type.dtype));
+    return expr_types_of_dtype(dtype_to_float(type.dtype));
 }
 
 static tn_status leaf_type(const struct expr_node *node, const struct expr_input *inputs,
@@ -164,7 +165,7 @@ static tn_status leaf_type(const struct expr_node *node, const struct expr_input
     case TREE_INPUT: {
         struct expr_input input = inputs[node->index];
         *out = input.weak_kind ? of_number(input.weak_kind, input.is_known, input.bits)
-                               : of_dtype(input.dtype);
+                               : expr_types_of_dtype(input.dtype);
         if (!input.weak_kind && !dtype_valid(input.dtype))
             return fail(TN_ERR_ARGUMENT, "input %u has no dtype", node->index);
         return TN_OK;
@@ -172,32 +173,34 @@ static tn_status leaf_type(const struct expr_node *node, const struct expr_input
     case TREE_NUMBER:
     case TREE_ATTR:
         *out = node->kind == KIND_BOOL
-                   ? of_dtype(TN_BOOL)
+                   ? expr_types_of_dtype(TN_BOOL)
                    : of_number(node->kind, node->op == TREE_NUMBER, node->bits);
         return TN_OK;
     default:
-        *out = of_dtype(TN_I64); // index
+        *out = expr_types_of_dtype(TN_I64); // index
         return TN_OK;
     }
 }
 
-static tn_status bits_type(const struct expr_node *node, const struct value_type *args,
-                           struct value_type both, struct value_type *out)
+static tn_status expr_bits_type(const struct expr_node *node, const struct value_type *args,
+                                struct value_type both, struct value_type *out)
 {
     bool is_shift = op_table[node->op].class == TN_EXPR_CLASS_SHIFT;
-    if (kind_of(both) >= KIND_FLOAT && is_integer(args[0]) && node->num_args > 1 &&
-        is_integer(args[1]))
-        return refuse(node, args,
-                      "integers that one dtype holds: none holds u64 and a signed one, "
-                      "convert one");
-    if (kind_of(both) >= KIND_FLOAT)
-        return refuse(node, args, is_shift ? "integers" : "integers or bool");
-    *out = is_shift && kind_of(both) == KIND_BOOL ? of_dtype(TN_I8) : both;
+    if (expr_types_kind_of(both) >= KIND_FLOAT && expr_types_is_integer(args[0]) &&
+        node->num_args > 1 && expr_types_is_integer(args[1]))
+        return expr_types_refuse(
+            node, args,
+            "integers that one dtype holds: none holds u64 and a signed one, "
+            "convert one");
+    if (expr_types_kind_of(both) >= KIND_FLOAT)
+        return expr_types_refuse(node, args, is_shift ? "integers" : "integers or bool");
+    *out = is_shift && expr_types_kind_of(both) == KIND_BOOL ? expr_types_of_dtype(TN_I8)
+                                                             : both;
     return TN_OK;
 }
 
 // The type of one part of a complex number; of another number its own.
-static struct value_type part_of(struct value_type type)
+static struct value_type expr_types_part_of(struct value_type type)
 {
     if (type.dtype == TN_DTYPE_NONE && type.kind == KIND_COMPLEX)
         type.kind = KIND_FLOAT;
@@ -208,12 +211,12 @@ static struct value_type part_of(struct value_type type)
 static tn_status sign_type(const struct expr_node *node, const struct value_type *args,
                            struct value_type *out)
 {
-    if (kind_of(args[0]) == KIND_BOOL && node->op != TN_EXPR_ABS &&
+    if (expr_types_kind_of(args[0]) == KIND_BOOL && node->op != TN_EXPR_ABS &&
         node->op != TN_EXPR_CONJ)
-        return refuse(node, args, "a number");
-    *out = node->op == TN_EXPR_ABS ? part_of(args[0]) : args[0];
+        return expr_types_refuse(node, args, "a number");
+    *out = node->op == TN_EXPR_ABS ? expr_types_part_of(args[0]) : args[0];
     // KIND_UNSIGNED is a literal above INT64_MAX; negated it counts as an i64.
-    if (node->op == TN_EXPR_NEG && is_number(*out) && out->kind == KIND_UNSIGNED)
+    if (node->op == TN_EXPR_NEG && expr_types_is_number(*out) && out->kind == KIND_UNSIGNED)
         out->kind = KIND_SIGNED;
     return TN_OK;
 }
@@ -222,9 +225,9 @@ static tn_status sign_type(const struct expr_node *node, const struct value_type
 static tn_status reduction_type(const struct expr_node *node, const struct value_type *args,
                                 struct value_type *out)
 {
-    int kind = kind_of(args[0]);
+    int kind = expr_types_kind_of(args[0]);
     *out = args[0];
-    if (is_number(args[0])) {
+    if (expr_types_is_number(args[0])) {
         if (node->op == TREE_MEAN)
             out->kind = KIND_FLOAT;
         return TN_OK;
@@ -232,9 +235,9 @@ static tn_status reduction_type(const struct expr_node *node, const struct value
     if (kind >= KIND_FLOAT)
         return TN_OK;
     if (node->op == TREE_MEAN)
-        *out = of_dtype(TN_F64);
+        *out = expr_types_of_dtype(TN_F64);
     else if (node->op == TN_EXPR_REDUCE_SUM || node->op == TN_EXPR_REDUCE_PROD)
-        *out = of_dtype(kind == KIND_UNSIGNED ? TN_U64 : TN_I64);
+        *out = expr_types_of_dtype(kind == KIND_UNSIGNED ? TN_U64 : TN_I64);
     return TN_OK;
 }
 
@@ -270,22 +273,24 @@ static tn_status check_args(const struct expr_node *node, const struct value_typ
 {
     bool has_float8 = false;
     for (uint32_t k = 0; k < node->num_args; k++) {
-        int kind = kind_of(args[k]);
+        int kind = expr_types_kind_of(args[k]);
         has_float8 |= kind == KIND_FLOAT8;
         if (kind == KIND_COMPLEX && !takes_complex(node->op))
-            return refuse(node, args, "real numbers (complex ones have no order)");
+            return expr_types_refuse(node, args,
+                                     "real numbers (complex ones have no order)");
         if (kind == KIND_FLOAT8 && !takes_float8(node, k))
-            return refuse(node, args,
-                          node->args[k]->op == TN_EXPR_CAST
-                              ? "base.astype, which rounds: an expression rounds to 8 bits "
-                                "when its result is stored"
-                              : "a conversion first, such as f32(x): floats of 8 bits are "
-                                "only stored, converted and compared");
+            return expr_types_refuse(
+                node, args,
+                node->args[k]->op == TN_EXPR_CAST
+                    ? "base.astype, which rounds: an expression rounds to 8 bits "
+                      "when its result is stored"
+                    : "a conversion first, such as f32(x): floats of 8 bits are "
+                      "only stored, converted and compared");
     }
     if (has_float8 && node->num_args > 1 && both.dtype == TN_DTYPE_NONE)
-        return refuse(node, args,
-                      "one dtype: floats of 8 bits promote to no other, convert "
-                      "one");
+        return expr_types_refuse(node, args,
+                                 "one dtype: floats of 8 bits promote to no other, convert "
+                                 "one");
     return TN_OK;
 }
 
@@ -293,12 +298,12 @@ static tn_status check_args(const struct expr_node *node, const struct value_typ
 static struct value_type join_type(struct value_type both)
 {
     struct value_type part = to_float(both);
-    return is_number(part) ? (struct value_type){.kind = KIND_COMPLEX}
-                           : of_dtype(tn_dtype_complex(part.dtype));
+    return expr_types_is_number(part) ? (struct value_type){.kind = KIND_COMPLEX}
+                                      : expr_types_of_dtype(tn_dtype_complex(part.dtype));
 }
 
-static tn_status type_of(const struct expr_node *node, const struct expr_input *inputs,
-                         const struct value_type *args, struct value_type *out)
+static tn_status expr_type_of(const struct expr_node *node, const struct expr_input *inputs,
+                              const struct value_type *args, struct value_type *out)
 {
     struct value_type both = {0};
     if (node->num_args == 1)
@@ -314,23 +319,23 @@ static tn_status type_of(const struct expr_node *node, const struct expr_input *
     case TN_EXPR_CLASS_LEAF:
         return leaf_type(node, inputs, out);
     case TN_EXPR_CLASS_CAST:
-        *out = of_dtype(node->dtype);
+        *out = expr_types_of_dtype(node->dtype);
         return TN_OK;
     case TN_EXPR_CLASS_SIGN:
         return sign_type(node, args, out);
     case TN_EXPR_CLASS_ARITHMETIC:
     case TN_EXPR_CLASS_EXTREME:
-        if (node->op == TN_EXPR_SUB && kind_of(both) == KIND_BOOL)
-            return refuse(node, args, "numbers (for bool, use ^)");
+        if (node->op == TN_EXPR_SUB && expr_types_kind_of(both) == KIND_BOOL)
+            return expr_types_refuse(node, args, "numbers (for bool, use ^)");
         *out = both;
         return TN_OK;
     case TN_EXPR_CLASS_POWER:
-        *out = kind_of(both) == KIND_BOOL ? of_dtype(TN_I8) : both;
+        *out = expr_types_kind_of(both) == KIND_BOOL ? expr_types_of_dtype(TN_I8) : both;
         return TN_OK;
     case TN_EXPR_CLASS_DIVIDE:
-        *out = kind_of(both) >= KIND_FLOAT ? both
-               : is_number(both)           ? (struct value_type){.kind = KIND_FLOAT}
-                                           : of_dtype(TN_F64);
+        *out = expr_types_kind_of(both) >= KIND_FLOAT ? both
+               : expr_types_is_number(both) ? (struct value_type){.kind = KIND_FLOAT}
+                                            : expr_types_of_dtype(TN_F64);
         return TN_OK;
     case TN_EXPR_CLASS_ROOT:
     case TN_EXPR_CLASS_FUNCTION:
@@ -339,12 +344,12 @@ static tn_status type_of(const struct expr_node *node, const struct expr_input *
         return TN_OK;
     case TN_EXPR_CLASS_BITS:
     case TN_EXPR_CLASS_SHIFT:
-        return bits_type(node, args, both, out);
+        return expr_bits_type(node, args, both, out);
     case TN_EXPR_CLASS_SELECT:
         *out = both;
         return TN_OK;
     case TN_EXPR_CLASS_PART:
-        *out = part_of(args[0]);
+        *out = expr_types_part_of(args[0]);
         return TN_OK;
     case TN_EXPR_CLASS_JOIN:
         *out = join_type(both);
@@ -355,7 +360,7 @@ static tn_status type_of(const struct expr_node *node, const struct expr_input *
     case TN_EXPR_CLASS_REDUCE:
         return reduction_type(node, args, out);
     default: // tests, comparisons, logic
-        *out = of_dtype(TN_BOOL);
+        *out = expr_types_of_dtype(TN_BOOL);
         return TN_OK;
     }
 }
@@ -363,9 +368,9 @@ static tn_status type_of(const struct expr_node *node, const struct expr_input *
 tn_status node_type(const struct expr_node *node, const struct expr_input *inputs,
                     const struct value_type *args, struct value_type *out)
 {
-    tn_status status = type_of(node, inputs, args, out);
+    tn_status status = expr_type_of(node, inputs, args, out);
     if (status == TN_OK && node->num_args > 0) {
-        status = check_numbers(node, args, out->dtype);
+        status = expr_types_check_numbers(node, args, out->dtype);
         out->holders = 0; // of a leaf alone
     }
     return status;
@@ -417,8 +422,8 @@ bool expr_dtypes_key(const struct expr *expr, const struct expr_input *inputs,
     return true;
 }
 
-static tn_status infer(const struct expr *expr, const struct expr_input *inputs,
-                       tn_dtype *out_dtypes)
+static tn_status expr_types_infer(const struct expr *expr, const struct expr_input *inputs,
+                                  tn_dtype *out_dtypes)
 {
     struct walk walk = {0};
     struct value_type *types = NULL;
@@ -462,7 +467,7 @@ tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
         memcpy(out_dtypes, known, size);
         return TN_OK;
     }
-    tn_status status = infer(expr, inputs, out_dtypes);
+    tn_status status = expr_types_infer(expr, inputs, out_dtypes);
     if (status == TN_OK && alike)
         atomic_store_explicit(alike, (uint8_t)out_dtypes[0], memory_order_relaxed);
     if (status != TN_OK || !has_key || alike)

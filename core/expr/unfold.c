@@ -29,8 +29,9 @@ static void name_operands(struct unfolding *u, const struct expr *expr)
         memcpy(u->name[i], (char[]){letter, (char)('0' + i), 0}, 3);
 }
 
-static const struct expr_node *operation(struct unfolding *u, const struct expr_node *node,
-                                         struct expr_step *step)
+static const struct expr_node *expr_unfold_operation(struct unfolding *u,
+                                                     const struct expr_node *node,
+                                                     struct expr_step *step)
 {
     const struct expr_node *args[3] = {NULL};
     for (uint32_t k = 0; k < node->num_args; k++) {
@@ -46,8 +47,8 @@ static const struct expr_node *operation(struct unfolding *u, const struct expr_
                : tree_op(&u->tree, node->op, args[0], args[1], args[2]);
 }
 
-static void add_step(struct unfolding *u, struct expr_step *step,
-                     const struct expr_node *result)
+static void expr_unfold_add_step(struct unfolding *u, struct expr_step *step,
+                                 const struct expr_node *result)
 {
     const char *const names[] = {u->name[0], u->name[1], u->name[2]};
     step->expr = tree_expr(&u->tree, &result, 1, names, step->num_inputs);
@@ -59,22 +60,24 @@ static void unfold_node(struct unfolding *u, uint32_t i)
     const struct expr_node *node = u->walk.nodes[i];
     struct expr_step step = {.num_inputs = 0};
     u->place[i] = node->op == TREE_INPUT ? -1 - (int32_t)node->index : WITHIN;
-    const struct expr_node *result = node->num_args ? operation(u, node, &step) : NULL;
+    const struct expr_node *result =
+        node->num_args ? expr_unfold_operation(u, node, &step) : NULL;
     if (step.num_inputs == 0)
         return;
     u->place[i] = (int32_t)u->count;
-    add_step(u, &step, result);
+    expr_unfold_add_step(u, &step, result);
 }
 
 // An output of numbers alone has the extents of the first input.
-static void place_output(struct unfolding *u, const struct expr_node *node, int32_t *from)
+static void expr_unfold_place_output(struct unfolding *u, const struct expr_node *node,
+                                     int32_t *from)
 {
     struct expr_step step = {.num_inputs = 1, .from = {-1}};
     *from = u->place[walk_position(&u->walk, node)];
     if (*from != WITHIN)
         return;
     *from = (int32_t)u->count;
-    add_step(u, &step, node);
+    expr_unfold_add_step(u, &step, node);
 }
 
 tn_status expr_unfold(const struct expr *expr, struct expr_step **out_steps,
@@ -90,7 +93,7 @@ tn_status expr_unfold(const struct expr *expr, struct expr_step **out_steps,
     for (uint32_t i = 0; i < u.walk.count && u.tree.status == TN_OK; i++)
         unfold_node(&u, i);
     for (uint32_t i = 0; i < expr->num_outputs && u.tree.status == TN_OK; i++)
-        place_output(&u, expr->outputs[i], &outputs[i]);
+        expr_unfold_place_output(&u, expr->outputs[i], &outputs[i]);
     mem_free(u.place);
     walk_finish(&u.walk);
     *out_steps = u.steps;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "tree.h"
 
-static uint32_t *slot_of(const struct walk *walk, const struct expr_node *node)
+static uint32_t *expr_walk_slot_of(const struct walk *walk, const struct expr_node *node)
 {
     uint64_t i = node->hash.lo & (walk->table_size - 1);
     while (walk->table[i] && walk->nodes[walk->table[i] - 1] != node)
@@ -14,7 +14,7 @@ static uint32_t *slot_of(const struct walk *walk, const struct expr_node *node)
 
 uint32_t walk_position(const struct walk *walk, const struct expr_node *node)
 {
-    return *slot_of(walk, node) - 1;
+    return *expr_walk_slot_of(walk, node) - 1;
 }
 
 static tn_status grow_table(struct walk *walk)
@@ -27,11 +27,11 @@ static tn_status grow_table(struct walk *walk)
     walk->table = table;
     walk->table_size = size;
     for (uint32_t i = 0; i < walk->count; i++)
-        *slot_of(walk, walk->nodes[i]) = i + 1;
+        *expr_walk_slot_of(walk, walk->nodes[i]) = i + 1;
     return TN_OK;
 }
 
-static tn_status add(struct walk *walk, const struct expr_node *node)
+static tn_status expr_walk_add(struct walk *walk, const struct expr_node *node)
 {
     if (walk->count == TREE_MAX_NODES)
         return fail(TN_ERR_ARGUMENT,
@@ -43,25 +43,25 @@ static tn_status add(struct walk *walk, const struct expr_node *node)
                                 sizeof(*walk->nodes));
     if (status != TN_OK)
         return status;
-    uint32_t *slot = slot_of(walk, node);
+    uint32_t *slot = expr_walk_slot_of(walk, node);
     walk->nodes[walk->count++] = node;
     *slot = walk->count;
     return TN_OK;
 }
 
-static bool has(const struct walk *walk, const struct expr_node *node)
+static bool expr_walk_has(const struct walk *walk, const struct expr_node *node)
 {
-    return walk->table_size && *slot_of(walk, node) != 0;
+    return walk->table_size && *expr_walk_slot_of(walk, node) != 0;
 }
 
 // An entry of the stack: a node whose arguments are being visited.
-struct pending {
+struct expr_walk_pending {
     const struct expr_node *node;
     uint32_t next_arg;
 };
 
-static tn_status visit(struct walk *walk, struct pending **stack, uint32_t *capacity,
-                       const struct expr_node *root)
+static tn_status expr_walk_visit(struct walk *walk, struct expr_walk_pending **stack,
+                                 uint32_t *capacity, const struct expr_node *root)
 {
     uint32_t depth = 0;
     const struct expr_node *next = root;
@@ -71,17 +71,18 @@ static tn_status visit(struct walk *walk, struct pending **stack, uint32_t *capa
                 mem_grow((void **)stack, capacity, depth + 1, sizeof(**stack));
             if (status != TN_OK)
                 return status;
-            (*stack)[depth++] = (struct pending){next, 0};
+            (*stack)[depth++] = (struct expr_walk_pending){next, 0};
         }
-        struct pending *top = &(*stack)[depth - 1];
+        struct expr_walk_pending *top = &(*stack)[depth - 1];
         next = NULL;
         while (!next && top->next_arg < top->node->num_args) {
             const struct expr_node *arg = top->node->args[top->next_arg++];
-            next = has(walk, arg) ? NULL : arg;
+            next = expr_walk_has(walk, arg) ? NULL : arg;
         }
         if (next)
             continue;
-        tn_status status = has(walk, top->node) ? TN_OK : add(walk, top->node);
+        tn_status status =
+            expr_walk_has(walk, top->node) ? TN_OK : expr_walk_add(walk, top->node);
         if (status != TN_OK)
             return status;
         depth--;
@@ -93,12 +94,12 @@ tn_status walk_init(struct walk *walk, const struct expr_node *const *outputs,
                     uint32_t num_outputs)
 {
     *walk = (struct walk){0};
-    struct pending *stack = NULL;
+    struct expr_walk_pending *stack = NULL;
     uint32_t capacity = 0;
     tn_status status = TN_OK;
     for (uint32_t i = 0; status == TN_OK && i < num_outputs; i++)
-        if (!has(walk, outputs[i]))
-            status = visit(walk, &stack, &capacity, outputs[i]);
+        if (!expr_walk_has(walk, outputs[i]))
+            status = expr_walk_visit(walk, &stack, &capacity, outputs[i]);
     mem_free(stack);
     return status;
 }

@@ -25,7 +25,7 @@ static tn_status no_such_array(const tn_file *file, const char *name)
                 name, *list ? list : "none");
 }
 
-static tn_status find_array(const tn_file *file, const char *name, uint64_t *out_index)
+static tn_status file_find_array(const tn_file *file, const char *name, uint64_t *out_index)
 {
     uint64_t count = file->content->num_arrays;
     if (!name && count != 1)
@@ -43,8 +43,9 @@ static void release_bytes(void *context)
     file_bytes_release(context);
 }
 
-static tn_array *import(tn_scope *scope, const tn_format_array *array, void *data,
-                        void (*release)(void *context), void *context)
+static tn_array *file_array_import(tn_scope *scope, const tn_format_array *array,
+                                   void *data, void (*release)(void *context),
+                                   void *context)
 {
     tn_shape shape = {.rank = array->type.rank};
     memcpy(shape.extent, array->type.extent, sizeof(shape.extent));
@@ -58,7 +59,7 @@ static tn_array *import(tn_scope *scope, const tn_format_array *array, void *dat
 }
 
 // Reads the elements into memory of their own, which the array keeps.
-static tn_array *read_array(tn_scope *scope, const tn_file *file, uint64_t index)
+static tn_array *file_read_array(tn_scope *scope, const tn_file *file, uint64_t index)
 {
     const tn_format_array *array = file_array_at(file, index);
     const struct file_source *source = file_source_at(file, array->file);
@@ -79,7 +80,7 @@ static tn_array *read_array(tn_scope *scope, const tn_file *file, uint64_t index
             file->format->read(file->host, &file->first.table, file->content, index, data),
             "reading %s", source->path);
     if (status == TN_OK)
-        return import(scope, array, data, mem_free, data);
+        return file_array_import(scope, array, data, mem_free, data);
     mem_free(data);
     scope_take_failure(scope, status);
     return NULL;
@@ -94,7 +95,7 @@ tn_array *tn_file_array(tn_scope *scope, const tn_file *file, const char *name)
         tn_scope_fail(scope, TN_ERR_ARGUMENT, "file_array: the file is NULL");
         return NULL;
     }
-    tn_status status = find_array(file, name, &index);
+    tn_status status = file_find_array(file, name, &index);
     if (status != TN_OK) {
         scope_take_failure(scope, status);
         return NULL;
@@ -104,9 +105,9 @@ tn_array *tn_file_array(tn_scope *scope, const tn_file *file, const char *name)
     char *data = bytes ? bytes->data + array->offset : NULL;
     if (!data || !(array->flags & TN_FORMAT_IN_PLACE) ||
         (uintptr_t)data % dtype_size(tn_dtype_real(array->type.dtype)))
-        return read_array(scope, file, index);
+        return file_read_array(scope, file, index);
     atomic_fetch_add(&bytes->refs, 1);
-    return import(scope, array, data, release_bytes, bytes);
+    return file_array_import(scope, array, data, release_bytes, bytes);
 }
 
 tn_array *tn_load(tn_scope *scope, const char *path, const char *name)

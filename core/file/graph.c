@@ -38,8 +38,9 @@ const tn_host_graph_format graph_format_service = {
     .graph_steps = graph_steps,
 };
 
-static tn_status find_format(tn_runtime *runtime, const tn_graph_format **out_format,
-                             const tn_host **out_host)
+static tn_status graph_file_find_format(tn_runtime *runtime,
+                                        const tn_graph_format **out_format,
+                                        const tn_host **out_host)
 {
     const void *table = NULL;
     tn_status status = tn_interface_find(runtime, TN_IFACE_GRAPH_FORMAT, &table, out_host);
@@ -60,7 +61,7 @@ tn_status tn_graph_save(tn_scope *scope, const char *path,
         GIVEN({"the path", path, 1}, {"signatures", signatures, num_signatures}));
     if (status != TN_OK)
         return status;
-    status = find_format(scope->runtime, &format, &host);
+    status = graph_file_find_format(scope->runtime, &format, &host);
     if (status == TN_OK)
         status =
             fail_from(format->save(host, scope, path, signatures, num_signatures, options),
@@ -78,7 +79,7 @@ tn_status tn_graph_load(tn_runtime *runtime, const char *path,
     if (status == TN_OK)
         status = fail_if_null("graph_load", "the place for the result", out_file);
     if (status == TN_OK)
-        status = find_format(runtime, &format, &host);
+        status = graph_file_find_format(runtime, &format, &host);
     if (status != TN_OK)
         return status;
     tn_scope *scope = tn_scope_open(runtime);
@@ -94,7 +95,7 @@ void tn_graph_unload(tn_runtime *runtime, const tn_graph_file *file)
 {
     const tn_graph_format *format;
     const tn_host *host;
-    if (file && find_format(runtime, &format, &host) == TN_OK)
+    if (file && graph_file_find_format(runtime, &format, &host) == TN_OK)
         format->unload(host, file);
 }
 

@@ -29,8 +29,9 @@ static void extension_of(const char *path, char out[32])
     out[size] = 0;
 }
 
-static tn_status find_plugin(tn_runtime *runtime, const char *path,
-                             const struct file_source *opened, const char **out_plugin)
+static tn_status file_open_find_plugin(tn_runtime *runtime, const char *path,
+                                       const struct file_source *opened,
+                                       const char **out_plugin)
 {
     char extension[32], message[FAIL_TEXT_SIZE], start[START];
     if (opened && opened->table.flags & TN_FORMAT_FOLDER)
@@ -60,8 +61,9 @@ tn_status file_find_format(tn_runtime *runtime, const char *path, const char *pl
     const void *table = NULL;
     const char *named = plugin;
     bool is_folder = opened && opened->table.flags & TN_FORMAT_FOLDER;
-    tn_status status =
-        plugin && !is_folder ? TN_OK : find_plugin(runtime, path, opened, &plugin);
+    tn_status status = plugin && !is_folder
+                           ? TN_OK
+                           : file_open_find_plugin(runtime, path, opened, &plugin);
     if (is_folder && named && (status != TN_OK || strcmp(named, plugin) != 0))
         status =
             fail(TN_ERR_REFUSED, "it is a directory, expected a file of plugin %s", named);
@@ -167,7 +169,7 @@ static tn_status open_content(tn_file *file, const char *plugin)
 
 // --- the public functions ----------------------------------------------------------------
 
-static tn_status read_options(const tn_file_options *given, tn_file_options *mine)
+static tn_status file_open_read_options(const tn_file_options *given, tn_file_options *mine)
 {
     uint32_t size =
         given && given->struct_size ? given->struct_size : TN_END_OF(mine, plugin);
@@ -181,7 +183,7 @@ static tn_status read_options(const tn_file_options *given, tn_file_options *min
     return status;
 }
 
-static void destroy(tn_file *file)
+static void file_open_destroy(tn_file *file)
 {
     if (file->content)
         file->format->close(file->host, file->content);
@@ -207,7 +209,7 @@ tn_status tn_file_open(tn_runtime *runtime, const char *path,
                              : "the place for the result");
     tn_status status = life_check(&runtime->life);
     if (status == TN_OK)
-        status = read_options(options, &mine);
+        status = file_open_read_options(options, &mine);
     tn_file *file = status == TN_OK ? mem_zalloc(sizeof(*file)) : NULL;
     if (!file)
         return status == TN_OK ? TN_ERR_MEMORY : status;
@@ -218,7 +220,7 @@ tn_status tn_file_open(tn_runtime *runtime, const char *path,
     if (status == TN_OK)
         status = open_content(file, mine.plugin);
     if (status != TN_OK) {
-        destroy(file);
+        file_open_destroy(file);
         return status;
     }
     life_add(&runtime->life, LIFE_FILES);
@@ -231,7 +233,7 @@ void tn_file_close(tn_file *file)
     if (!file)
         return;
     struct life *life = &file->runtime->life;
-    destroy(file);
+    file_open_destroy(file);
     life_remove(life, LIFE_FILES);
 }
 

@@ -35,7 +35,7 @@ struct replacement {
     char temporary[32];
 };
 
-static tn_status cannot_write(const struct replacement *r)
+static tn_status replace_cannot_write(const struct replacement *r)
 {
     return fail(TN_ERR_IO, "cannot write %s: %s%s", r->path, strerror(errno),
                 r->directory < 0 ? "" : "; what was there before is unchanged");
@@ -43,7 +43,7 @@ static tn_status cannot_write(const struct replacement *r)
 
 // --- temporary names ---------------------------------------------------------------------
 
-static void sweep_one(int directory, const char *name)
+static void replace_sweep_one(int directory, const char *name)
 {
     struct stat info = {0};
     int fd = file_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -55,21 +55,21 @@ static void sweep_one(int directory, const char *name)
     close(fd);
 }
 
-static void sweep(int directory)
+static void replace_sweep(int directory)
 {
     int copy = file_open(directory, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *stream = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *entry;
     while (stream && (entry = readdir(stream)))
         if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
-            sweep_one(directory, entry->d_name);
+            replace_sweep_one(directory, entry->d_name);
     if (stream)
         closedir(stream);
     else if (copy >= 0)
         close(copy);
 }
 
-static bool make_name(char name[32])
+static bool replace_make_name(char name[32])
 {
     uint64_t number;
     if (getrandom(&number, sizeof(number), 0) != sizeof(number))
@@ -89,7 +89,7 @@ static int open_nameless(int directory, mode_t mode)
 
 // False when another process has locked or removed the new file as left behind. A file
 // system without locks has no such process.
-static bool hold(int fd)
+static bool replace_hold(int fd)
 {
     struct stat info = {0};
     if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
@@ -100,12 +100,13 @@ static bool hold(int fd)
 static int open_named(int directory, mode_t mode, char name[32])
 {
     for (int tries = 0; tries < 100; tries++) {
-        int fd = make_name(name) ? file_open(directory, name,
-                                             O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
-                                 : -1;
+        int fd =
+            replace_make_name(name)
+                ? file_open(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
+                : -1;
         if (fd < 0 && errno == EEXIST)
             continue;
-        if (fd < 0 || hold(fd))
+        if (fd < 0 || replace_hold(fd))
             return fd;
         close(fd);
     }
@@ -132,20 +133,20 @@ static tn_status open_temporary(struct replacement *r, mode_t asked)
                     fstatat(r->directory, r->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
                     S_ISREG(old.st_mode);
     mode_t mode = asked || replaces ? 0600 : 0666; // nobody reads it before it has its mode
-    sweep(r->directory);
+    replace_sweep(r->directory);
     int fd = open_nameless(r->directory, mode);
     if (fd < 0 && (fd = open_named(r->directory, mode, r->temporary)) < 0)
         r->temporary[0] = 0;
     r->file.descriptor = fd;
     if (fd < 0 || (asked && fchmod(fd, asked)))
-        return cannot_write(r);
+        return replace_cannot_write(r);
     if (replaces)
         take_over(fd, &old);
     return TN_OK;
 }
 
 // Opens the folder of the file; `target` and `name` are set.
-static tn_status open_folder(struct replacement *r)
+static tn_status replace_open_folder(struct replacement *r)
 {
     r->target = realpath(r->path, NULL); // a link stays, and what it names is replaced
     const char *path = r->target ? r->target : r->path;
@@ -155,7 +156,7 @@ static tn_status open_folder(struct replacement *r)
     if (folder && r->name)
         r->directory = file_open(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY, 0);
     tn_status status = !folder || !r->name ? TN_ERR_MEMORY
-                       : r->directory < 0  ? cannot_write(r)
+                       : r->directory < 0  ? replace_cannot_write(r)
                                            : TN_OK;
     mem_free(folder);
     return status;
@@ -167,7 +168,7 @@ static tn_status open_given_folder(struct replacement *r, const tn_new_file_opti
     if (!r->name)
         return TN_ERR_MEMORY;
     r->directory = file_open(o->directory, ".", O_RDONLY | O_DIRECTORY, 0);
-    return r->directory < 0 ? cannot_write(r) : TN_OK;
+    return r->directory < 0 ? replace_cannot_write(r) : TN_OK;
 }
 
 static tn_status open_replacement(struct replacement *r, const tn_new_file_options *o)
@@ -176,13 +177,14 @@ static tn_status open_replacement(struct replacement *r, const tn_new_file_optio
     if (!o->name && stat(r->path, &info) == 0 && !S_ISREG(info.st_mode) &&
         !(o->flags & TN_NEW_FILE_ONLY)) {
         r->file.descriptor = file_open(AT_FDCWD, r->path, O_WRONLY, 0);
-        return r->file.descriptor < 0 ? cannot_write(r) : TN_OK;
+        return r->file.descriptor < 0 ? replace_cannot_write(r) : TN_OK;
     }
-    tn_status status = o->name ? open_given_folder(r, o) : open_folder(r);
+    tn_status status = o->name ? open_given_folder(r, o) : replace_open_folder(r);
     return status == TN_OK ? open_temporary(r, o->mode) : status;
 }
 
-static tn_status read_options(const tn_new_file_options *given, tn_new_file_options *mine)
+static tn_status replace_read_options(const tn_new_file_options *given,
+                                      tn_new_file_options *mine)
 {
     uint32_t size =
         given && given->struct_size ? given->struct_size : TN_END_OF(mine, mode);
@@ -208,7 +210,7 @@ tn_status tn_new_file_open(const char *path, const tn_new_file_options *options,
     if (status == TN_OK)
         status = fail_if_null("new_file_open", "the place for the result", out_file);
     if (status == TN_OK)
-        status = read_options(options, &mine);
+        status = replace_read_options(options, &mine);
     struct replacement *r = status == TN_OK ? mem_zalloc(sizeof(*r)) : NULL;
     if (!r)
         return status == TN_OK ? TN_ERR_MEMORY : status;
@@ -230,7 +232,7 @@ tn_status new_file_write(tn_new_file *file, const void *data, uint64_t size)
 {
     return file_write(file->descriptor, data, size)
                ? TN_OK
-               : cannot_write((const struct replacement *)(const void *)file);
+               : replace_cannot_write((const struct replacement *)(const void *)file);
 }
 
 static int link_file(const struct replacement *r, const char *name)
@@ -251,7 +253,7 @@ static bool name_anew(const struct replacement *r)
 }
 
 // Gives the written file its name. False: errno is the reason.
-static bool put_in_place(struct replacement *r)
+static bool replace_put_in_place(struct replacement *r)
 {
     bool only = r->flags & TN_NEW_FILE_ONLY;
     if (!r->temporary[0]) {
@@ -259,7 +261,7 @@ static bool put_in_place(struct replacement *r)
         if (link_file(r, r->name) == 0)
             return true;
         // There is a file of the name: only a rename replaces it at once.
-        if (only || errno != EEXIST || !make_name(name))
+        if (only || errno != EEXIST || !replace_make_name(name))
             return false;
         flock(r->file.descriptor, LOCK_EX | LOCK_NB);
         if (link_file(r, name))
@@ -280,8 +282,8 @@ tn_status tn_new_file_commit(tn_new_file *file)
     tn_status status = fail_if_null("new_file_commit", "the file", file);
     if (status != TN_OK || r->directory < 0)
         return status;
-    if (fsync(file->descriptor) || !put_in_place(r))
-        return cannot_write(r);
+    if (fsync(file->descriptor) || !replace_put_in_place(r))
+        return replace_cannot_write(r);
     fsync(r->directory); // the name is durable once the folder is on the disk
     return TN_OK;
 }

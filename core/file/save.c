@@ -10,7 +10,7 @@
 #include "file.h"
 
 // A sink, and where its bytes go.
-struct target {
+struct file_save_target {
     tn_format_sink sink; // first: the sink of a callback is cast back to the target
     tn_new_file *file;   // NULL: the application's function
     tn_status (*write)(void *context, const void *data, uint64_t size);
@@ -19,7 +19,8 @@ struct target {
 
 static tn_status write_sink(const tn_format_sink *sink, const void *data, uint64_t size)
 {
-    const struct target *target = (const struct target *)(const void *)sink;
+    const struct file_save_target *target =
+        (const struct file_save_target *)(const void *)sink;
     if (target->file)
         return new_file_write(target->file, data, size);
     fail_clear();
@@ -51,7 +52,7 @@ static tn_status take_turn(const tn_format_content *content, uint64_t index,
     return status;
 }
 
-static tn_status read_options(const tn_save_options *given, tn_save_options *mine)
+static tn_status file_save_read_options(const tn_save_options *given, tn_save_options *mine)
 {
     uint32_t size =
         given && given->struct_size ? given->struct_size : TN_END_OF(mine, types);
@@ -105,11 +106,11 @@ static tn_status fill_arrays(tn_scope *scope, tn_array *const *arrays,
     return TN_OK;
 }
 
-static tn_status write_content(const tn_format *format, const tn_host *host,
-                               const tn_format_content *content, const char *path,
-                               const tn_save_options *options)
+static tn_status file_save_write_content(const tn_format *format, const tn_host *host,
+                                         const tn_format_content *content, const char *path,
+                                         const tn_save_options *options)
 {
-    struct target target = {
+    struct file_save_target target = {
         .sink = {.struct_size = sizeof(target.sink), .name = path, .write = write_sink},
         .write = options->write,
         .context = options->context,
@@ -125,9 +126,9 @@ static tn_status write_content(const tn_format *format, const tn_host *host,
     return status;
 }
 
-static tn_status save(tn_scope *scope, const char *path, tn_array *const *arrays,
-                      const char *const *names, uint64_t count,
-                      const tn_save_options *options)
+static tn_status file_save(tn_scope *scope, const char *path, tn_array *const *arrays,
+                           const char *const *names, uint64_t count,
+                           const tn_save_options *options)
 {
     const tn_format *format = NULL;
     const tn_host *host = NULL;
@@ -176,8 +177,9 @@ static tn_status save(tn_scope *scope, const char *path, tn_array *const *arrays
         .elements = options->elements,
         .context = options->context,
         .path = path};
-    return status == TN_OK ? write_content(format, host, &turns.content, path, options)
-                           : status;
+    return status == TN_OK
+               ? file_save_write_content(format, host, &turns.content, path, options)
+               : status;
 }
 
 tn_status tn_save(tn_scope *scope, const char *path, tn_array *const *arrays,
@@ -191,7 +193,7 @@ tn_status tn_save(tn_scope *scope, const char *path, tn_array *const *arrays,
                           {"names", names, names || num_arrays > 1 ? num_arrays : 0}));
     if (status != TN_OK)
         return status;
-    status = read_options(options, &mine);
+    status = file_save_read_options(options, &mine);
     if (status != TN_OK)
         return scope_take_failure(scope, status);
     if (!mine.elements)
@@ -202,7 +204,7 @@ tn_status tn_save(tn_scope *scope, const char *path, tn_array *const *arrays,
         return scope->status;
     struct arena_mark mark = arena_mark(&scope->scratch);
     if (status == TN_OK)
-        status = save(scope, path, arrays, names, num_arrays, &mine);
+        status = file_save(scope, path, arrays, names, num_arrays, &mine);
     arena_rewind(&scope->scratch, mark);
     return scope_take_failure(scope, status);
 }

@@ -28,7 +28,7 @@ char *file_folder(const char *path)
     return slash ? mem_printf("%.*s", (int)(slash - path) + 1, path) : mem_strdup("./");
 }
 
-static tn_status cannot_read(const struct file_source *source)
+static tn_status file_source_cannot_read(const struct file_source *source)
 {
     return fail(TN_ERR_IO, "cannot read %s: %s", source->path, strerror(errno));
 }
@@ -49,7 +49,7 @@ static tn_status read_source(const tn_format_source *table, uint64_t offset, voi
     }
     ssize_t got = file_read_at(source->fd, data, size, offset);
     if (got < 0)
-        return cannot_read(source);
+        return file_source_cannot_read(source);
     if ((uint64_t)got < size)
         return fail(TN_ERR_IO, "cannot read %s: it was shortened meanwhile", source->path);
     return TN_OK;
@@ -88,7 +88,7 @@ static tn_status read_pipe(struct file_source *source)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return cannot_read(source);
+            return file_source_cannot_read(source);
         if (got == 0)
             break;
         bytes->size += (uint64_t)got;
@@ -137,7 +137,7 @@ static tn_status open_source(tn_file *file, struct file_source *source, char *pa
     source->fd = file_open(directory, name, O_RDONLY | flags, 0);
     if (source->fd < 0 || fstat(source->fd, &info)) {
         bool is_absent = errno == ENOENT && flags;
-        tn_status status = cannot_read(source);
+        tn_status status = file_source_cannot_read(source);
         return is_absent ? TN_ERR_NOT_FOUND : status;
     }
     if (S_ISDIR(info.st_mode) && !flags) {
@@ -176,7 +176,7 @@ struct file_source *file_source_at(const tn_file *file, uint32_t number)
 // --- other files of the folder ----------------------------------------------------------
 
 // Opens the folder once: the one that was opened as a file, or that of the file.
-static tn_status open_folder(tn_file *file)
+static tn_status file_source_open_folder(tn_file *file)
 {
     if (file->directory >= 0)
         return TN_OK;
@@ -187,7 +187,7 @@ static tn_status open_folder(tn_file *file)
     if (!file->folder)
         return TN_ERR_MEMORY;
     file->directory = file_open(AT_FDCWD, file->folder, O_RDONLY | O_DIRECTORY, 0);
-    return file->directory < 0 ? cannot_read(&file->first) : TN_OK;
+    return file->directory < 0 ? file_source_cannot_read(&file->first) : TN_OK;
 }
 
 static tn_status add_sibling(tn_file *file, const char *name,
@@ -227,7 +227,7 @@ static tn_status open_sibling(const tn_format_source *table, const char *name,
         return fail(TN_ERR_REFUSED,
                     "%s: it names the file '%s', expected one of its own folder",
                     from->path, name);
-    tn_status status = open_folder(file);
+    tn_status status = file_source_open_folder(file);
     if (status != TN_OK)
         return status;
     for (uint32_t i = 0; i <= file->num_others; i++) {

@@ -111,7 +111,7 @@ static tn_status infer_expr(const struct expr *expr, const struct node *node,
 }
 
 // An expression that reduces has an axis of its operands' extents to reduce along.
-static tn_status check_axis(const struct node *node)
+static tn_status apply_check_axis(const struct node *node)
 {
     const tn_type *type = &node->outputs[0].type;
     char text[TYPE_TEXT];
@@ -147,7 +147,8 @@ static void mark_weak(struct node *node)
 
 // An operation on integer numbers is computed here, as Python would: its result is a number
 // whose value is known, so that it can be held against the dtype of what stands beside it.
-static tn_status fold_numbers(tn_scope *scope, const struct node *node, tn_array **outputs)
+static tn_status apply_fold_numbers(tn_scope *scope, const struct node *node,
+                                    tn_array **outputs)
 {
     struct expr_input inputs[TN_EXPR_MAX_INPUTS];
     int kind = 0;
@@ -178,7 +179,7 @@ static tn_status check_expr_size(const struct expr *expr, uint32_t num_inputs)
     return TN_OK;
 }
 
-static void give_outputs(struct node *node, tn_array **outputs)
+static void apply_give_outputs(struct node *node, tn_array **outputs)
 {
     for (uint32_t i = 0; i < node->num_outputs; i++)
         outputs[i] = &node->outputs[i];
@@ -228,13 +229,13 @@ tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
         bool weak;
         status = infer_expr(expr, node, dtypes, &weak);
         if (status == TN_OK)
-            status = check_axis(node);
+            status = apply_check_axis(node);
         if (status == TN_OK && weak && !dtypes)
             mark_weak(node);
         if (status == TN_OK)
-            give_outputs(node, outputs);
+            apply_give_outputs(node, outputs);
         if (status == TN_OK && weak && !dtypes)
-            status = fold_numbers(scope, node, outputs);
+            status = apply_fold_numbers(scope, node, outputs);
     }
     if (status != TN_OK)
         fail_prefix("expression \"%s\": ", expr->text);
@@ -322,7 +323,7 @@ static tn_status infer_node(const struct prim *prim, struct node *node, bool *ou
             status = infer_expr(prim->expr, node, NULL, &weak);
     }
     if (status == TN_OK)
-        status = check_axis(node);
+        status = apply_check_axis(node);
     if (status == TN_OK && weak)
         mark_weak(node);
     *out_weak = weak;
@@ -383,9 +384,9 @@ static tn_status try_node(tn_scope *scope, const struct prim *prim,
         bool weak = false;
         status = infer_node(prim, node, &weak);
         if (status == TN_OK)
-            give_outputs(node, outputs);
+            apply_give_outputs(node, outputs);
         if (status == TN_OK && weak)
-            status = fold_numbers(scope, node, outputs);
+            status = apply_fold_numbers(scope, node, outputs);
     }
     return status;
 }

@@ -16,7 +16,8 @@ struct control {
     tn_captures captures;
 };
 
-static tn_status check_given(struct control *c, const char *function, tn_array **outputs)
+static tn_status control_check_given(struct control *c, const char *function,
+                                     tn_array **outputs)
 {
     tn_status status = scope_begin(
         c->scope, function,
@@ -48,7 +49,8 @@ static tn_type *body_types(const struct control *c)
 }
 
 // The graph of a body, or NULL with the scope's failure set.
-static const tn_graph *trace(struct control *c, tn_function_body body, uint64_t num_outputs)
+static const tn_graph *control_trace(struct control *c, tn_function_body body,
+                                     uint64_t num_outputs)
 {
     const tn_graph *graph = NULL;
     tn_type *types = body_types(c);
@@ -59,8 +61,9 @@ static const tn_graph *trace(struct control *c, tn_function_body body, uint64_t 
     return graph;
 }
 
-static tn_status apply(const struct control *c, const struct prim *prim, tn_array *first,
-                       const void *attrs, tn_array **outputs, uint64_t num_outputs)
+static tn_status control_apply(const struct control *c, const struct prim *prim,
+                               tn_array *first, const void *attrs, tn_array **outputs,
+                               uint64_t num_outputs)
 {
     uint64_t count = 0;
     const tn_array **all =
@@ -90,13 +93,14 @@ static tn_status apply_prim(const struct control *c, const struct prim *prim,
     tn_status status =
         attrs_fill(&c->scope->interned, &prim->record.attrs, list, attrs, NULL);
     if (status == TN_OK)
-        status = apply(c, prim, first, attrs, outputs, num_outputs);
+        status = control_apply(c, prim, first, attrs, outputs, num_outputs);
     mem_free(attrs);
     return scope_take_failure(c->scope, status);
 }
 
-static tn_status apply_role(const struct control *c, const char *role, tn_array *first,
-                            tn_attr_list list, tn_array **outputs, uint64_t num_outputs)
+static tn_status control_apply_role(const struct control *c, const char *role,
+                                    tn_array *first, tn_attr_list list, tn_array **outputs,
+                                    uint64_t num_outputs)
 {
     const struct prim *prim = NULL;
     if (c->scope->status != TN_OK)
@@ -112,15 +116,15 @@ tn_status tn_cond_call(tn_scope *scope, tn_array *pred, tn_function_body then,
                        uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
 {
     struct control c = {scope, user, inputs, num_inputs, num_outputs, num_inputs, {0}};
-    tn_status status = check_given(&c, "cond_call", outputs);
+    tn_status status = control_check_given(&c, "cond_call", outputs);
     if (status != TN_OK)
         return status;
     if (!pred)
         return tn_scope_fail(scope, TN_ERR_ARGUMENT, "cond_call: pred is NULL");
-    const tn_graph *a = trace(&c, then, num_outputs);
-    const tn_graph *b = trace(&c, otherwise, num_outputs);
-    return apply_role(&c, TN_ROLE_COND, pred, tn_attrs("then", a, "otherwise", b), outputs,
-                      num_outputs);
+    const tn_graph *a = control_trace(&c, then, num_outputs);
+    const tn_graph *b = control_trace(&c, otherwise, num_outputs);
+    return control_apply_role(&c, TN_ROLE_COND, pred, tn_attrs("then", a, "otherwise", b),
+                              outputs, num_outputs);
 }
 
 tn_status tn_while_call(tn_scope *scope, tn_function_body cond, tn_function_body body,
@@ -128,17 +132,18 @@ tn_status tn_while_call(tn_scope *scope, tn_function_body cond, tn_function_body
                         uint64_t num_carried, tn_array **outputs)
 {
     struct control c = {scope, user, carried, num_carried, num_carried, num_carried, {0}};
-    tn_status status = check_given(&c, "while_call", outputs);
+    tn_status status = control_check_given(&c, "while_call", outputs);
     if (status != TN_OK)
         return status;
-    const tn_graph *test = cond ? trace(&c, cond, 1) : NULL;
-    const tn_graph *graph = trace(&c, body, num_carried);
-    return apply_role(&c, TN_ROLE_WHILE_LOOP, NULL,
-                      tn_attrs("cond", test, "body", graph, "times", times), outputs,
-                      num_carried);
+    const tn_graph *test = cond ? control_trace(&c, cond, 1) : NULL;
+    const tn_graph *graph = control_trace(&c, body, num_carried);
+    return control_apply_role(&c, TN_ROLE_WHILE_LOOP, NULL,
+                              tn_attrs("cond", test, "body", graph, "times", times),
+                              outputs, num_carried);
 }
 
-static tn_status read_options(const tn_scan_call_options *given, tn_scan_call_options *mine)
+static tn_status control_read_options(const tn_scan_call_options *given,
+                                      tn_scan_call_options *mine)
 {
     uint32_t size = given && given->struct_size ? given->struct_size : sizeof(*mine);
     *mine = (tn_scan_call_options){0};
@@ -159,10 +164,10 @@ tn_status tn_scan_call(tn_scope *scope, tn_function_body body, void *user,
     struct control c = {scope, user, inputs, num_inputs, num_outputs, num_inputs, {0}};
     tn_scan_call_options o;
     tn_array *results[MAX_OUTPUTS];
-    tn_status status = check_given(&c, "scan_call", outputs);
+    tn_status status = control_check_given(&c, "scan_call", outputs);
     if (status != TN_OK)
         return status;
-    status = read_options(options, &o);
+    status = control_read_options(options, &o);
     if (status == TN_OK && (o.carries > num_inputs || o.carries > MAX_OUTPUTS ||
                             num_outputs > MAX_OUTPUTS - o.carries))
         status = fail(TN_ERR_ARGUMENT,
@@ -175,12 +180,12 @@ tn_status tn_scan_call(tn_scope *scope, tn_function_body body, void *user,
         return scope_take_failure(scope, status);
     int64_t slices = (int64_t)(num_inputs - o.carries);
     c.first_cut = o.carries;
-    const tn_graph *graph = trace(&c, body, num_outputs);
-    status = apply_role(&c, TN_ROLE_SCAN, NULL,
-                        tn_attrs("body", graph, "carries", (int64_t)o.carries, "slices",
-                                 slices, "length", slices ? -1 : o.length, "reverse",
-                                 (int64_t)(o.reverse != 0)),
-                        results, num_outputs + o.carries);
+    const tn_graph *graph = control_trace(&c, body, num_outputs);
+    status = control_apply_role(&c, TN_ROLE_SCAN, NULL,
+                                tn_attrs("body", graph, "carries", (int64_t)o.carries,
+                                         "slices", slices, "length", slices ? -1 : o.length,
+                                         "reverse", (int64_t)(o.reverse != 0)),
+                                results, num_outputs + o.carries);
     for (uint64_t i = 0; i < num_outputs && status == TN_OK; i++)
         outputs[i] = results[i];
     return status;
@@ -191,12 +196,12 @@ tn_status tn_checkpoint_call(tn_scope *scope, tn_function_body body, void *user,
                              tn_array **outputs, uint64_t num_outputs)
 {
     struct control c = {scope, user, inputs, num_inputs, num_outputs, num_inputs, {0}};
-    tn_status status = check_given(&c, "checkpoint_call", outputs);
+    tn_status status = control_check_given(&c, "checkpoint_call", outputs);
     if (status != TN_OK)
         return status;
-    const tn_graph *graph = trace(&c, body, num_outputs);
-    return apply_role(&c, TN_ROLE_CHECKPOINT, NULL, tn_attrs("body", graph), outputs,
-                      num_outputs);
+    const tn_graph *graph = control_trace(&c, body, num_outputs);
+    return control_apply_role(&c, TN_ROLE_CHECKPOINT, NULL, tn_attrs("body", graph),
+                              outputs, num_outputs);
 }
 
 // Rules as large as this host's; those of before have no destroy.
@@ -235,7 +240,7 @@ tn_status tn_custom_call(tn_scope *scope, tn_function_body body, void *user,
 {
     struct control c = {scope, user, inputs, num_inputs, num_outputs, num_inputs, {0}};
     tn_custom_rules mine = {0};
-    tn_status status = check_given(&c, "custom_call", outputs);
+    tn_status status = control_check_given(&c, "custom_call", outputs);
     if (status == TN_OK && !body)
         status = tn_scope_fail(scope, TN_ERR_ARGUMENT, "custom_call: the body is NULL");
     if (status == TN_OK)

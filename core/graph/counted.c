@@ -42,7 +42,7 @@ struct cutter {
     size_t size;
 };
 
-static void *cut(struct cutter *cutter, const void *content, size_t size)
+static void *counted_cut(struct cutter *cutter, const void *content, size_t size)
 {
     void *part = cutter->memory ? cutter->memory + cutter->size : NULL;
     cutter->size += (size + 15) & ~(size_t)15;
@@ -56,9 +56,9 @@ static const tn_attr_table *cut_table(struct cutter *cutter, const struct node *
 {
     if (!from->table || from->prim)
         return from->table;
-    tn_attr_table *table = cut(cutter, from->table, sizeof(*table));
-    void *fields = cut(cutter, from->table->fields,
-                       (size_t)from->table->num_fields * from->table->field_size);
+    tn_attr_table *table = counted_cut(cutter, from->table, sizeof(*table));
+    void *fields = counted_cut(cutter, from->table->fields,
+                               (size_t)from->table->num_fields * from->table->field_size);
     if (table)
         table->fields = fields;
     return table;
@@ -69,14 +69,14 @@ static void cut_node(struct cutter *cutter, struct counted *c, const struct node
                      const tn_array *outputs)
 {
     struct node node = *from;
-    (void)cut(cutter, NULL, sizeof(*c));
+    (void)counted_cut(cutter, NULL, sizeof(*c));
     node.table = cut_table(cutter, from);
-    node.attrs = from->table ? cut(cutter, from->attrs, from->table->size) : NULL;
-    node.inputs = cut(cutter, NULL, from->num_inputs * sizeof(tn_array *));
-    node.outputs = cut(cutter, NULL, from->num_outputs * sizeof(tn_array));
+    node.attrs = from->table ? counted_cut(cutter, from->attrs, from->table->size) : NULL;
+    node.inputs = counted_cut(cutter, NULL, from->num_inputs * sizeof(tn_array *));
+    node.outputs = counted_cut(cutter, NULL, from->num_outputs * sizeof(tn_array));
     for (uint32_t i = 0; i < from->num_outputs; i++) {
         const char *name = outputs[i].name;
-        name = name ? cut(cutter, name, strlen(name) + 1) : NULL;
+        name = name ? counted_cut(cutter, name, strlen(name) + 1) : NULL;
         if (!c)
             continue;
         tn_array *output = &node.outputs[i];
@@ -96,7 +96,7 @@ static void cut_node(struct cutter *cutter, struct counted *c, const struct node
         c->node = node;
 }
 
-static bool computes(const struct node *node)
+static bool counted_computes(const struct node *node)
 {
     return node->kind == NODE_PRIM || node->kind == NODE_EXPR;
 }
@@ -114,7 +114,7 @@ struct counted *counted_create(tn_scope *scope, const struct node *from,
     c->runtime = scope->runtime;
     c->interned.set = scope->interned.set;
     c->num_live = from->num_outputs;
-    c->is_data = !computes(from);
+    c->is_data = !counted_computes(from);
     cutter = (struct cutter){(unsigned char *)c, 0};
     cut_node(&cutter, c, from, outputs);
     c->node.counted = NULL;
@@ -191,10 +191,10 @@ static tn_status refuse_leaf(tn_scope *scope, const tn_array *leaf)
 }
 
 // Makes the counted node of one whose inputs have theirs. Data leaves its graph behind.
-static tn_status count_node(tn_scope *scope, struct node *node)
+static tn_status counted_count_node(tn_scope *scope, struct node *node)
 {
     const struct node data = {.kind = NODE_DATA, .num_outputs = node->num_outputs};
-    bool is_graph = computes(node) && !node_is_data(node);
+    bool is_graph = counted_computes(node) && !node_is_data(node);
     if (!is_graph && node->kind != NODE_NUMBER && !node_is_data(node))
         return refuse_leaf(scope, &node->outputs[0]);
     struct counted *c = counted_create(
@@ -229,12 +229,12 @@ static tn_status count_graph(tn_scope *scope, tn_array *root)
         struct node *node = nodes[i];
         for (uint32_t k = 0; k < node->num_inputs && status == TN_OK; k++)
             if (node->inputs[k] && !node->inputs[k]->node->counted)
-                status = count_node(scope, node->inputs[k]->node);
+                status = counted_count_node(scope, node->inputs[k]->node);
         if (status == TN_OK)
-            status = count_node(scope, node);
+            status = counted_count_node(scope, node);
     }
     if (status == TN_OK && !root->node->counted)
-        status = count_node(scope, root->node);
+        status = counted_count_node(scope, root->node);
     mem_free(nodes);
     return scope_take_failure(scope, status);
 }
@@ -308,8 +308,8 @@ static tn_status share_values(tn_scope *scope, struct node *node, const struct c
 static struct node *node_for(tn_scope *scope, const struct counted *c)
 {
     const struct node *from = &c->node;
-    bool is_graph = computes(from) && !c->is_data;
-    uint32_t kind = computes(from) && c->is_data ? NODE_DATA : from->kind;
+    bool is_graph = counted_computes(from) && !c->is_data;
+    uint32_t kind = counted_computes(from) && c->is_data ? NODE_DATA : from->kind;
     struct node *node = node_create(scope, kind, NULL, 0, from->num_outputs,
                                     is_graph ? from->table : NULL, from->attrs);
     if (!node)

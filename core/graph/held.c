@@ -81,7 +81,7 @@ void held_find(struct held_graph *graph, uint32_t *edges)
     }
 }
 
-static bool is_given(const struct held_graph *graph, uint32_t leaf)
+static bool graph_held_is_given(const struct held_graph *graph, uint32_t leaf)
 {
     return graph->gives && graph->given[leaf];
 }
@@ -93,7 +93,7 @@ void held_begin(struct held_graph *graph)
     for (uint32_t i = 0; i < graph->num_leaves; i++) {
         graph->values[i] = graph->leaves[i]->value;
         value_retain(graph->values[i]);
-        if (is_given(graph, i))
+        if (graph_held_is_given(graph, i))
             counted_refer(graph->leaves[i]);
     }
     for (uint32_t i = 0; graph->gives && i < graph->num_nodes; i++) {
@@ -142,7 +142,7 @@ void held_end(const struct held_graph *graph, struct value *const *results, bool
     for (uint32_t i = 0; results && i < graph->num_outputs; i++)
         value_release(results[i]);
     for (uint32_t i = 0; i < graph->num_leaves; i++) {
-        if (is_over && is_given(graph, i))
+        if (is_over && graph_held_is_given(graph, i))
             value_release(graph->values[i]); // that of the leaf
         value_release(graph->values[i]);
     }

@@ -9,14 +9,14 @@
 #include "counted.h"
 
 // An application by name: the primitive, and its attributes in `attrs`.
-struct named {
+struct graph_named {
     const struct prim *prim;
     _Alignas(16) unsigned char small[512];
     void *attrs;
     const tn_array *arrays[MAX_ATTR_FIELDS]; // by field: of runtime attributes
 };
 
-static void named_finish(struct named *named)
+static void named_finish(struct graph_named *named)
 {
     if (named->attrs != named->small)
         mem_free(named->attrs);
@@ -32,8 +32,9 @@ static tn_status find_named(tn_scope *scope, const char *name, const struct prim
 
 // Fills the primitive's attributes, which `refs` hold. On failure, which is the scope's
 // then, nothing needs finishing.
-static tn_status named_fill(struct named *named, tn_scope *scope, const struct prim *prim,
-                            struct intern_refs *refs, tn_attr_list list)
+static tn_status named_fill(struct graph_named *named, tn_scope *scope,
+                            const struct prim *prim, struct intern_refs *refs,
+                            tn_attr_list list)
 {
     const tn_attr_table *table = &prim->record.attrs;
     tn_status status = TN_OK;
@@ -53,7 +54,7 @@ static tn_status named_fill(struct named *named, tn_scope *scope, const struct p
     return status;
 }
 
-static tn_status named_init(struct named *named, tn_scope *scope, const char *name,
+static tn_status named_init(struct graph_named *named, tn_scope *scope, const char *name,
                             tn_attr_list list)
 {
     const struct prim *prim = NULL;
@@ -66,7 +67,7 @@ tn_status tn_op_n(tn_scope *scope, const char *name, const tn_array *const *inpu
                   uint64_t num_inputs, tn_attr_list attrs, tn_array **outputs,
                   uint64_t num_outputs)
 {
-    struct named named;
+    struct graph_named named;
     if (scope_begin(scope, "op",
                     GIVEN({"inputs", inputs, num_inputs}, {"outputs", outputs, num_outputs},
                           {"attrs.items", attrs.items, attrs.count})) != TN_OK)
@@ -87,7 +88,7 @@ tn_status tn_op_n(tn_scope *scope, const char *name, const tn_array *const *inpu
 uint64_t tn_op_outputs(tn_scope *scope, const char *name, const tn_array *const *inputs,
                        uint64_t num_inputs, tn_attr_list attrs)
 {
-    struct named named;
+    struct graph_named named;
     uint32_t count = 0;
     if (scope_begin(scope, "op_outputs",
                     GIVEN({"inputs", inputs, num_inputs},
@@ -168,7 +169,7 @@ static tn_status apply_direct(tn_scope *scope, const struct prim *prim,
                               const tn_array *const *inputs, uint32_t num_inputs,
                               tn_attr_list attrs, tn_array **outputs, uint64_t num_outputs)
 {
-    struct named named;
+    struct graph_named named;
     struct intern_refs refs = {.set = scope->interned.set};
     struct direct direct = {NULL};
     tn_status status = named_fill(&named, scope, prim, &refs, attrs);

@@ -22,8 +22,8 @@ static struct hash hash_node(const struct node *node)
     return h;
 }
 
-static tn_status take_inputs(tn_scope *scope, struct node *node,
-                             const tn_array *const *inputs)
+static tn_status node_take_inputs(tn_scope *scope, struct node *node,
+                                  const tn_array *const *inputs)
 {
     for (uint32_t i = 0; i < node->num_inputs; i++) {
         if (!inputs[i])
@@ -71,7 +71,7 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
         node->outputs[i].scope = is_direct ? NULL : scope;
         node->outputs[i].output = i;
     }
-    if ((is_direct ? direct_inputs : take_inputs)(scope, node, inputs) != TN_OK)
+    if ((is_direct ? direct_inputs : node_take_inputs)(scope, node, inputs) != TN_OK)
         return NULL;
     node->hash = hash_node(node);
     return node;
@@ -161,7 +161,7 @@ tn_array *runtime_number(tn_scope *scope, tn_dtype dtype, uint64_t bits, uint8_t
     return scope_set_value(scope, array, value) == TN_OK ? array : NULL;
 }
 
-static uint64_t bits_of(double value)
+static uint64_t node_bits_of(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
@@ -170,12 +170,12 @@ static uint64_t bits_of(double value)
 
 tn_array *tn_f32(tn_scope *scope, float value)
 {
-    return number_create(scope, TN_F32, bits_of(value), 0);
+    return number_create(scope, TN_F32, node_bits_of(value), 0);
 }
 
 tn_array *tn_f64(tn_scope *scope, double value)
 {
-    return number_create(scope, TN_F64, bits_of(value), 0);
+    return number_create(scope, TN_F64, node_bits_of(value), 0);
 }
 
 tn_array *tn_i32(tn_scope *scope, int32_t value)
@@ -205,7 +205,7 @@ tn_array *tn_uint(tn_scope *scope, uint64_t value)
 
 tn_array *tn_float(tn_scope *scope, double value)
 {
-    return number_create(scope, TN_F64, bits_of(value), KIND_FLOAT);
+    return number_create(scope, TN_F64, node_bits_of(value), KIND_FLOAT);
 }
 
 tn_array *tn_complex(tn_scope *scope, double re, double im)

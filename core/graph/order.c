@@ -7,7 +7,7 @@
 
 // State of one walk. While a node is on the stack, node->position counts the inputs that
 // were visited; afterwards it is the node's index in `order`.
-struct walk {
+struct graph_order_walk {
     tn_scope *scope;
     uint32_t epoch;
     enum graph_part part;
@@ -15,7 +15,7 @@ struct walk {
     uint32_t num_stack, max_stack, num_order, max_order;
 };
 
-static tn_status push(struct walk *walk, struct node *node)
+static tn_status graph_order_push(struct graph_order_walk *walk, struct node *node)
 {
     tn_status status = mem_grow((void **)&walk->stack, &walk->max_stack,
                                 walk->num_stack + 1, sizeof(*walk->stack));
@@ -35,7 +35,7 @@ bool node_is_data(const struct node *node)
     return true;
 }
 
-static bool is_leaf(const struct walk *walk, const tn_array *array)
+static bool graph_order_is_leaf(const struct graph_order_walk *walk, const tn_array *array)
 {
     const struct node *node = array->node;
     if (node->kind != NODE_PRIM && node->kind != NODE_EXPR)
@@ -44,7 +44,7 @@ static bool is_leaf(const struct walk *walk, const tn_array *array)
                                  : node->counted || node_is_data(node);
 }
 
-static tn_status finish(struct walk *walk, struct node *node)
+static tn_status graph_order_finish(struct graph_order_walk *walk, struct node *node)
 {
     tn_status status = mem_grow((void **)&walk->order, &walk->max_order,
                                 walk->num_order + 1, sizeof(*walk->order));
@@ -57,7 +57,7 @@ static tn_status finish(struct walk *walk, struct node *node)
 }
 
 // A lazy node gets its inputs when the walk comes to it.
-static tn_status enter(struct walk *walk, const tn_array *array)
+static tn_status graph_order_enter(struct graph_order_walk *walk, const tn_array *array)
 {
     if (array->node->mark == walk->epoch)
         return TN_OK;
@@ -68,21 +68,23 @@ static tn_status enter(struct walk *walk, const tn_array *array)
     tn_status status = walk->part == TO_DATA && !array->value
                            ? node_expand(walk->scope, array->node)
                            : TN_OK;
-    return status != TN_OK || is_leaf(walk, array) ? status : push(walk, array->node);
+    return status != TN_OK || graph_order_is_leaf(walk, array)
+               ? status
+               : graph_order_push(walk, array->node);
 }
 
-static tn_status visit(struct walk *walk, const tn_array *root)
+static tn_status graph_order_visit(struct graph_order_walk *walk, const tn_array *root)
 {
-    tn_status status = enter(walk, root);
+    tn_status status = graph_order_enter(walk, root);
     while (status == TN_OK && walk->num_stack > 0) {
         struct node *node = walk->stack[walk->num_stack - 1];
         if (node->position == node->num_inputs) {
-            status = finish(walk, node);
+            status = graph_order_finish(walk, node);
             continue;
         }
         const tn_array *input = node->inputs[node->position++];
         if (input)
-            status = enter(walk, input);
+            status = graph_order_enter(walk, input);
     }
     return status;
 }
@@ -90,11 +92,11 @@ static tn_status visit(struct walk *walk, const tn_array *root)
 tn_status graph_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                       enum graph_part part, struct node ***out_nodes, uint32_t *out_count)
 {
-    struct walk walk = {.scope = scope, .epoch = ++scope->epoch, .part = part};
+    struct graph_order_walk walk = {.scope = scope, .epoch = ++scope->epoch, .part = part};
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < num_arrays && status == TN_OK; i++)
         if (arrays[i])
-            status = visit(&walk, arrays[i]);
+            status = graph_order_visit(&walk, arrays[i]);
     // Counted nodes are without marks between walks.
     for (uint32_t i = 0; status != TN_OK && i < walk.num_stack; i++)
         walk.stack[i]->mark = 0;

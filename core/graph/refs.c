@@ -4,7 +4,7 @@
 #include "../device/device.h"
 #include "counted.h"
 
-static void counted_free(struct counted *c)
+static void graph_refs_counted_free(struct counted *c)
 {
     for (uint32_t i = 0; i < c->node.num_outputs; i++)
         value_release(c->node.outputs[i].value);
@@ -22,7 +22,7 @@ void counted_refer(tn_array *array)
     c->num_pending += counted_is_pending(array);
 }
 
-static void look_at(struct settling *s, struct counted *c)
+static void graph_refs_look_at(struct settling *s, struct counted *c)
 {
     if (c->is_listed || (c->num_live > 0 && (c->is_data || c->num_pending > 0)))
         return;
@@ -38,7 +38,7 @@ void settling_drop(struct settling *s, tn_array *array, uint64_t amount)
         return;
     c->num_live--;
     c->num_pending -= counted_is_pending(array);
-    look_at(s, c);
+    graph_refs_look_at(s, c);
     // Without memory for the list, the value goes with its node.
     if (!array->value || c->num_live == 0 ||
         mem_grow((void **)&s->values, &s->max_values, s->num_values + 1,
@@ -74,7 +74,7 @@ void settling_end(struct settling *s)
     while (s->dead) {
         struct counted *c = s->dead;
         s->dead = c->next;
-        counted_free(c);
+        graph_refs_counted_free(c);
     }
 }
 
@@ -111,7 +111,7 @@ static struct counted *counted_drop(tn_array *counted, uint64_t amount)
     return NULL;
 }
 
-static void give_back(tn_array *counted, uint64_t amount)
+static void graph_refs_give_back(tn_array *counted, uint64_t amount)
 {
     if (life_is_inherited(&counted_of(counted)->runtime->life)) {
         release_inherited(counted, amount);
@@ -130,13 +130,13 @@ static void give_back(tn_array *counted, uint64_t amount)
             c->next = next;
             next = c;
         }
-        counted_free(dead);
+        graph_refs_counted_free(dead);
     }
 }
 
 void counted_release(tn_array *counted)
 {
-    give_back(counted, 1);
+    graph_refs_give_back(counted, 1);
 }
 
 void settling_fill(struct settling *s, tn_array *counted, struct value *value)
@@ -147,7 +147,7 @@ void settling_fill(struct settling *s, tn_array *counted, struct value *value)
     value_retain(value);
     __atomic_store_n(&counted->value, value, __ATOMIC_RELEASE);
     c->num_pending--;
-    look_at(s, c);
+    graph_refs_look_at(s, c);
 }
 
 void counted_publish(tn_array *counted, struct value *value)
@@ -163,6 +163,6 @@ void tn_release(tn_array *array)
     if (!array || array->scope) // arrays that are not counted belong to their scope
         return;
     struct life *life = &counted_of(array)->runtime->life;
-    give_back(array, OWN_REFERENCE);
+    graph_refs_give_back(array, OWN_REFERENCE);
     life_remove(life, LIFE_KEPT);
 }

@@ -97,8 +97,8 @@ tn_status rule_expand(tn_scope *scope, const struct prim *prim,
 
 // --- layouts ----------------------------------------------------------------------------
 
-static tn_status wrong_view(const struct prim *prim, const tn_layout *input,
-                            const tn_layout *got, const char *what)
+static tn_status graph_rules_wrong_view(const struct prim *prim, const tn_layout *input,
+                                        const tn_layout *got, const char *what)
 {
     char from[LAYOUT_TEXT], to[LAYOUT_TEXT];
     return fail(TN_ERR_INTERNAL, "rule view of %s gives %s of %s: %s", rule_owner(prim),
@@ -110,19 +110,22 @@ static tn_status check_view(const struct prim *prim, const tn_layout *input,
 {
     struct span whole, part;
     if (got->dtype != type->dtype || got->rank != type->rank)
-        return wrong_view(prim, input, got, "dtype or rank is not what infer said");
+        return graph_rules_wrong_view(prim, input, got,
+                                      "dtype or rank is not what infer said");
     if (got->flags || got->reserved)
-        return wrong_view(prim, input, got, "flags are set, and none is known");
+        return graph_rules_wrong_view(prim, input, got, "flags are set, and none is known");
     for (int32_t i = 0; i < type->rank; i++)
         if (got->extent[i] != type->extent[i])
-            return wrong_view(prim, input, got, "an extent is not what infer said");
+            return graph_rules_wrong_view(prim, input, got,
+                                          "an extent is not what infer said");
     if (layout_elements(got) == 0)
         return TN_OK;
     if (layout_elements(input) == 0)
-        return wrong_view(prim, input, got, "the input has no elements");
+        return graph_rules_wrong_view(prim, input, got, "the input has no elements");
     if (!layout_span(got, &part) || !layout_span(input, &whole) || part.low < whole.low ||
         part.high > whole.high)
-        return wrong_view(prim, input, got, "it leaves the memory of its input");
+        return graph_rules_wrong_view(prim, input, got,
+                                      "it leaves the memory of its input");
     return TN_OK;
 }
 

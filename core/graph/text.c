@@ -8,8 +8,8 @@
 #include "../base/fail.h"
 #include "../base/number.h"
 
-static tn_status parse_number(const char *name, const char *text, uint32_t *kind,
-                              uint64_t *bits)
+static tn_status graph_text_parse_number(const char *name, const char *text, uint32_t *kind,
+                                         uint64_t *bits)
 {
     char *end;
     errno = 0;
@@ -40,7 +40,7 @@ static tn_status text_attr(const tn_attr *given, tn_attr_field *field, uint64_t 
         memcpy(bits, &given->i, sizeof(*bits));
         return TN_OK;
     case TN_ATTR_TEXT:
-        return parse_number(given->name, given->text, &field->kind, bits);
+        return graph_text_parse_number(given->name, given->text, &field->kind, bits);
     default:
         return fail(TN_ERR_ARGUMENT, "attribute %s: got a %s, expected a number",
                     given->name,

@@ -152,7 +152,7 @@ struct numbering {
     uint32_t epoch, num_ids;
 };
 
-static void number_array(struct numbering *n, tn_array *array)
+static void traced_number_array(struct numbering *n, tn_array *array)
 {
     array->mark = n->epoch;
     array->id = n->num_ids++;
@@ -160,7 +160,7 @@ static void number_array(struct numbering *n, tn_array *array)
 
 static void number_leaf(struct numbering *n, tn_array *leaf)
 {
-    number_array(n, leaf);
+    traced_number_array(n, leaf);
     n->hash = hash_u64(n->hash, (uint64_t)leaf->weak_kind << 32 | leaf->node->kind);
     n->hash =
         hash_u64(n->hash, (uint64_t)leaf->type.dtype << 32 | (uint32_t)leaf->type.rank);
@@ -176,7 +176,7 @@ static void number_use(struct numbering *n, tn_array *array)
     n->hash = hash_u64(n->hash, array ? array->id : UINT64_MAX);
 }
 
-static void number_graph(struct graph *graph)
+static void traced_number_graph(struct graph *graph)
 {
     tn_graph *g = &graph->head.graph;
     struct numbering n = {.hash = hash_start(GRAPH_KEY), .epoch = ++graph->scope->epoch};
@@ -189,7 +189,7 @@ static void number_graph(struct graph *graph)
         for (uint32_t k = 0; k < node->num_inputs; k++)
             number_use(&n, node->inputs[k]);
         for (uint32_t k = 0; k < node->num_outputs; k++)
-            number_array(&n, &node->outputs[k]);
+            traced_number_array(&n, &node->outputs[k]);
     }
     for (uint32_t i = 0; i < g->num_outputs; i++)
         number_use(&n, graph->outputs[i]);
@@ -233,7 +233,7 @@ static tn_status graph_create(tn_scope *trace, tn_array **inputs, uint32_t num_i
         graph_order(trace, outputs, num_outputs, TO_DATA, &graph->nodes, &g->num_nodes);
     if (status != TN_OK)
         return status;
-    number_graph(graph);
+    traced_number_graph(graph);
     life_remove(&trace->runtime->life, LIFE_SCOPES);
     trace->frozen = true;
     *out_graph = graph;
@@ -282,8 +282,9 @@ tn_status tn_graph_outputs(tn_scope *scope, tn_array *const *outputs, uint64_t n
 }
 
 // Calls the body, and gives the arguments followed by what it used beside them.
-static tn_status run_body(tn_scope *trace, const struct trace_request *request,
-                          tn_array ***out_inputs, uint32_t *out_count, tn_array **outputs)
+static tn_status traced_run_body(tn_scope *trace, const struct trace_request *request,
+                                 tn_array ***out_inputs, uint32_t *out_count,
+                                 tn_array **outputs)
 {
     uint64_t count = request->num_inputs;
     tn_array **arguments = arena_alloc(&trace->arena, (count + 1) * sizeof(*arguments));
@@ -324,7 +325,7 @@ static tn_status trace_in(tn_scope *trace, const struct trace_request *request,
     if (!is_open &&
         !(outputs = arena_alloc(&trace->arena, (num_outputs + 1) * sizeof(*outputs))))
         return TN_ERR_MEMORY;
-    tn_status status = run_body(trace, request, &inputs, &count, outputs);
+    tn_status status = traced_run_body(trace, request, &inputs, &count, outputs);
     if (is_open) {
         outputs = trace->capture->outputs;
         num_outputs = trace->capture->num_outputs;
@@ -411,7 +412,7 @@ void tn_graph_release(const tn_graph *graph)
 // --- applying ---------------------------------------------------------------------------
 
 // The array that stands for one of the graph's. NULL with the scope's failure set.
-static tn_array *stand_in(tn_scope *scope, tn_array **map, const tn_array *array)
+static tn_array *traced_stand_in(tn_scope *scope, tn_array **map, const tn_array *array)
 {
     if (!map[array->id] && array->node->kind == NODE_NUMBER)
         map[array->id] =
@@ -424,7 +425,7 @@ static tn_status copy_node(tn_scope *scope, tn_array **map, const struct node *n
                            const tn_array **inputs)
 {
     for (uint32_t i = 0; i < node->num_inputs; i++)
-        inputs[i] = node->inputs[i] ? stand_in(scope, map, node->inputs[i]) : NULL;
+        inputs[i] = node->inputs[i] ? traced_stand_in(scope, map, node->inputs[i]) : NULL;
     struct node *copy = scope->status != TN_OK
                             ? NULL
                             : node_create(scope, node->kind, inputs, node->num_inputs,
@@ -464,8 +465,9 @@ static tn_array *fit_weak(tn_scope *scope, const tn_array *input, tn_array *give
     return fitted;
 }
 
-static tn_status take_inputs(tn_scope *scope, const struct graph *graph,
-                             tn_array *const *inputs, uint64_t num_inputs, tn_array **map)
+static tn_status traced_take_inputs(tn_scope *scope, const struct graph *graph,
+                                    tn_array *const *inputs, uint64_t num_inputs,
+                                    tn_array **map)
 {
     const tn_graph *g = &graph->head.graph;
     char got[TYPE_TEXT], expected[TYPE_TEXT];
@@ -499,11 +501,11 @@ static tn_status copy_graph(tn_scope *scope, const struct graph *graph,
     const tn_array **operands = mem_alloc(most * sizeof(*operands));
     tn_status status = map && operands ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK)
-        status = take_inputs(scope, graph, inputs, num_inputs, map);
+        status = traced_take_inputs(scope, graph, inputs, num_inputs, map);
     for (uint32_t i = 0; i < g->num_nodes && status == TN_OK; i++)
         status = copy_node(scope, map, graph->nodes[i], operands);
     for (uint32_t i = 0; i < g->num_outputs && status == TN_OK; i++)
-        if (!(outputs[i] = stand_in(scope, map, graph->outputs[i])))
+        if (!(outputs[i] = traced_stand_in(scope, map, graph->outputs[i])))
             status = scope->status;
     mem_free(operands);
     mem_free(map);

@@ -75,7 +75,7 @@ static uint32_t advancer_count_reads(const struct plan_work *work, const struct 
 
 // Whether memory of the arena, or of an array that is given away, is free behind the
 // operation, or an output of it takes it over.
-static bool releases(const struct advancer *r, uint32_t op)
+static bool advance_releases(const struct advancer *r, uint32_t op)
 {
     const struct plan_work *work = r->work;
     const struct plan_op *o = &work->ops[op];
@@ -142,7 +142,7 @@ static void take_pending(struct advancer *r)
 {
     while (r->num_pending > 0) {
         uint32_t op = r->pending[--r->num_pending];
-        if (r->is_sorted[op] || !releases(r, op))
+        if (r->is_sorted[op] || !advance_releases(r, op))
             continue;
         take_small(r, op);
         if (advancer_is_ready(r, &r->work->ops[op]))

@@ -170,7 +170,8 @@ static tn_status add_storage(struct assigner *a, struct plan_value *value, uint3
     return TN_OK;
 }
 
-static tn_status place_output(struct assigner *a, const struct plan_op *op, uint32_t output)
+static tn_status assign_place_output(struct assigner *a, const struct plan_op *op,
+                                     uint32_t output)
 {
     struct plan_value *out = &a->work->values[op->outputs[output]];
     if (op->kind == OP_HOST) {
@@ -239,7 +240,7 @@ static uint64_t fused_operands(const struct plan_op *op)
     return set;
 }
 
-static tn_status ask_scratch(struct plan_work *work, struct plan_op *op)
+static tn_status assign_ask_scratch(struct plan_work *work, struct plan_op *op)
 {
     const struct plan_fused *epilogue = op_epilogue(op);
     uint32_t num_inputs = op_num_inputs(op), num_outputs = epilogue ? 1 : op->num_outputs;
@@ -270,7 +271,7 @@ static tn_status ask_scratch(struct plan_work *work, struct plan_op *op)
 
 static tn_status place_scratch(struct assigner *a, struct plan_op *op)
 {
-    tn_status status = ask_scratch(a->work, op);
+    tn_status status = assign_ask_scratch(a->work, op);
     if (status != TN_OK || op->scratch_size == 0)
         return status;
     return pool_take(&a->pools[op->device], op->scratch_size, &op->scratch_offset);
@@ -319,7 +320,7 @@ static tn_status assign_step(struct assigner *a, uint32_t step)
     if (status == TN_OK)
         status = free_kept(a, step);
     for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
-        status = place_output(a, op, k);
+        status = assign_place_output(a, op, k);
     bool has_scratch =
         op->kind == OP_KERNEL
             ? op->kernel->scratch_size != NULL
@@ -391,7 +392,7 @@ static tn_status describe_outputs(struct assigner *a)
     return TN_OK;
 }
 
-static tn_status make_room(const struct plan_work *work, struct plan *plan)
+static tn_status assign_make_room(const struct plan_work *work, struct plan *plan)
 {
     uint64_t made = 0;
     for (uint32_t i = 0; i < work->num_ops; i++)
@@ -409,7 +410,7 @@ tn_status plan_assign(struct plan_work *work, struct plan *plan)
         arena_alloc(&plan->arena, work->num_devices * sizeof(*plan->arena_size));
     tn_status status = a.pools && plan->arena_size ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK)
-        status = make_room(work, plan);
+        status = assign_make_room(work, plan);
     for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++) {
         const struct device *device = work->devices[i];
         a.pools[i].device = device->name;

@@ -10,7 +10,7 @@
 #include "plan.h"
 
 // The slots are those of the segment that is being compiled.
-struct compiler {
+struct plan_compiler {
     struct plan_work *work;
     struct plan *plan;
     struct map slots; // (home, index) -> slot + 1
@@ -24,8 +24,8 @@ struct compiler {
     uint64_t first_id, last_id;
 };
 
-static tn_status slot_for(struct compiler *c, uint32_t home, uint32_t index, uint32_t flags,
-                          uint32_t *out_slot)
+static tn_status slot_for(struct plan_compiler *c, uint32_t home, uint32_t index,
+                          uint32_t flags, uint32_t *out_slot)
 {
     struct hash key = {(uint64_t)home << 32 | index, 1};
     uintptr_t found = (uintptr_t)map_get(&c->slots, key);
@@ -50,7 +50,7 @@ static tn_status slot_for(struct compiler *c, uint32_t home, uint32_t index, uin
 }
 
 // Numbers the contents of values from 1 in each segment.
-static uint64_t id_of(struct compiler *c, uint32_t base)
+static uint64_t id_of(struct plan_compiler *c, uint32_t base)
 {
     if (c->ids[base] <= c->first_id)
         c->ids[base] = ++c->last_id;
@@ -65,7 +65,7 @@ static bool is_last_use(const struct plan_work *work, const struct plan_value *b
            (base->home != HOME_LEAF || plan_is_donated(work, base));
 }
 
-static tn_status write_value(struct compiler *c, uint32_t op, uint32_t value,
+static tn_status write_value(struct plan_compiler *c, uint32_t op, uint32_t value,
                              const tn_layout *layout, uint32_t flags, tn_value *out)
 {
     const struct plan_value *v = &c->work->values[value];
@@ -81,7 +81,7 @@ static tn_status write_value(struct compiler *c, uint32_t op, uint32_t value,
 
 // Gives data that a function captured, for the state of a kernel on a device that computes
 // in the host's memory. Waits for the work that writes the data.
-static tn_status write_captured(struct compiler *c, const struct plan_op *op,
+static tn_status write_captured(struct plan_compiler *c, const struct plan_op *op,
                                 const struct plan_value *base, const void **out_constant)
 {
     const tn_step step = {.kernel = op->kernel};
@@ -103,8 +103,10 @@ static tn_status write_captured(struct compiler *c, const struct plan_op *op,
 
 // Gives the element of a number that is written to memory, for backends and kernels that
 // look at it when they compile.
-static tn_status write_constant(struct compiler *c, const struct plan_op *op,
-                                const struct plan_value *v, const void **out_constant)
+static tn_status plan_compile_write_constant(struct plan_compiler *c,
+                                             const struct plan_op *op,
+                                             const struct plan_value *v,
+                                             const void **out_constant)
 {
     if (!v->is_constant)
         return write_captured(c, op, &c->work->values[v->base], out_constant);
@@ -117,7 +119,7 @@ static tn_status write_constant(struct compiler *c, const struct plan_op *op,
 }
 
 // Writes the kernel's operands; one that is fused has no memory.
-static tn_status write_operands(struct compiler *c, uint32_t index, tn_value *values)
+static tn_status write_operands(struct plan_compiler *c, uint32_t index, tn_value *values)
 {
     const struct plan_op *op = &c->work->ops[index];
     const struct plan_fused *epilogue = op_epilogue(op);
@@ -131,8 +133,8 @@ static tn_status write_operands(struct compiler *c, uint32_t index, tn_value *va
             status =
                 write_value(c, index, in->value, &in->layout, TN_SLOT_READ, &values[i]);
         if (in->value != NONE && op->kernel && status == TN_OK)
-            status =
-                write_constant(c, op, &c->work->values[in->value], &values[i].constant);
+            status = plan_compile_write_constant(c, op, &c->work->values[in->value],
+                                                 &values[i].constant);
     }
     if (epilogue) {
         values[num_inputs] =
@@ -149,8 +151,8 @@ static tn_status write_operands(struct compiler *c, uint32_t index, tn_value *va
 
 // Moves the row's axis behind the others, or makes the last axes one, and merges
 // neighbouring axes, as tn_step promises for programs.
-static void collapse(tn_value *values, uint32_t count, const tn_expr_program *program,
-                     int32_t row_axis)
+static void plan_compile_collapse(tn_value *values, uint32_t count,
+                                  const tn_expr_program *program, int32_t row_axis)
 {
     tn_layout *layouts[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
     bool has_rows = program->flags & TN_EXPR_ROWS;
@@ -169,7 +171,7 @@ static void collapse(tn_value *values, uint32_t count, const tn_expr_program *pr
 
 // Gives the plan's copy of a program. The program lives only as long as its expr_set, which
 // scopes hold, and plans outlive scopes.
-static tn_status keep_program(struct compiler *c, const tn_expr_program *program,
+static tn_status keep_program(struct plan_compiler *c, const tn_expr_program *program,
                               const tn_expr_program **out_program)
 {
     struct hash key = {(uint64_t)(uintptr_t)program, 0};
@@ -180,7 +182,7 @@ static tn_status keep_program(struct compiler *c, const tn_expr_program *program
     return *out_program ? map_put(&c->programs, key, (void *)*out_program) : TN_ERR_MEMORY;
 }
 
-static tn_status write_fused_program(struct compiler *c, uint32_t index,
+static tn_status write_fused_program(struct plan_compiler *c, uint32_t index,
                                      const struct plan_fused *fused, tn_fused *out)
 {
     uint32_t count = fused->num_inputs + fused->num_outputs;
@@ -207,11 +209,11 @@ static tn_status write_fused_program(struct compiler *c, uint32_t index,
         status = write_value(c, index, value, &layout,
                              is_input ? TN_SLOT_READ : TN_SLOT_WRITE, &values[i]);
     }
-    collapse(values, count, out->program, 0);
+    plan_compile_collapse(values, count, out->program, 0);
     return status;
 }
 
-static tn_status write_fused(struct compiler *c, uint32_t index, tn_step *out)
+static tn_status write_fused(struct plan_compiler *c, uint32_t index, tn_step *out)
 {
     const struct plan_op *op = &c->work->ops[index];
     tn_fused *fused = arena_alloc(&c->plan->arena, op->num_fused * sizeof(*fused));
@@ -224,7 +226,8 @@ static tn_status write_fused(struct compiler *c, uint32_t index, tn_step *out)
     return status;
 }
 
-static tn_status write_step(struct compiler *c, uint32_t index, tn_step *out)
+static tn_status plan_compile_write_step(struct plan_compiler *c, uint32_t index,
+                                         tn_step *out)
 {
     const struct plan_op *op = &c->work->ops[index];
     uint32_t num_inputs = op_num_inputs(op);
@@ -238,7 +241,7 @@ static tn_status write_step(struct compiler *c, uint32_t index, tn_step *out)
     if (status == TN_OK)
         status = write_operands(c, index, values);
     if (op->kind == OP_PROGRAM && status == TN_OK)
-        collapse(values, num_inputs + num_outputs, op->program, op->row_axis);
+        plan_compile_collapse(values, num_inputs + num_outputs, op->program, op->row_axis);
     *out = (tn_step){
         .struct_size = sizeof(*out),
         .primitive = op->prim && op->kind != OP_PROGRAM ? &op->prim->record : NULL,
@@ -288,7 +291,7 @@ static uint64_t bytes_written(const struct plan_work *work, const struct plan_op
     return sum;
 }
 
-static uint64_t slot_size(const struct compiler *c, const struct plan_slot *slot)
+static uint64_t slot_size(const struct plan_compiler *c, const struct plan_slot *slot)
 {
     if (slot->home == HOME_ARENA)
         return c->plan->arena_size[slot->index];
@@ -303,7 +306,7 @@ static uint64_t slot_size(const struct compiler *c, const struct plan_slot *slot
 
 // As tn_slot.alias: 1 + the slot of the donated leaf whose memory the storage is; 0 when
 // there is no such leaf in this segment.
-static uint32_t find_alias(const struct compiler *c, const struct plan_slot *slot)
+static uint32_t find_alias(const struct plan_compiler *c, const struct plan_slot *slot)
 {
     if (slot->home != HOME_STORAGE)
         return 0;
@@ -312,7 +315,7 @@ static uint32_t find_alias(const struct compiler *c, const struct plan_slot *slo
     return leaf == NONE ? 0 : (uint32_t)(uintptr_t)map_get(&c->slots, key);
 }
 
-static tn_status write_slots(struct compiler *c, struct plan_segment *segment)
+static tn_status write_slots(struct plan_compiler *c, struct plan_segment *segment)
 {
     tn_slot *slots = arena_alloc(&c->plan->arena, (c->num_slots + 1) * sizeof(*slots));
     segment->slots =
@@ -332,7 +335,7 @@ static tn_status write_slots(struct compiler *c, struct plan_segment *segment)
     return TN_OK;
 }
 
-static tn_status call_compile(struct compiler *c, struct plan_segment *segment)
+static tn_status call_compile(struct plan_compiler *c, struct plan_segment *segment)
 {
     struct device *device = c->work->devices[segment->device];
     segment->segment.struct_size = sizeof(segment->segment);
@@ -350,8 +353,8 @@ static tn_status call_compile(struct compiler *c, struct plan_segment *segment)
     return status == TN_OK ? TN_OK : device_failed(device, "segment_compile", status);
 }
 
-static void write_transfer(struct compiler *c, const struct plan_op *op,
-                           struct plan_transfer *out)
+static void plan_compile_write_transfer(struct plan_compiler *c, const struct plan_op *op,
+                                        struct plan_transfer *out)
 {
     const struct plan_value *values = c->work->values;
     const struct plan_value *from = &values[op->inputs[0].value],
@@ -379,7 +382,7 @@ static uint64_t domain_bit(const struct plan_op *op)
 
 // Stage order left the operations by segment: its transfers, what the host runs, then its
 // steps.
-static tn_status compile_segment(struct compiler *c, struct plan_segment *segment,
+static tn_status compile_segment(struct plan_compiler *c, struct plan_segment *segment,
                                  uint32_t *next_op)
 {
     tn_status status = TN_OK;
@@ -387,8 +390,8 @@ static tn_status compile_segment(struct compiler *c, struct plan_segment *segmen
     c->num_slots = 0;
     c->first_id = c->last_id;
     for (uint32_t i = 0; i < segment->num_transfers; i++)
-        write_transfer(c, &c->work->ops[(*next_op)++],
-                       &c->plan->transfers[segment->first_transfer + i]);
+        plan_compile_write_transfer(c, &c->work->ops[(*next_op)++],
+                                    &c->plan->transfers[segment->first_transfer + i]);
     for (uint32_t i = 0; i < segment->num_hosts && status == TN_OK; i++)
         status = plan_write_host(c->work, c->plan, &c->work->ops[(*next_op)++],
                                  &c->plan->hosts[segment->first_host + i]);
@@ -396,7 +399,8 @@ static tn_status compile_segment(struct compiler *c, struct plan_segment *segmen
         segment->bytes_written = tn_saturated_add(
             segment->bytes_written, bytes_written(c->work, &c->work->ops[*next_op]));
         segment->effects |= domain_bit(&c->work->ops[*next_op]);
-        status = write_step(c, (*next_op)++, &c->plan->steps[segment->first_step + i]);
+        status = plan_compile_write_step(c, (*next_op)++,
+                                         &c->plan->steps[segment->first_step + i]);
     }
     if (status == TN_OK)
         status = write_slots(c, segment);
@@ -407,7 +411,7 @@ static tn_status compile_segment(struct compiler *c, struct plan_segment *segmen
 
 tn_status plan_compile(struct plan_work *work, struct plan *plan)
 {
-    struct compiler c = {.work = work, .plan = plan};
+    struct plan_compiler c = {.work = work, .plan = plan};
     uint32_t next_op = 0;
     plan->steps = arena_alloc(&plan->arena, (plan->num_steps + 1) * sizeof(*plan->steps));
     plan->transfers =

@@ -192,8 +192,8 @@ static tn_status transfer_sparse(struct plan_work *work, uint32_t device, uint32
     return status == TN_OK ? add_transfer(work, device, source, out_value) : status;
 }
 
-static tn_status transfer(struct plan_work *work, uint32_t device, uint32_t from,
-                          uint32_t *out_value)
+static tn_status plan_copy_transfer(struct plan_work *work, uint32_t device, uint32_t from,
+                                    uint32_t *out_value)
 {
     const tn_layout *layout = &work->values[from].layout;
     int64_t first, count;
@@ -282,7 +282,7 @@ static tn_status transfer_once(struct plan_work *work, uint32_t device, uint32_t
     }
     tn_status status = is_captured(work, from)
                            ? transfer_captured(work, device, from, out_value)
-                           : transfer(work, device, from, out_value);
+                           : plan_copy_transfer(work, device, from, out_value);
     return status == TN_OK
                ? map_put(&work->transferred, key, (void *)((uintptr_t)*out_value + 1))
                : status;

@@ -20,7 +20,8 @@ tn_status place_keep_scope(struct plan_work *work, tn_scope *scope)
 }
 
 // The node that stands for this one and those that equal it.
-static const struct node *first_of(const struct nodes *nodes, const struct node *node)
+static const struct node *plan_decompose_first_of(const struct nodes *nodes,
+                                                  const struct node *node)
 {
     bool is_listed = nodes->same_as && task_has(nodes->task, node);
     return is_listed ? nodes->task->nodes[nodes->same_as[node->position]] : node;
@@ -39,11 +40,11 @@ static uint64_t find_unread(const struct nodes *nodes, const struct node *node)
     for (uint32_t n = 0; n < task->num_nodes && unread; n++)
         for (uint32_t i = 0; i < task->nodes[n]->num_inputs; i++) {
             const tn_array *input = task->nodes[n]->inputs[i];
-            if (input && first_of(nodes, input->node) == node)
+            if (input && plan_decompose_first_of(nodes, input->node) == node)
                 unread &= ~(UINT64_C(1) << input->output);
         }
     for (uint32_t i = 0; i < task->num_outputs && unread; i++)
-        if (first_of(nodes, task->outputs[i]->node) == node)
+        if (plan_decompose_first_of(nodes, task->outputs[i]->node) == node)
             unread &= ~(UINT64_C(1) << task->outputs[i]->output);
     return unread;
 }
@@ -89,8 +90,9 @@ static tn_status place_parts(struct plan_work *work, const struct nodes *nodes,
     return status;
 }
 
-static tn_status build(struct plan_work *work, const struct nodes *nodes,
-                       const struct node *node, bool split, struct decomposition *d)
+static tn_status plan_decompose_build(struct plan_work *work, const struct nodes *nodes,
+                                      const struct node *node, bool split,
+                                      struct decomposition *d)
 {
     tn_type types[MAX_OUTPUTS];
     tn_status status =
@@ -124,7 +126,7 @@ tn_status place_decomposed(struct plan_work *work, const struct nodes *nodes,
     const struct prim *outer = work->decomposing;
     work->decomposing = node->prim ? node->prim : outer;
     work->depth++;
-    tn_status status = build(work, nodes, node, split, &d);
+    tn_status status = plan_decompose_build(work, nodes, node, split, &d);
     if (status == TN_OK)
         status = place_parts(work, nodes, node, &d);
     work->depth--;

@@ -38,7 +38,7 @@ static bool may_fuse(const struct plan_work *work, const struct plan_op *op)
 
 // Whether the kernel's rule for this operand has TN_OPERAND_FUSES. Scalars of runtime
 // attributes have no rule.
-static bool declares(const struct plan_op *op, uint32_t operand)
+static bool epilogue_declares(const struct plan_op *op, uint32_t operand)
 {
     uint32_t num_inputs = op_num_inputs(op), visible = num_inputs - op->prim->num_runtime;
     if (operand >= 64 || (operand >= visible && operand < num_inputs))
@@ -75,7 +75,8 @@ static bool reads_all(const struct operand *in, const struct plan_value *base)
            layout_elements(&in->layout) == layout_elements(&base->layout);
 }
 
-static bool is_of(const struct plan_work *work, const struct operand *in, uint32_t base)
+static bool epilogue_is_of(const struct plan_work *work, const struct operand *in,
+                           uint32_t base)
 {
     return in->value != NONE && work->values[in->value].base == base;
 }
@@ -102,7 +103,7 @@ static tn_status with_output(struct plan_work *work, const tn_expr_program *from
 }
 
 // Whether the program has an instruction `op`, LOAD or TAKE, that reads this input.
-static bool reads(const tn_expr_program *program, uint32_t input, uint32_t op)
+static bool epilogue_reads(const tn_expr_program *program, uint32_t input, uint32_t op)
 {
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (program->insns[i].op == op && program->insns[i].a == input)
@@ -162,9 +163,9 @@ static void fused_values(const struct plan_work *work, const struct plan_fused *
 }
 
 // Fills the step of the kernel with these programs; `values` has room for all operands.
-static void write_step(const struct plan_work *work, const struct plan_op *op,
-                       const struct plan_fused *fused, uint32_t count, tn_value *values,
-                       tn_fused *records, tn_step *out)
+static void epilogue_write_step(const struct plan_work *work, const struct plan_op *op,
+                                const struct plan_fused *fused, uint32_t count,
+                                tn_value *values, tn_fused *records, tn_step *out)
 {
     uint32_t num_inputs = op_num_inputs(op);
     const struct plan_fused *epilogue = op_epilogue(op);
@@ -197,8 +198,9 @@ static void write_step(const struct plan_work *work, const struct plan_op *op,
 }
 
 // Whether kernel and device take the programs in.
-static tn_status ask(struct plan_work *work, const struct plan_op *op,
-                     const struct plan_fused *fused, uint32_t count, bool *out_holds)
+static tn_status epilogue_ask(struct plan_work *work, const struct plan_op *op,
+                              const struct plan_fused *fused, uint32_t count,
+                              bool *out_holds)
 {
     const struct device *device = work->devices[op->device];
     uint64_t set = 0, num_values = op_num_inputs(op) + op->num_outputs;
@@ -213,7 +215,7 @@ static tn_status ask(struct plan_work *work, const struct plan_op *op,
         return TN_ERR_MEMORY;
     tn_step step;
     const char *reason = "";
-    write_step(work, op, fused, count, values, records, &step);
+    epilogue_write_step(work, op, fused, count, values, records, &step);
     tn_status status = choose_ask_accepts(work, device, op->kernel, &step, set, out_holds);
     if (status == TN_OK && *out_holds)
         *out_holds = device->ops->step_check(device->handle, &step, &reason);
@@ -254,8 +256,8 @@ static tn_status set_fused(struct plan_work *work, struct plan_op *op,
 }
 
 // Names `op` after both operations, which run in this order.
-static tn_status name(struct plan_work *work, struct plan_op *op, const struct plan_op *a,
-                      const struct plan_op *b)
+static tn_status epilogue_name(struct plan_work *work, struct plan_op *op,
+                               const struct plan_op *a, const struct plan_op *b)
 {
     const uint32_t next[] = {1, NONE};
     struct plan_op pair[] = {*a, *b};
@@ -280,7 +282,8 @@ static tn_status find_epilogue(struct epilogue_fuser *a, uint32_t k, struct plan
     uint32_t v = op->outputs[0], input = NONE;
     const struct plan_value *value = &work->values[v];
     out->program = NULL;
-    if (op->num_outputs != 1 || value->first_use == NONE || !declares(op, op->num_inputs))
+    if (op->num_outputs != 1 || value->first_use == NONE ||
+        !epilogue_declares(op, op->num_inputs))
         return TN_OK;
     const struct plan_use *first = &work->uses[value->first_use];
     const struct plan_op *p = &work->ops[first->op];
@@ -289,11 +292,11 @@ static tn_status find_epilogue(struct epilogue_fuser *a, uint32_t k, struct plan
         p->num_outputs + is_kept > TN_EXPR_MAX_OUTPUTS || waits_between(work, k, first->op))
         return TN_OK;
     for (uint32_t i = 0; i < p->num_inputs; i++) {
-        if (!is_of(work, &p->inputs[i], v))
+        if (!epilogue_is_of(work, &p->inputs[i], v))
             continue;
-        if (!reads_all(&p->inputs[i], value) || reads(p->program, i, TN_EXPR_TAKE))
+        if (!reads_all(&p->inputs[i], value) || epilogue_reads(p->program, i, TN_EXPR_TAKE))
             return TN_OK;
-        if (reads(p->program, i, TN_EXPR_LOAD))
+        if (epilogue_reads(p->program, i, TN_EXPR_LOAD))
             input = i;
     }
     if (input == NONE)
@@ -302,7 +305,7 @@ static tn_status find_epilogue(struct epilogue_fuser *a, uint32_t k, struct plan
     tn_status status =
         start_fused(work, p, op->num_inputs, &value->layout, &p->inputs[input].layout, out);
     for (uint32_t i = 0; i < p->num_inputs && status == TN_OK; i++)
-        if (is_of(work, &p->inputs[i], v))
+        if (epilogue_is_of(work, &p->inputs[i], v))
             out->inputs[i].value = NONE;
     if (is_kept && status == TN_OK) {
         out->outputs[out->num_outputs++] = v;
@@ -320,13 +323,13 @@ static tn_status try_epilogue(struct epilogue_fuser *a, uint32_t k)
     bool holds = false;
     tn_status status = find_epilogue(a, k, &fused, &program);
     if (status == TN_OK && fused.program)
-        status = ask(work, &work->ops[k], &fused, 1, &holds);
+        status = epilogue_ask(work, &work->ops[k], &fused, 1, &holds);
     if (status != TN_OK || !holds)
         return status;
     struct plan_op op = work->ops[k];
     status = set_fused(work, &op, &fused, 1);
     if (status == TN_OK)
-        status = name(work, &op, &work->ops[k], &work->ops[program]);
+        status = epilogue_name(work, &op, &work->ops[k], &work->ops[program]);
     op.outputs = fused.outputs;
     op.num_outputs = fused.num_outputs;
     work->ops[program] = op;
@@ -345,14 +348,16 @@ static bool reads_updated(const struct plan_work *work, const struct plan_op *op
         if (x == 0 || x > op_num_inputs(op) || op->inputs[x - 1].value == NONE)
             continue;
         for (uint32_t i = 0; i < p->num_inputs; i++)
-            if (is_of(work, &p->inputs[i], work->values[op->inputs[x - 1].value].base))
+            if (epilogue_is_of(work, &p->inputs[i],
+                               work->values[op->inputs[x - 1].value].base))
                 return true;
     }
     return false;
 }
 
 // The operation that a reader in a list is now; NULL: part of another one.
-static const struct plan_op *reader_of(const struct epilogue_fuser *a, uint32_t use)
+static const struct plan_op *epilogue_reader_of(const struct epilogue_fuser *a,
+                                                uint32_t use)
 {
     uint32_t op = a->work->uses[use].op;
     op = a->epilogue[op] ? a->epilogue[op] - 1 : op;
@@ -360,14 +365,14 @@ static const struct plan_op *reader_of(const struct epilogue_fuser *a, uint32_t 
 }
 
 // Whether an operation reads the value's memory, other than as part of a kernel's step.
-static bool is_read(const struct epilogue_fuser *a, uint32_t base)
+static bool epilogue_is_read(const struct epilogue_fuser *a, uint32_t base)
 {
     bool is = false;
     for (uint32_t u = a->work->values[base].first_use; u != NONE && !is;
          u = a->work->uses[u].next) {
-        const struct plan_op *op = reader_of(a, u);
+        const struct plan_op *op = epilogue_reader_of(a, u);
         for (uint32_t n = 0; op && n < op->num_inputs; n++)
-            is |= is_of(a->work, &op->inputs[n], base);
+            is |= epilogue_is_of(a->work, &op->inputs[n], base);
     }
     return is;
 }
@@ -375,19 +380,19 @@ static bool is_read(const struct epilogue_fuser *a, uint32_t base)
 // Whether all readers of the program's result may compute it anew, each for itself: kernels
 // that could take it in, of a device that may join them to one launch. It is made of one
 // array, so they read no more.
-static bool may_repeat(const struct epilogue_fuser *a, const struct plan_op *p,
-                       uint32_t base)
+static bool epilogue_may_repeat(const struct epilogue_fuser *a, const struct plan_op *p,
+                                uint32_t base)
 {
     const struct plan_work *work = a->work;
     bool may = work->devices[p->device]->info.flags & TN_DEVICE_GROUPS &&
                p->num_inputs == 1 && fuse_is_cheap(p->program);
     for (uint32_t u = work->values[base].first_use; u != NONE && may;
          u = work->uses[u].next) {
-        const struct plan_op *op = reader_of(a, u);
+        const struct plan_op *op = epilogue_reader_of(a, u);
         may = op && op->kind == OP_KERNEL;
         for (uint32_t n = 0; may && n < op->num_inputs; n++)
-            may = !is_of(work, &op->inputs[n], base) ||
-                  (n < op_num_inputs(op) && declares(op, n));
+            may = !epilogue_is_of(work, &op->inputs[n], base) ||
+                  (n < op_num_inputs(op) && epilogue_declares(op, n));
     }
     return may;
 }
@@ -399,7 +404,7 @@ static uint32_t find_prologue(const struct epilogue_fuser *a, uint32_t k, uint32
     const struct plan_work *work = a->work;
     const struct plan_op *op = &work->ops[k];
     const struct operand *in = &op->inputs[i];
-    if (in->value == NONE || !declares(op, i))
+    if (in->value == NONE || !epilogue_declares(op, i))
         return NONE;
     uint32_t base = work->values[in->value].base, readers = 0;
     const struct plan_value *value = &work->values[base];
@@ -407,10 +412,10 @@ static uint32_t find_prologue(const struct epilogue_fuser *a, uint32_t k, uint32
         return NONE;
     const struct plan_op *p = &work->ops[value->producer];
     for (uint32_t n = 0; n < op->num_inputs; n++)
-        readers += is_of(work, &op->inputs[n], base);
+        readers += epilogue_is_of(work, &op->inputs[n], base);
     if (a->gone[value->producer] || !is_elementwise(p, op->device) || p->num_outputs != 1 ||
         readers != 1 || value->first_use == NONE || !reads_all(in, value) ||
-        (work->uses[value->first_use].next != NONE && !may_repeat(a, p, base)) ||
+        (work->uses[value->first_use].next != NONE && !epilogue_may_repeat(a, p, base)) ||
         reads_updated(work, op, p))
         return NONE;
     return value->producer;
@@ -440,13 +445,13 @@ static tn_status try_prologue(struct epilogue_fuser *a, uint32_t k, uint32_t i)
     fused[count].outputs[0] = NONE;
     for (uint32_t n = count; n < op->num_fused; n++)
         fused[n + 1] = op->fused[n];
-    status = ask(work, op, fused, op->num_fused + 1, &holds);
+    status = epilogue_ask(work, op, fused, op->num_fused + 1, &holds);
     if (status != TN_OK || !holds)
         return status;
     uint32_t result = work->values[p->outputs[0]].base;
     status = set_fused(work, op, fused, op->num_fused + 1);
-    a->gone[program] = !is_read(a, result);
-    return status == TN_OK ? name(work, op, p, &work->ops[k]) : status;
+    a->gone[program] = !epilogue_is_read(a, result);
+    return status == TN_OK ? epilogue_name(work, op, p, &work->ops[k]) : status;
 }
 
 // --- plan_epilogues ---------------------------------------------------------------------

@@ -24,7 +24,8 @@ static bool is_widening(const struct plan_work *work, const struct plan_op *op)
            wide->base == op->outputs[0] && layout_is_contiguous(&wide->layout);
 }
 
-static bool is_of(const struct plan_work *work, const struct operand *in, uint32_t wide)
+static bool narrow_is_of(const struct plan_work *work, const struct operand *in,
+                         uint32_t wide)
 {
     return in->value != NONE && work->values[in->value].base == wide;
 }
@@ -37,7 +38,7 @@ static bool may_read(const struct plan_work *work, const struct plan_op *reader,
     bool may = reader->kind == OP_PROGRAM && reader->device == value->device &&
                !(reader->program->flags & (TN_EXPR_ROWS | TN_EXPR_TAKES));
     for (uint32_t i = 0; i < reader->num_inputs && may; i++)
-        may = !is_of(work, &reader->inputs[i], wide) ||
+        may = !narrow_is_of(work, &reader->inputs[i], wide) ||
               reader->inputs[i].layout.dtype == value->layout.dtype;
     return may;
 }
@@ -50,7 +51,7 @@ static tn_status read_narrow(struct plan_work *work, struct plan_op *reader, uin
     memcpy(dtypes, program.input_dtypes, program.num_inputs * sizeof(*dtypes));
     for (uint32_t i = 0; i < reader->num_inputs; i++) {
         struct operand *in = &reader->inputs[i];
-        if (!is_of(work, in, wide))
+        if (!narrow_is_of(work, in, wide))
             continue;
         in->value = narrow->value;
         in->layout.dtype = dtypes[i] = narrow->layout.dtype;

@@ -37,7 +37,7 @@ struct sorter {
 
 // --- ready operations ------------------------------------------------------------------
 
-static tn_status heap_push(struct heap *heap, uint32_t item)
+static tn_status plan_order_heap_push(struct heap *heap, uint32_t item)
 {
     tn_status status = mem_grow((void **)&heap->items, &heap->capacity, heap->count + 1,
                                 sizeof(*heap->items));
@@ -50,7 +50,7 @@ static tn_status heap_push(struct heap *heap, uint32_t item)
     return TN_OK;
 }
 
-static uint32_t heap_pop(struct heap *heap)
+static uint32_t plan_order_heap_pop(struct heap *heap)
 {
     uint32_t top = heap->items[0], last = heap->items[--heap->count], i = 0;
     for (uint32_t child; (child = 2 * i + 1) < heap->count; i = child) {
@@ -77,7 +77,7 @@ static tn_status add_ready(struct sorter *s, uint32_t op)
     uint32_t which = o->kind == OP_TRANSFER ? devices
                      : o->kind == OP_HOST   ? devices + 1
                                             : o->device;
-    return heap_push(&s->ready[which], op);
+    return plan_order_heap_push(&s->ready[which], op);
 }
 
 static void add_user(struct sorter *s, uint32_t producer, uint32_t use, uint32_t user)
@@ -182,7 +182,7 @@ static tn_status take_ready(struct sorter *s, uint32_t which, uint32_t *out_take
     *out_taken = 0;
     while (heap->count > 0 && status == TN_OK && !has_started &&
            !(is_device && s->num_starting > 0)) {
-        uint32_t op = heap_pop(heap);
+        uint32_t op = plan_order_heap_pop(heap);
         has_started = is_starting(&s->work->ops[op]);
         s->num_starting -= has_started;
         s->sorted[s->num_sorted++] = s->work->ops[op];
@@ -195,7 +195,7 @@ static tn_status take_ready(struct sorter *s, uint32_t which, uint32_t *out_take
     return status;
 }
 
-static tn_status sort(struct sorter *s)
+static tn_status plan_order_sort(struct sorter *s)
 {
     uint32_t num_devices = s->work->num_devices;
     while (s->num_sorted < s->work->num_ops) {
@@ -284,7 +284,7 @@ tn_status plan_order(struct plan_work *work, struct plan *plan)
     }
     tn_status status = sorter_init(&s);
     if (status == TN_OK)
-        status = sort(&s);
+        status = plan_order_sort(&s);
     if (status == TN_OK) {
         memcpy(work->ops, s.sorted, work->num_ops * sizeof(*s.sorted));
         plan_renumber(work);

@@ -11,12 +11,12 @@
 // One rule "primitive[@backend]=[!]glob"; rules are separated by ';'. The primitive is a
 // glob over ids with or without revision. The glob after '=' is over "plugin" and
 // "plugin/kernel": kernels that do not match are refused, with '!' those that do.
-struct override {
+struct kernel_override {
     char primitive[96], backend[64], kernel[96];
     bool exclude;
 };
 
-static bool put(char *field, size_t size, const char *text)
+static bool override_put(char *field, size_t size, const char *text)
 {
     size_t length = strlen(text);
     if (length >= size)
@@ -25,14 +25,14 @@ static bool put(char *field, size_t size, const char *text)
     return true;
 }
 
-static bool parse_override(const char *text, size_t length, struct override *out)
+static bool parse_override(const char *text, size_t length, struct kernel_override *out)
 {
     char copy[256];
     if (length >= sizeof(copy))
         return false;
     memcpy(copy, text, length);
     copy[length] = 0;
-    *out = (struct override){0};
+    *out = (struct kernel_override){0};
     char *equals = strchr(copy, '=');
     if (!equals)
         return false;
@@ -43,9 +43,10 @@ static bool parse_override(const char *text, size_t length, struct override *out
     char *at = strchr(copy, '@');
     if (at)
         *at = 0;
-    return copy[0] && *kernel && put(out->primitive, sizeof(out->primitive), copy) &&
-           put(out->backend, sizeof(out->backend), at ? at + 1 : "*") &&
-           put(out->kernel, sizeof(out->kernel), kernel);
+    return copy[0] && *kernel &&
+           override_put(out->primitive, sizeof(out->primitive), copy) &&
+           override_put(out->backend, sizeof(out->backend), at ? at + 1 : "*") &&
+           override_put(out->kernel, sizeof(out->kernel), kernel);
 }
 
 static bool glob_primitive(const char *glob, const char *id)
@@ -64,7 +65,7 @@ const char *overridden(const tn_runtime *runtime, const char *backend,
     snprintf(full, sizeof(full), "%s/%s", plugin, kernel);
     while (list && *list) {
         size_t length = strcspn(list, ";");
-        struct override rule;
+        struct kernel_override rule;
         if (parse_override(list, length, &rule) &&
             glob_primitive(rule.primitive, primitive) &&
             fnmatch(rule.backend, backend, 0) == 0) {
@@ -97,8 +98,8 @@ static bool glob_name(const char *glob, const char *name)
     return fnmatch(glob, name, 0) == 0;
 }
 
-static void warn_no_match(const tn_runtime *runtime, const char *what, const char *glob,
-                          const char *const *names)
+static void override_warn_no_match(const tn_runtime *runtime, const char *what,
+                                   const char *glob, const char *const *names)
 {
     const char *nearest = config_nearest(glob, names);
     log_write(runtime->config, TN_LOG_WARN, "config",
@@ -121,7 +122,7 @@ static bool glob_kernels(const char *glob, const tn_plugin_info *info)
     return false;
 }
 
-static void check_kernel(tn_runtime *runtime, const char *glob)
+static void override_check_kernel(tn_runtime *runtime, const char *glob)
 {
     uint64_t count = tn_plugin_count(runtime);
     const char **ids = mem_zalloc((count + 1) * sizeof(*ids));
@@ -132,7 +133,7 @@ static void check_kernel(tn_runtime *runtime, const char *glob)
         ids[i] = info.id;
     }
     if (!matched)
-        warn_no_match(runtime, "plugin and no kernel", glob, ids);
+        override_warn_no_match(runtime, "plugin and no kernel", glob, ids);
     mem_free(ids);
 }
 
@@ -140,7 +141,7 @@ void overrides_check(tn_runtime *runtime)
 {
     const char *list = config_get(runtime->config, "TENON_KERNELS");
     for (size_t length; list && *list; list += length + (list[length] == ';')) {
-        struct override rule;
+        struct kernel_override rule;
         length = strcspn(list, ";");
         if (!parse_override(list, length, &rule)) {
             log_write(
@@ -153,9 +154,9 @@ void overrides_check(tn_runtime *runtime)
         const char *const *primitives = plugin_primitive_names(runtime);
         const char *const *backends = plugin_backend_names(runtime);
         if (!any_matches(rule.primitive, primitives, glob_primitive))
-            warn_no_match(runtime, "primitive", rule.primitive, primitives);
+            override_warn_no_match(runtime, "primitive", rule.primitive, primitives);
         if (!any_matches(rule.backend, backends, glob_name))
-            warn_no_match(runtime, "backend", rule.backend, backends);
-        check_kernel(runtime, rule.kernel);
+            override_warn_no_match(runtime, "backend", rule.backend, backends);
+        override_check_kernel(runtime, rule.kernel);
     }
 }

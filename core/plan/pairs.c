@@ -85,8 +85,8 @@ tn_status place_find_pairs(const struct nodes *nodes, struct pairing **out)
 // --- pairing ---------------------------------------------------------------------------
 
 // Makes stand-ins for the node's inputs, in d->inputs from `first` on, but not for `left`.
-static tn_status stand_in(struct decomposition *d, const struct node *node, uint32_t first,
-                          uint32_t left)
+static tn_status pair_rule_stand_in(struct decomposition *d, const struct node *node,
+                                    uint32_t first, uint32_t left)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++)
@@ -150,13 +150,13 @@ static tn_status place_built(struct plan_work *work, const struct nodes *nodes,
     return status;
 }
 
-static tn_status build(const struct node *node, const struct node *made,
-                       const tn_neighbour *neighbour, struct decomposition *d)
+static tn_status pair_rule_build(const struct node *node, const struct node *made,
+                                 const tn_neighbour *neighbour, struct decomposition *d)
 {
     d->scope->device = node->device;
-    tn_status status = stand_in(d, node, 0, neighbour->input);
+    tn_status status = pair_rule_stand_in(d, node, 0, neighbour->input);
     if (status == TN_OK)
-        status = stand_in(d, made, node->num_inputs, NONE);
+        status = pair_rule_stand_in(d, made, node->num_inputs, NONE);
     if (status != TN_OK)
         return status;
     const tn_rule rule = {.struct_size = sizeof(rule),
@@ -187,7 +187,7 @@ tn_status place_pair(struct plan_work *work, const struct nodes *nodes, uint32_t
         status = status == TN_OK ? kept : status;
     }
     if (status == TN_OK)
-        status = build(node, made, pairing->neighbour, &d);
+        status = pair_rule_build(node, made, pairing->neighbour, &d);
     if (status == TN_OK && d.outputs[0])
         status = place_built(work, nodes, node, made, &d, out_done);
     return status == TN_OK && !*out_done ? place_node(work, nodes, made) : status;

@@ -14,8 +14,8 @@
 // --- values -----------------------------------------------------------------------------
 
 // All strides are 0: each element is the number.
-static tn_status add_number(struct plan_work *work, const tn_type *type, uint64_t bits,
-                            int weak_kind, uint32_t *out_value)
+static tn_status place_add_number(struct plan_work *work, const tn_type *type,
+                                  uint64_t bits, int weak_kind, uint32_t *out_value)
 {
     tn_layout layout = layout_contiguous(type);
     memset(layout.stride, 0, sizeof(layout.stride));
@@ -33,8 +33,8 @@ tn_status place_value_for(struct plan_work *work, const struct nodes *nodes,
 {
     uint32_t *slot = &nodes->value_of[array->id];
     if (*slot == NONE && array->node->kind == NODE_NUMBER) {
-        tn_status status =
-            add_number(work, &array->type, array->node->number, array->weak_kind, slot);
+        tn_status status = place_add_number(work, &array->type, array->node->number,
+                                            array->weak_kind, slot);
         if (status != TN_OK)
             return status;
     }
@@ -44,8 +44,8 @@ tn_status place_value_for(struct plan_work *work, const struct nodes *nodes,
     return TN_OK;
 }
 
-static tn_status add_output(struct plan_work *work, const tn_type *type, uint32_t device,
-                            uint32_t *out_value)
+static tn_status place_add_output(struct plan_work *work, const tn_type *type,
+                                  uint32_t device, uint32_t *out_value)
 {
     tn_layout layout = layout_contiguous(type);
     return work_add_value(work, &layout, device, out_value);
@@ -68,8 +68,8 @@ static tn_status place_view(struct plan_work *work, const struct nodes *nodes,
         return status;
     const struct plan_value *from = &work->values[source];
     if (from->is_number && from->layout.dtype == node->outputs[0].type.dtype)
-        return add_number(work, &node->outputs[0].type, from->number, from->weak_kind,
-                          &nodes->value_of[node->outputs[0].id]);
+        return place_add_number(work, &node->outputs[0].type, from->number, from->weak_kind,
+                                &nodes->value_of[node->outputs[0].id]);
     if (from->is_number) // its bytes are asked for
         status = place_copy(work, from->device, source, &source);
     if (status != TN_OK)
@@ -101,7 +101,7 @@ static tn_status place_view(struct plan_work *work, const struct nodes *nodes,
 
 // --- numbers ----------------------------------------------------------------------------
 
-static bool uses_index(const tn_expr_program *program)
+static bool place_uses_index(const tn_expr_program *program)
 {
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (program->insns[i].op == TN_EXPR_INDEX)
@@ -111,13 +111,13 @@ static bool uses_index(const tn_expr_program *program)
 
 // Constant folding: computes an expression now if all its inputs are numbers and it uses
 // neither `index` nor complex numbers. *out_folded says whether it was computed.
-static tn_status fold_numbers(struct plan_work *work, const struct nodes *nodes,
-                              const struct node *node, const struct plan_op *op,
-                              bool *out_folded)
+static tn_status place_fold_numbers(struct plan_work *work, const struct nodes *nodes,
+                                    const struct node *node, const struct plan_op *op,
+                                    bool *out_folded)
 {
     uint64_t inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
     *out_folded = false;
-    if (uses_index(op->program) || (op->program->flags & TN_EXPR_ROWS) ||
+    if (place_uses_index(op->program) || (op->program->flags & TN_EXPR_ROWS) ||
         program_complex(op->program))
         return TN_OK;
     for (uint32_t i = 0; i < op->num_inputs; i++) {
@@ -129,9 +129,9 @@ static tn_status fold_numbers(struct plan_work *work, const struct nodes *nodes,
     program_run_scalar(op->program, inputs, op->params, 0, outputs);
     *out_folded = true;
     for (uint32_t i = 0; i < node->num_outputs; i++) {
-        tn_status status =
-            add_number(work, &node->outputs[i].type, outputs[i], node->outputs[i].weak_kind,
-                       &nodes->value_of[node->outputs[i].id]);
+        tn_status status = place_add_number(work, &node->outputs[i].type, outputs[i],
+                                            node->outputs[i].weak_kind,
+                                            &nodes->value_of[node->outputs[i].id]);
         if (status != TN_OK)
             return status;
     }
@@ -177,7 +177,7 @@ static tn_status op_finish(struct plan_work *work, const struct nodes *nodes,
 {
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         tn_status status =
-            add_output(work, &node->outputs[i].type, op->device, &op->outputs[i]);
+            place_add_output(work, &node->outputs[i].type, op->device, &op->outputs[i]);
         if (status != TN_OK)
             return status;
         nodes->value_of[node->outputs[i].id] = op->outputs[i];
@@ -208,7 +208,7 @@ static tn_status place_program(struct plan_work *work, const struct nodes *nodes
                                                          &node->outputs[0].type)};
     }
     if (status == TN_OK)
-        status = fold_numbers(work, nodes, node, &op, &folded);
+        status = place_fold_numbers(work, nodes, node, &op, &folded);
     if (status != TN_OK || folded)
         return status;
     return op_finish(work, nodes, node, &op);
@@ -291,7 +291,7 @@ static tn_status place_host(struct plan_work *work, const struct nodes *nodes,
 // --- devices ----------------------------------------------------------------------------
 
 // Whether the array is made by a node that is not placed yet, as it may be merged.
-static bool is_left(const struct nodes *nodes, const tn_array *array)
+static bool place_is_left(const struct nodes *nodes, const tn_array *array)
 {
     const struct node *node = array->node;
     return nodes->pairing && nodes->value_of[array->id] == NONE &&
@@ -309,7 +309,7 @@ static tn_status node_layouts(struct plan_work *work, const struct nodes *nodes,
             values[i] = (tn_value){0};
             continue;
         }
-        bool left = is_left(nodes, node->inputs[i]);
+        bool left = place_is_left(nodes, node->inputs[i]);
         tn_status status =
             left ? TN_OK : place_value_for(work, nodes, node->inputs[i], &value);
         if (status != TN_OK)
@@ -502,8 +502,8 @@ static tn_status place_plain(struct plan_work *work, uint32_t value, uint32_t *o
 }
 
 // An output needs memory on a device, so a number is written to device 0.
-static tn_status place_output(struct plan_work *work, const struct nodes *nodes,
-                              const tn_array *output)
+static tn_status plan_place_output(struct plan_work *work, const struct nodes *nodes,
+                                   const tn_array *output)
 {
     uint32_t value = NONE;
     tn_status status = place_value_for(work, nodes, output, &value);
@@ -531,7 +531,7 @@ tn_status plan_place(struct plan_work *work)
     if (status == TN_OK)
         status = place_nodes(work, &nodes);
     for (uint32_t i = 0; i < task->num_outputs && status == TN_OK; i++)
-        status = place_output(work, &nodes, task->outputs[i]);
+        status = plan_place_output(work, &nodes, task->outputs[i]);
     mem_free(pairing);
     return status;
 }

@@ -9,7 +9,7 @@
 
 // Loads all plugins that planning needs, backends and kernels, so that no later stage loads
 // code.
-static tn_status work_start(struct plan_work *work, struct plan *plan)
+static tn_status plan_work_start(struct plan_work *work, struct plan *plan)
 {
     uint32_t num_ids = work->task->num_ids, num_nodes = work->task->num_nodes;
     tn_status status = devices_open(work->runtime, &work->devices, &work->num_devices);
@@ -48,25 +48,25 @@ static struct plan *plan_new(tn_runtime *runtime, const struct task *task)
     return plan;
 }
 
-static tn_status simplify(struct plan_work *work, struct plan *plan)
+static tn_status stage_simplify(struct plan_work *work, struct plan *plan)
 {
     (void)plan;
     return plan_simplify(work);
 }
 
-static tn_status place(struct plan_work *work, struct plan *plan)
+static tn_status stage_place(struct plan_work *work, struct plan *plan)
 {
     (void)plan;
     return plan_place(work);
 }
 
-static tn_status fuse(struct plan_work *work, struct plan *plan)
+static tn_status stage_fuse(struct plan_work *work, struct plan *plan)
 {
     (void)plan;
     return plan_fuse(work);
 }
 
-static tn_status epilogues(struct plan_work *work, struct plan *plan)
+static tn_status stage_epilogues(struct plan_work *work, struct plan *plan)
 {
     (void)plan;
     tn_status status = plan_narrow(work);
@@ -77,12 +77,12 @@ static const struct stage {
     const char *name;
     tn_status (*run)(struct plan_work *work, struct plan *plan);
 } stages[] = {
-    {"prepare", work_start}, {"simplify", simplify},    {"place", place},
-    {"fuse", fuse},          {"epilogues", epilogues},  {"order", plan_order},
-    {"assign", plan_assign}, {"compile", plan_compile},
+    {"prepare", plan_work_start}, {"simplify", stage_simplify},   {"place", stage_place},
+    {"fuse", stage_fuse},         {"epilogues", stage_epilogues}, {"order", plan_order},
+    {"assign", plan_assign},      {"compile", plan_compile},
 };
 
-static tn_status run_stages(struct plan_work *work, struct plan *plan)
+static tn_status plan_run_stages(struct plan_work *work, struct plan *plan)
 {
     uint64_t whole = trace_begin(work->runtime->trace);
     tn_status status = TN_OK;
@@ -108,8 +108,8 @@ static uint64_t count_bytes(const struct plan *plan)
            plan->num_steps * (uint64_t)512;
 }
 
-static tn_status make(tn_runtime *runtime, struct task *task, struct plan_watcher *watcher,
-                      struct plan **out_plan)
+static tn_status stage_make(tn_runtime *runtime, struct task *task,
+                            struct plan_watcher *watcher, struct plan **out_plan)
 {
     struct plan *plan = plan_new(runtime, task);
     if (!plan)
@@ -119,7 +119,7 @@ static tn_status make(tn_runtime *runtime, struct task *task, struct plan_watche
                              .interned = &plan->interned,
                              .task = task,
                              .watcher = watcher};
-    tn_status status = run_stages(&work, plan);
+    tn_status status = plan_run_stages(&work, plan);
     if (status == TN_OK && watcher)
         watcher->ops->planned(watcher, &work, plan);
     work_finish(&work);
@@ -141,10 +141,10 @@ tn_status plan_create(tn_runtime *runtime, struct task *task, struct plan_watche
     if (status != TN_OK)
         return status;
     if (watcher || !runtime->watch_plan)
-        return make(runtime, task, watcher, out_plan);
+        return stage_make(runtime, task, watcher, out_plan);
     if (!(watcher = runtime->watch_plan(runtime)))
         return TN_ERR_MEMORY;
-    status = make(runtime, task, watcher, out_plan);
+    status = stage_make(runtime, task, watcher, out_plan);
     watcher->ops->finish(watcher, status == TN_OK ? *out_plan : NULL);
     return status;
 }

@@ -36,8 +36,8 @@ static struct hash hash_application(const struct plan_work *work,
 
 // The node whose first output is the node's, of the same type, such as a cast to the dtype
 // that it has; else NONE.
-static uint32_t repeated(const struct plan_work *work, const uint32_t *node_of_id,
-                         const struct node *node)
+static uint32_t plan_simplify_repeated(const struct plan_work *work,
+                                       const uint32_t *node_of_id, const struct node *node)
 {
     const tn_array *x = node->num_inputs == 1 ? node->inputs[0] : NULL;
     if (!x || !node->expr || expr_is_input(node->expr) != 0 || x->output != 0 ||
@@ -55,7 +55,7 @@ static void keep_outputs(struct plan_work *work, const uint32_t *node_of_id, uin
     const struct task *task = work->task;
     for (uint32_t k = 0; k < count; k++) {
         uint32_t i = node_of_id[task->outputs[k]->id];
-        if (i != NONE && repeated(work, node_of_id, task->nodes[i]) != NONE)
+        if (i != NONE && plan_simplify_repeated(work, node_of_id, task->nodes[i]) != NONE)
             work->same_as[i] = i;
     }
 }
@@ -74,7 +74,7 @@ tn_status plan_simplify(struct plan_work *work)
         for (uint32_t k = 0; k < node->num_outputs; k++)
             if (!node->outputs[k].value)
                 node_of_id[node->outputs[k].id] = i;
-        uint32_t again = repeated(work, node_of_id, node);
+        uint32_t again = plan_simplify_repeated(work, node_of_id, node);
         if (again != NONE)
             work->same_as[i] = again;
         if (again != NONE || has_effect(node))

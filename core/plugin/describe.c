@@ -22,14 +22,14 @@
 #include "find/trust.h"
 
 // The plugin being described.
-struct subject {
+struct plugin_describe_subject {
     const char *file; // path
     tn_note note;
     struct objects objects; // the file alone
     struct plugin plugin;   // uses the runtime's set, but is not listed there
 };
 
-static const char *base_name(const char *path)
+static const char *plugin_describe_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -37,16 +37,16 @@ static const char *base_name(const char *path)
 
 // --- parts of plugin.json --------------------------------------------------------------
 
-static json_t *describe_files(const struct subject *subject)
+static json_t *describe_files(const struct plugin_describe_subject *subject)
 {
     char hex[65];
     const struct content *content = &subject->objects.contents[0];
     sodium_bin2hex(hex, sizeof(hex), content->sha256, 32);
-    return json_pack("[{s:s, s:I, s:s}]", "name", base_name(subject->file), "size",
-                     (json_int_t)content->size, "sha256", hex);
+    return json_pack("[{s:s, s:I, s:s}]", "name", plugin_describe_base_name(subject->file),
+                     "size", (json_int_t)content->size, "sha256", hex);
 }
 
-static json_t *describe_interfaces(const struct subject *subject)
+static json_t *describe_interfaces(const struct plugin_describe_subject *subject)
 {
     static const char *const known[] = {TN_IFACE_BACKEND, "tn.collective/1",
                                         TN_IFACE_FORMAT,  "tn.model/1",
@@ -63,7 +63,7 @@ static json_t *describe_interfaces(const struct subject *subject)
     return list;
 }
 
-static json_t *describe_selectors(const struct subject *subject)
+static json_t *describe_selectors(const struct plugin_describe_subject *subject)
 {
     const tn_selectors *own = subject->plugin.entry->query(TN_IFACE_SELECTORS);
     json_t *list = json_array();
@@ -95,7 +95,7 @@ static json_t *describe_backends(const tn_backend *backend)
                      (int)(backend->flags & TN_BACKEND_DEFAULT), "families", families);
 }
 
-static int by_id(const void *a, const void *b)
+static int plugin_describe_by_id(const void *a, const void *b)
 {
     const json_t *const *x = a, *const *y = b;
     return strcmp(json_string_value(json_object_get(*x, "id")),
@@ -142,7 +142,7 @@ static json_t *describe_primitives(const tn_ops *ops)
         const tn_primitive *primitive = ops->primitives[i];
         items[i] = json_pack("{s:s, s:s*}", "id", primitive->id, "role", primitive->role);
     }
-    json_t *list = items ? sorted_array(items, count, by_id) : NULL;
+    json_t *list = items ? sorted_array(items, count, plugin_describe_by_id) : NULL;
     mem_free(items);
     return list;
 }
@@ -163,7 +163,7 @@ static json_t *describe_kernels(const tn_ops *ops)
 
 // --- the whole -------------------------------------------------------------------------
 
-static json_t *describe_root(const struct subject *subject)
+static json_t *describe_root(const struct plugin_describe_subject *subject)
 {
     const tn_note *note = &subject->note;
     const tn_ops *ops = subject->plugin.ops;
@@ -174,14 +174,15 @@ static json_t *describe_root(const struct subject *subject)
         "format", MANIFEST_FORMAT, "id", note->id, "version", note->version, "vendor",
         note->vendor, "abi", "major", (json_int_t)note->abi_major, "minor_min",
         (json_int_t)note->abi_minor_min, "minor_max", (json_int_t)note->abi_minor_max,
-        "sanitizer", (json_int_t)note->sanitizer, "file", base_name(subject->file), "files",
-        describe_files(subject), "interfaces", describe_interfaces(subject), "selectors",
+        "sanitizer", (json_int_t)note->sanitizer, "file",
+        plugin_describe_base_name(subject->file), "files", describe_files(subject),
+        "interfaces", describe_interfaces(subject), "selectors",
         describe_selectors(subject), "backends", describe_backends(backend), "primitives",
         describe_primitives(ops), "kernels", describe_kernels(ops));
 }
 
 // Gives the text in memory of mem_alloc, with a final newline. Takes `root`.
-static tn_status print(json_t *root, char **out_json)
+static tn_status plugin_describe_print(json_t *root, char **out_json)
 {
     char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
     json_decref(root);
@@ -194,7 +195,7 @@ static tn_status print(json_t *root, char **out_json)
     return *out_json ? TN_OK : TN_ERR_MEMORY;
 }
 
-static tn_status open_note(struct subject *subject, uint32_t *out_minor,
+static tn_status open_note(struct plugin_describe_subject *subject, uint32_t *out_minor,
                            struct reason *reason)
 {
     const tn_note *note = &subject->note;
@@ -211,7 +212,7 @@ static tn_status open_note(struct subject *subject, uint32_t *out_minor,
 }
 
 // Loads and initialises the plugin, without a manifest to check it against.
-static tn_status start(struct subject *subject)
+static tn_status plugin_describe_start(struct plugin_describe_subject *subject)
 {
     struct reason reason;
     struct plugin *plugin = &subject->plugin;
@@ -230,7 +231,7 @@ static tn_status start(struct subject *subject)
     return status == TN_OK ? plugin_start(plugin, minor, &reason) : status;
 }
 
-static void finish(struct subject *subject)
+static void plugin_describe_finish(struct plugin_describe_subject *subject)
 {
     struct plugin *plugin = &subject->plugin;
     plugin_stop(plugin);
@@ -241,7 +242,7 @@ static void finish(struct subject *subject)
 }
 
 // Gives the absolute path of the directory that holds `file`.
-static tn_status find_directory(const char *file, char **out_directory)
+static tn_status plugin_describe_find_directory(const char *file, char **out_directory)
 {
     char *whole = realpath(file, NULL);
     char *slash = whole ? strrchr(whole, '/') : NULL;
@@ -252,13 +253,13 @@ static tn_status find_directory(const char *file, char **out_directory)
     return *out_directory ? TN_OK : TN_ERR_MEMORY;
 }
 
-static tn_status open_file(struct subject *subject)
+static tn_status plugin_describe_open_file(struct plugin_describe_subject *subject)
 {
     struct objects *objects = &subject->objects;
     int fd = file_open(AT_FDCWD, subject->file, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return fail(TN_ERR_IO, "%s: %s", subject->file, strerror(errno));
-    objects->names[0] = base_name(subject->file);
+    objects->names[0] = plugin_describe_base_name(subject->file);
     tn_status status = content_copy(fd, subject->file, NULL, &objects->contents[0]);
     close(fd);
     objects->count = status == TN_OK;
@@ -276,12 +277,12 @@ static tn_status check_arguments(const char *function, tn_runtime *runtime,
     return status == TN_OK ? life_check(&runtime->life) : status;
 }
 
-static tn_status begin(struct subject *subject)
+static tn_status plugin_describe_begin(struct plugin_describe_subject *subject)
 {
-    tn_status status = open_file(subject);
+    tn_status status = plugin_describe_open_file(subject);
     if (status == TN_OK)
-        status = find_directory(subject->file, &subject->plugin.directory);
-    return status == TN_OK ? start(subject) : status;
+        status = plugin_describe_find_directory(subject->file, &subject->plugin.directory);
+    return status == TN_OK ? plugin_describe_start(subject) : status;
 }
 
 tn_status tn_plugin_describe(tn_runtime *runtime, const char *file, char **out_json)
@@ -289,18 +290,19 @@ tn_status tn_plugin_describe(tn_runtime *runtime, const char *file, char **out_j
     tn_status status = check_arguments("plugin_describe", runtime, file, out_json);
     if (status != TN_OK)
         return status;
-    struct subject subject = {
+    struct plugin_describe_subject subject = {
         .file = file,
         .plugin = {.set = runtime->plugins, .state = PLUGIN_DESCRIBED},
     };
-    status = begin(&subject);
+    status = plugin_describe_begin(&subject);
     if (status == TN_OK)
-        status = print(describe_root(&subject), out_json);
-    finish(&subject);
+        status = plugin_describe_print(describe_root(&subject), out_json);
+    plugin_describe_finish(&subject);
     return status;
 }
 
-static tn_status describe_operators(tn_runtime *runtime, const struct subject *subject,
+static tn_status describe_operators(tn_runtime *runtime,
+                                    const struct plugin_describe_subject *subject,
                                     char **out_json)
 {
     const tn_ops *ops = subject->plugin.ops;
@@ -311,13 +313,13 @@ static tn_status describe_operators(tn_runtime *runtime, const struct subject *s
         status = describe_operator(runtime, ops->primitives[made], &items[made]);
         made += status == TN_OK;
     }
-    json_t *list = items ? sorted_array(items, made, by_id) : NULL;
+    json_t *list = items ? sorted_array(items, made, plugin_describe_by_id) : NULL;
     mem_free(items);
     if (status == TN_OK)
-        return print(json_pack("{s:i, s:s, s:s, s:o}", "format", OPS_FORMAT, "id",
-                               subject->note.id, "version", subject->note.version,
-                               "operators", list),
-                     out_json);
+        return plugin_describe_print(json_pack("{s:i, s:s, s:s, s:o}", "format", OPS_FORMAT,
+                                               "id", subject->note.id, "version",
+                                               subject->note.version, "operators", list),
+                                     out_json);
     json_decref(list);
     return status;
 }
@@ -327,16 +329,16 @@ tn_status tn_plugin_describe_ops(tn_runtime *runtime, const char *file, char **o
     tn_status status = check_arguments("plugin_describe_ops", runtime, file, out_json);
     if (status != TN_OK)
         return status;
-    struct subject subject = {
+    struct plugin_describe_subject subject = {
         .file = file,
         .plugin = {.set = runtime->plugins, .state = PLUGIN_DESCRIBED},
     };
     char *text = NULL;
-    status = begin(&subject);
+    status = plugin_describe_begin(&subject);
     if (status == TN_OK && subject.plugin.ops && subject.plugin.ops->num_primitives)
         status = describe_operators(runtime, &subject, &text);
     if (status == TN_OK)
         *out_json = text;
-    finish(&subject);
+    plugin_describe_finish(&subject);
     return status;
 }

@@ -49,7 +49,7 @@ static int set_words(json_t *object, const char *key, const struct flag_name *wo
 #define SET_WORDS(object, key, words, bits)                                                \
     set_words(object, key, words, sizeof(words) / sizeof((words)[0]), bits)
 
-static int set_dtypes(json_t *object, uint32_t set)
+static int describe_ops_set_dtypes(json_t *object, uint32_t set)
 {
     struct flag_name words[TN_NUM_DTYPES];
     for (tn_dtype i = 1; i < TN_NUM_DTYPES; i++)
@@ -63,7 +63,7 @@ static json_t *named_object(const char *name, const char *doc)
 }
 
 // Adds an object that is whole; else it is dropped.
-static int add_object(json_t *list, json_t *object, int failed)
+static int describe_ops_add_object(json_t *list, json_t *object, int failed)
 {
     if (failed || !object) {
         json_decref(object);
@@ -72,25 +72,26 @@ static int add_object(json_t *list, json_t *object, int failed)
     return json_array_append_new(list, object);
 }
 
-static int add_input(json_t *list, const tn_input_info *input)
+static int describe_ops_add_input(json_t *list, const tn_input_info *input)
 {
     static const struct flag_name flags[] = {{TN_INPUT_OPTIONAL, "optional"},
                                              {TN_INPUT_VARIADIC, "variadic"},
                                              {TN_INPUT_CONSTANT, "constant"}};
     json_t *object = named_object(input->name, input->doc);
-    int failed = set_dtypes(object, input->dtypes);
-    return add_object(list, object,
-                      failed | SET_WORDS(object, "flags", flags, input->flags));
+    int failed = describe_ops_set_dtypes(object, input->dtypes);
+    return describe_ops_add_object(
+        list, object, failed | SET_WORDS(object, "flags", flags, input->flags));
 }
 
-static int add_output(json_t *list, const tn_output_info *output)
+static int describe_ops_add_output(json_t *list, const tn_output_info *output)
 {
     static const struct flag_name flags[] = {{TN_OUTPUT_OPTIONAL, "optional"}};
     json_t *object = named_object(output->name, output->doc);
-    return add_object(list, object, SET_WORDS(object, "flags", flags, output->flags));
+    return describe_ops_add_object(list, object,
+                                   SET_WORDS(object, "flags", flags, output->flags));
 }
 
-static json_t *number_of(double value)
+static json_t *describe_ops_number_of(double value)
 {
     if (isfinite(value))
         return json_real(value);
@@ -109,7 +110,7 @@ static json_t *default_of(const tn_attr_field *field)
     case TN_ATTR_I64:
         return json_integer(field->default_i);
     case TN_ATTR_F64:
-        return number_of(field->default_f);
+        return describe_ops_number_of(field->default_f);
     case TN_ATTR_CHOICE:
         return json_string(field->choices[field->default_i]);
     case TN_ATTR_DTYPE:
@@ -141,10 +142,10 @@ static int add_attribute(json_t *list, const tn_attr_field *field)
         failed |= json_array_append_new(words, json_string(*word));
     if (field->kind == TN_ATTR_CHOICE)
         failed |= json_object_set_new(object, "choices", words);
-    return add_object(list, object, failed);
+    return describe_ops_add_object(list, object, failed);
 }
 
-static uint64_t rules_of(const tn_primitive *p)
+static uint64_t describe_ops_rules_of(const tn_primitive *p)
 {
     return (p->decompose ? 1u : 0) | (p->reference ? 2u : 0) | (p->infer ? 4u : 0) |
            (p->view ? 8u : 0) | (p->vjp ? 16u : 0) | (p->jvp ? 32u : 0) |
@@ -164,9 +165,9 @@ static json_t *operator_of(const tn_primitive *p)
     json_t *neighbours = p->num_neighbours ? json_array() : NULL;
     int failed = 0;
     for (uint32_t i = 0; i < p->num_inputs; i++)
-        failed |= add_input(inputs, &p->inputs[i]);
+        failed |= describe_ops_add_input(inputs, &p->inputs[i]);
     for (uint32_t i = 0; i < p->num_outputs; i++)
-        failed |= add_output(outputs, p->outputs ? &p->outputs[i] : &out);
+        failed |= describe_ops_add_output(outputs, p->outputs ? &p->outputs[i] : &out);
     for (uint32_t i = 0; i < p->attrs.num_fields; i++)
         failed |= add_attribute(attributes, attrs_field(&p->attrs, i));
     for (uint32_t i = 0; i < p->num_neighbours; i++)
@@ -176,7 +177,7 @@ static json_t *operator_of(const tn_primitive *p)
                               "doc", p->doc ? p->doc : "", "expr", p->expr, "effects",
                               p->effects, "inputs", inputs, "outputs", outputs,
                               "attributes", attributes, "neighbours", neighbours);
-    failed |= SET_WORDS(whole, "rules", rules, rules_of(p));
+    failed |= SET_WORDS(whole, "rules", rules, describe_ops_rules_of(p));
     if (!failed)
         return whole;
     json_decref(whole);

@@ -31,7 +31,7 @@ static const char *const *or_none(const char **names)
     return names ? names : no_names;
 }
 
-static tn_plugin_info describe(const struct plugin *plugin)
+static tn_plugin_info plugin_info_describe(const struct plugin *plugin)
 {
     int32_t state = atomic_load_explicit(&plugin->state, memory_order_acquire);
     if (state == PLUGIN_LOADING)
@@ -69,7 +69,7 @@ tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index, tn_plugin_inf
         return fail(TN_ERR_ARGUMENT, "plugin %" PRIu64 ": there are %" PRIu32, index,
                     set->count);
     // The caller's struct may be older and shorter; size 0 means the size in ABI 1.0.
-    tn_plugin_info info = describe(set->plugins[index]);
+    tn_plugin_info info = plugin_info_describe(set->plugins[index]);
     uint32_t size = out->struct_size ? out->struct_size : TN_END_OF(out, kernels);
     memcpy(out, &info, size < sizeof(info) ? size : sizeof(info));
     out->struct_size = size;
@@ -93,7 +93,8 @@ static struct plugin *find_id(const struct plugin_set *set, const char *id)
 }
 
 // Finds a plugin by its directory's name, all that is known when the manifest was refused.
-static struct plugin *find_directory(const struct plugin_set *set, const char *id)
+static struct plugin *plugin_info_find_directory(const struct plugin_set *set,
+                                                 const char *id)
 {
     for (uint32_t i = 0; i < set->count; i++) {
         const char *slash = strrchr(set->plugins[i]->directory, '/');
@@ -103,7 +104,7 @@ static struct plugin *find_directory(const struct plugin_set *set, const char *i
     return NULL;
 }
 
-static tn_status no_plugin(const struct plugin_set *set, const char *id)
+static tn_status info_no_plugin(const struct plugin_set *set, const char *id)
 {
     const char **ids = mem_zalloc((set->count + 1) * sizeof(*ids));
     if (!ids)
@@ -130,8 +131,8 @@ tn_status tn_plugin_load(tn_runtime *runtime, const char *id)
         return status;
     struct plugin *plugin = find_id(runtime->plugins, id);
     if (!plugin)
-        plugin = find_directory(runtime->plugins, id);
-    return plugin ? plugin_load(plugin) : no_plugin(runtime->plugins, id);
+        plugin = plugin_info_find_directory(runtime->plugins, id);
+    return plugin ? plugin_load(plugin) : info_no_plugin(runtime->plugins, id);
 }
 
 tn_status tn_plugin_read(tn_runtime *runtime, const char *id, const char *name,
@@ -148,7 +149,7 @@ tn_status tn_plugin_read(tn_runtime *runtime, const char *id, const char *name,
         return status;
     const struct plugin *plugin = find_id(runtime->plugins, id);
     if (!plugin)
-        return no_plugin(runtime->plugins, id);
+        return info_no_plugin(runtime->plugins, id);
     const struct manifest_file *file = plugin_file(plugin, name);
     if (!file)
         return fail(TN_ERR_NOT_FOUND, "'%s' is not among the files of %s/" MANIFEST_FILE,
@@ -177,7 +178,7 @@ int32_t tn_version_compare(const char *a, const char *b)
 
 // --- verifying -------------------------------------------------------------------------
 
-static tn_status verify(const struct trust *trust, struct plugin *plugin)
+static tn_status plugin_info_verify(const struct trust *trust, struct plugin *plugin)
 {
     if (plugin->state == TN_PLUGIN_REFUSED)
         return fail(TN_ERR_REFUSED, "%s", plugin->reason.text);
@@ -197,7 +198,7 @@ static tn_status verify_at(const struct trust *trust, const char *path)
     if (status == TN_OK && !plugin)
         return fail(TN_ERR_NOT_FOUND, "%s holds no %s", path, MANIFEST_FILE);
     if (status == TN_OK)
-        status = verify(trust, plugin);
+        status = plugin_info_verify(trust, plugin);
     plugin_destroy(plugin);
     return status;
 }

@@ -51,7 +51,7 @@ static uint32_t all_primitives(const struct manifest *manifest, const char **nam
 
 // Gives the names in all manifests of usable plugins, sorted, each once, NULL-terminated.
 // NULL: out of memory.
-static const char **make_list(const struct plugin_set *set, collector collect)
+static const char **plugin_set_make_list(const struct plugin_set *set, collector collect)
 {
     size_t room = 1;
     for (uint32_t i = 0; i < set->count; i++)
@@ -71,9 +71,9 @@ static const char **make_list(const struct plugin_set *set, collector collect)
 
 static tn_status make_lists(struct plugin_set *set)
 {
-    set->backend_names = make_list(set, all_backends);
-    set->default_backends = make_list(set, default_backends);
-    set->primitive_names = make_list(set, all_primitives);
+    set->backend_names = plugin_set_make_list(set, all_backends);
+    set->default_backends = plugin_set_make_list(set, default_backends);
+    set->primitive_names = plugin_set_make_list(set, all_primitives);
     bool made = set->backend_names && set->default_backends && set->primitive_names;
     return made ? TN_OK : TN_ERR_MEMORY;
 }

@@ -56,7 +56,7 @@ tn_status abi_table_read(struct arena *arena, const void *given, uint64_t given_
     return TN_OK;
 }
 
-static bool is_identifier(const char *name)
+static bool primitive_check_is_identifier(const char *name)
 {
     size_t size = name ? strlen(name) : 0;
     if (!size || size > 63 || (name[0] >= '0' && name[0] <= '9'))
@@ -100,13 +100,13 @@ static tn_status read_inputs(struct arena *arena, tn_primitive *p)
     return status;
 }
 
-static tn_status check_inputs(const tn_primitive *p)
+static tn_status primitive_check_inputs(const tn_primitive *p)
 {
     const uint32_t known = TN_INPUT_OPTIONAL | TN_INPUT_VARIADIC | TN_INPUT_CONSTANT;
     bool optional = false;
     for (uint32_t i = 0; i < p->num_inputs; i++) {
         const tn_input_info *input = &p->inputs[i];
-        if (!is_identifier(input->name))
+        if (!primitive_check_is_identifier(input->name))
             return fail(TN_ERR_REFUSED,
                         "inputs[%u].name is '%.60s', expected an identifier", i,
                         input->name ? input->name : "NULL");
@@ -134,7 +134,7 @@ static tn_status check_inputs(const tn_primitive *p)
     return TN_OK;
 }
 
-static tn_status check_outputs(struct arena *arena, tn_primitive *p)
+static tn_status primitive_check_outputs(struct arena *arena, tn_primitive *p)
 {
     if (p->num_outputs > MAX_NAMED_OUTPUTS)
         return fail(TN_ERR_REFUSED, "outputs: got %u, expected at most %d", p->num_outputs,
@@ -147,7 +147,7 @@ static tn_status check_outputs(struct arena *arena, tn_primitive *p)
         return status;
     p->output_size = sizeof(*p->outputs);
     for (uint32_t i = 0; p->outputs && i < p->num_outputs; i++) {
-        if (!is_identifier(p->outputs[i].name))
+        if (!primitive_check_is_identifier(p->outputs[i].name))
             return fail(TN_ERR_REFUSED,
                         "outputs[%u].name is '%.60s', expected an identifier", i,
                         p->outputs[i].name ? p->outputs[i].name : "NULL");
@@ -253,7 +253,7 @@ static uint64_t field_bytes(const tn_attr_field *field)
 static tn_status check_field(const tn_attr_table *table, uint32_t index)
 {
     const tn_attr_field *field = &table->fields[index];
-    if (!is_identifier(field->name))
+    if (!primitive_check_is_identifier(field->name))
         return fail(TN_ERR_REFUSED, "attribute %u: name '%.60s', expected an identifier",
                     index, field->name ? field->name : "NULL");
     if (field->kind < TN_ATTR_BOOL || field->kind > TN_ATTR_GRAPH)
@@ -361,7 +361,7 @@ static const char *role_attribute(const char *role)
 }
 
 // A reduction by role has one input, one output and `keepdims`.
-static tn_status check_reduction(const tn_primitive *p)
+static tn_status primitive_check_reduction(const tn_primitive *p)
 {
     int keepdims = attrs_field_index(&p->attrs, "keepdims");
     if (keepdims < 0 || p->attrs.fields[keepdims].kind != TN_ATTR_BOOL)
@@ -441,7 +441,7 @@ static tn_status composite_check(const tn_primitive *p)
     return TN_OK;
 }
 
-static tn_status check_meaning(const tn_primitive *p)
+static tn_status primitive_check_meaning(const tn_primitive *p)
 {
     const uint32_t known =
         TN_PRIM_VIEW | TN_PRIM_EFFECT | TN_PRIM_OWN_TYPE | TN_PRIM_STARTS;
@@ -483,7 +483,7 @@ static tn_status check_meaning(const tn_primitive *p)
             return fail(TN_ERR_REFUSED, "role %s needs an attribute `%s` of integers",
                         p->role, name);
         if (reduction_of_role(p->role))
-            return check_reduction(p);
+            return primitive_check_reduction(p);
     }
     return is_take(p) ? check_take(p) : TN_OK;
 }
@@ -497,7 +497,7 @@ uint8_t prim_weak_kind(const struct prim *prim, uint32_t i, uint32_t num_inputs)
 }
 
 // An expression that reduces has an attribute `axis`. Appends it when the table has none.
-static tn_status add_axis(struct arena *arena, tn_primitive *p)
+static tn_status primitive_check_add_axis(struct arena *arena, tn_primitive *p)
 {
     static const tn_attr_field axis = {.name = "axis",
                                        .doc = "axis of the rows that are reduced",
@@ -559,7 +559,7 @@ static tn_status parse_meaning(tn_runtime *runtime, struct arena *arena, tn_prim
         return fail(TN_ERR_REFUSED, "expr has %u outputs, the primitive %u",
                     prim->expr->num_outputs, p->num_outputs);
     if (status == TN_OK && prim->expr->reduces)
-        return add_axis(arena, p);
+        return primitive_check_add_axis(arena, p);
     return status == TN_ERR_ARGUMENT ? TN_ERR_REFUSED : status;
 }
 
@@ -579,9 +579,9 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
     p->num_outputs = p->num_outputs ? p->num_outputs : 1;
     status = read_inputs(arena, p);
     if (status == TN_OK)
-        status = check_inputs(p);
+        status = primitive_check_inputs(p);
     if (status == TN_OK)
-        status = check_outputs(arena, p);
+        status = primitive_check_outputs(arena, p);
     if (status == TN_OK)
         status = check_in_place(arena, p, prim);
     if (status == TN_OK)
@@ -589,7 +589,7 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
     if (status == TN_OK)
         status = check_attrs(arena, p);
     if (status == TN_OK)
-        status = check_meaning(p);
+        status = primitive_check_meaning(p);
     if (status == TN_OK)
         status = check_effects(p);
     if (status == TN_OK)

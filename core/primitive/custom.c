@@ -20,19 +20,19 @@ static const tn_input_info inputs[] = {
 };
 static const tn_output_info outputs[] = {{"out", "what the body gives", 0, 0}};
 
-static const tn_graph *body_of(const void *attrs)
+static const tn_graph *custom_body_of(const void *attrs)
 {
     return ((const custom_attrs *)attrs)->body;
 }
 
-static const tn_custom_rules *rules_of(const tn_rule *rule)
+static const tn_custom_rules *custom_rules_of(const tn_rule *rule)
 {
     return (const tn_custom_rules *)(uintptr_t)((const custom_attrs *)rule->attrs)->rules;
 }
 
 static tn_status custom_count(const tn_infer *infer, uint64_t *out_count)
 {
-    *out_count = body_of(infer->attrs)->num_outputs;
+    *out_count = custom_body_of(infer->attrs)->num_outputs;
     return TN_OK;
 }
 
@@ -41,29 +41,29 @@ static tn_status custom_infer(const tn_infer *infer, tn_type *types)
     if (!((const custom_attrs *)infer->attrs)->rules)
         return fail(TN_ERR_ARGUMENT, "rules is 0: tn_custom_call applies this");
     for (uint32_t i = 0; i < infer->num_outputs; i++)
-        types[i] = body_of(infer->attrs)->outputs[i];
+        types[i] = custom_body_of(infer->attrs)->outputs[i];
     return TN_OK;
 }
 
 static tn_status custom_decompose(const tn_build *build, const tn_rule *rule,
                                   tn_array **results)
 {
-    return build->call(build, body_of(rule->attrs), rule->inputs, rule->num_inputs, results,
-                       rule->num_outputs);
+    return build->call(build, custom_body_of(rule->attrs), rule->inputs, rule->num_inputs,
+                       results, rule->num_outputs);
 }
 
 static tn_status custom_vjp(const tn_build *build, const tn_rule *rule,
                             tn_array *const *cotangents, const uint64_t *wanted,
                             tn_array **gradients)
 {
-    const tn_custom_rules *rules = rules_of(rule);
+    const tn_custom_rules *rules = custom_rules_of(rule);
     return rules->vjp(build->scope, rule, cotangents, wanted, gradients, rules->user);
 }
 
 static tn_status custom_jvp(const tn_build *build, const tn_rule *rule,
                             tn_array *const *tangents, tn_array **out_tangents)
 {
-    const tn_custom_rules *rules = rules_of(rule);
+    const tn_custom_rules *rules = custom_rules_of(rule);
     return rules->jvp(build->scope, rule, tangents, out_tangents, rules->user);
 }
 
@@ -71,7 +71,7 @@ static tn_status custom_vmap(const tn_build *build, const tn_rule *rule,
                              const int32_t *axes, int64_t size, tn_array **results,
                              int32_t *out_axes)
 {
-    const tn_custom_rules *rules = rules_of(rule);
+    const tn_custom_rules *rules = custom_rules_of(rule);
     return rules->vmap(build->scope, rule, axes, size, results, out_axes, rules->user);
 }
 

@@ -45,7 +45,7 @@ static bool is_preferred(const struct kernel_entry *a, const struct kernel_entry
     return order < 0;
 }
 
-static void insert(struct kernel_entry **first, struct kernel_entry *entry)
+static void kernel_set_insert(struct kernel_entry **first, struct kernel_entry *entry)
 {
     while (*first && is_preferred(*first, entry))
         first = &(*first)->next;
@@ -65,7 +65,7 @@ void kernels_attach(struct prim_set *set, struct prim *prim)
     for (struct kernel_entry *entry = found->first, *next; entry; entry = next) {
         next = entry->next;
         entry->specificity = count_dtypes(&entry->kernel, prim);
-        insert(&prim->kernels, entry);
+        kernel_set_insert(&prim->kernels, entry);
     }
 }
 
@@ -89,7 +89,7 @@ void kernels_remove(struct prim_set *set, const char *plugin_id)
 
 // Checks payloads of the families that the SDK defines. Other payloads are checked by their
 // backends.
-static tn_status check_payload(const tn_kernel *kernel)
+static tn_status kernel_set_check_payload(const tn_kernel *kernel)
 {
     const tn_cpu_kernel *cpu = kernel->payload;
     const tn_vulkan_kernel *vulkan = kernel->payload;
@@ -120,7 +120,7 @@ static tn_status check_payload(const tn_kernel *kernel)
 
 // Copies the rules into the arena; a rule that names no dtypes takes the first ones. A
 // kernel without rules gets one rule. The lock is held.
-static tn_status read_operands(struct prim_set *set, tn_kernel *kernel)
+static tn_status kernel_set_read_operands(struct prim_set *set, tn_kernel *kernel)
 {
     static const tn_operand_rule any = {.dtypes = TN_FIRST_DTYPES, .needs = TN_NEEDS_ANY};
     tn_operand_rule *rules = NULL;
@@ -139,7 +139,7 @@ static tn_status read_operands(struct prim_set *set, tn_kernel *kernel)
     return status;
 }
 
-static tn_status check_kernel(const tn_kernel *kernel)
+static tn_status kernel_set_check(const tn_kernel *kernel)
 {
     const uint32_t known = TN_KERNEL_NO_COPIES | TN_KERNEL_SAME_DTYPE;
     tn_status status = check_id(kernel->primitive, "primitive");
@@ -159,7 +159,7 @@ static tn_status check_kernel(const tn_kernel *kernel)
                         "operands[%u]: dtypes 0x%x, needs %u, flags 0x%x: unknown", i,
                         kernel->operands[i].dtypes, kernel->operands[i].needs,
                         kernel->operands[i].flags);
-    return check_payload(kernel);
+    return kernel_set_check_payload(kernel);
 }
 
 static struct kernel_entry **list_for(struct prim_set *set, struct hash id_hash,
@@ -190,11 +190,11 @@ void kernels_detach(struct prim_set *set, struct prim *prim)
     __atomic_store_n(&prim->kernels, NULL, __ATOMIC_RELEASE);
     for (; first && entry; entry = next) { // NULL when out of memory: kernels are lost
         next = entry->next;
-        insert(first, entry);
+        kernel_set_insert(first, entry);
     }
 }
 
-static tn_status add(struct prim_set *set, const struct kernel_entry *like)
+static tn_status kernel_set_add(struct prim_set *set, const struct kernel_entry *like)
 {
     const struct prim *prim;
     struct kernel_entry **first =
@@ -209,7 +209,7 @@ static tn_status add(struct prim_set *set, const struct kernel_entry *like)
             strcmp(other->kernel.family, entry->kernel.family) == 0 &&
             strcmp(other->kernel.name, entry->kernel.name) == 0)
             return fail(TN_ERR_REFUSED, "there is one of that name already");
-    insert(first, entry);
+    kernel_set_insert(first, entry);
     return TN_OK;
 }
 
@@ -223,16 +223,16 @@ tn_status kernel_register(tn_runtime *runtime, const struct provider *provider,
                         TN_END_OF(record, payload), "tn_kernel");
     if (status == TN_OK) {
         pthread_mutex_lock(&set->lock);
-        status = read_operands(set, &entry.kernel);
+        status = kernel_set_read_operands(set, &entry.kernel);
         pthread_mutex_unlock(&set->lock);
     }
     if (status == TN_OK)
-        status = check_kernel(&entry.kernel);
+        status = kernel_set_check(&entry.kernel);
     if (status == TN_OK) {
         entry.kernel.struct_size = sizeof(entry.kernel);
         pthread_mutex_lock(&set->lock);
         entry.plugin_id = arena_strdup(&set->arena, provider ? provider->id : "");
-        status = entry.plugin_id ? add(set, &entry) : TN_ERR_MEMORY;
+        status = entry.plugin_id ? kernel_set_add(set, &entry) : TN_ERR_MEMORY;
         pthread_mutex_unlock(&set->lock);
     }
     if (status != TN_OK)

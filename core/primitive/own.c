@@ -9,7 +9,7 @@
 #include "../base/shape.h"
 #include "registry.h"
 
-static char *element(const tn_tensor *tensor, int64_t offset, size_t size)
+static char *primitive_own_element(const tn_tensor *tensor, int64_t offset, size_t size)
 {
     return (char *)tensor->data + offset * (int64_t)size;
 }
@@ -19,11 +19,11 @@ static char *copy_row(char *to, const tn_tensor *in, int64_t from, int64_t exten
                       int64_t stride, size_t size)
 {
     if (stride == 1) {
-        memcpy(to, element(in, from, size), (size_t)extent * size);
+        memcpy(to, primitive_own_element(in, from, size), (size_t)extent * size);
         return to + (size_t)extent * size;
     }
     for (int64_t i = 0; i < extent; i++, to += size)
-        memcpy(to, element(in, from + i * stride, size), size);
+        memcpy(to, primitive_own_element(in, from + i * stride, size), size);
     return to;
 }
 
@@ -34,7 +34,7 @@ static tn_status copy_elements(const tn_cpu_call *call)
     const tn_layout *layout = &in->layout;
     int64_t at[TN_MAX_RANK] = {0}, from = layout->offset;
     size_t size = dtype_size(layout->dtype);
-    char *to = element(call->outputs, call->outputs->layout.offset, size);
+    char *to = primitive_own_element(call->outputs, call->outputs->layout.offset, size);
     int32_t last = layout->rank - 1;
     int64_t extent = last < 0 ? 1 : layout->extent[last];
     int64_t rows = extent ? layout_elements(layout) / extent : 0;

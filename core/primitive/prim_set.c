@@ -54,7 +54,7 @@ static const char *owner_of(const struct prim *prim)
     return prim->plugin_id ? prim->plugin_id : "the core";
 }
 
-RARE static tn_status add(struct prim_set *set, const struct prim *like)
+RARE static tn_status prim_set_add(struct prim_set *set, const struct prim *like)
 {
     struct prim *known = lookup_get(&set->by_id, like->id_hash);
     if (known)
@@ -105,7 +105,7 @@ RARE static tn_status number_domain(struct prim_set *set, struct prim *prim)
 
 // Copies an array into the arena and writes its new address to the pointer at `array`;
 // NULL stays NULL.
-static bool keep(struct arena *arena, void *array, uint64_t bytes)
+static bool prim_set_keep(struct arena *arena, void *array, uint64_t bytes)
 {
     void *from;
     memcpy(&from, array, sizeof(from)); // a pointer to any type
@@ -121,11 +121,13 @@ static bool keep(struct arena *arena, void *array, uint64_t bytes)
 // Copies the tables of a checked record into the arena.
 RARE static bool keep_tables(struct arena *arena, tn_primitive *p)
 {
-    return keep(arena, &p->inputs, p->num_inputs * sizeof(*p->inputs)) &&
-           keep(arena, &p->outputs, p->num_outputs * sizeof(*p->outputs)) &&
-           keep(arena, &p->in_place, p->num_in_place * sizeof(*p->in_place)) &&
-           keep(arena, &p->neighbours, p->num_neighbours * sizeof(*p->neighbours)) &&
-           keep(arena, &p->attrs.fields, p->attrs.num_fields * sizeof(*p->attrs.fields));
+    return prim_set_keep(arena, &p->inputs, p->num_inputs * sizeof(*p->inputs)) &&
+           prim_set_keep(arena, &p->outputs, p->num_outputs * sizeof(*p->outputs)) &&
+           prim_set_keep(arena, &p->in_place, p->num_in_place * sizeof(*p->in_place)) &&
+           prim_set_keep(arena, &p->neighbours,
+                         p->num_neighbours * sizeof(*p->neighbours)) &&
+           prim_set_keep(arena, &p->attrs.fields,
+                         p->attrs.num_fields * sizeof(*p->attrs.fields));
 }
 
 RARE tn_status prim_register(tn_runtime *runtime, const struct provider *provider,
@@ -145,8 +147,8 @@ RARE tn_status prim_register(tn_runtime *runtime, const struct provider *provide
         pthread_mutex_lock(&set->lock);
         status = number_domain(set, &prim);
         if (status == TN_OK)
-            status =
-                keep_tables(&set->arena, &prim.record) ? add(set, &prim) : TN_ERR_MEMORY;
+            status = keep_tables(&set->arena, &prim.record) ? prim_set_add(set, &prim)
+                                                            : TN_ERR_MEMORY;
         pthread_mutex_unlock(&set->lock);
     }
     arena_finish(&arena);
@@ -183,15 +185,15 @@ RARE void prims_forget(tn_runtime *runtime, const struct plugin *plugin,
 // --- finding ---------------------------------------------------------------------------
 
 // "acme.axpby/2", split. The revision is 0 when not given.
-struct parts {
+struct prim_set_parts {
     const char *start, *name; // "acme.axpby" and "axpby", not ended by NUL
     size_t size, name_size;   // of these
     long revision;
 };
 
-static struct parts split(const char *text)
+static struct prim_set_parts prim_set_split(const char *text)
 {
-    struct parts parts = {.start = text, .size = strcspn(text, "/")};
+    struct prim_set_parts parts = {.start = text, .size = strcspn(text, "/")};
     const char *point = memrchr(text, '.', parts.size);
     parts.name = point ? point + 1 : text;
     parts.name_size = (size_t)(text + parts.size - parts.name);
@@ -200,29 +202,31 @@ static struct parts split(const char *text)
     return parts;
 }
 
-static bool same(const char *a, size_t a_size, const char *b, size_t b_size)
+static bool prim_set_same(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     return a_size == b_size && memcmp(a, b, a_size) == 0;
 }
 
-static bool matches(const struct parts *asked, const struct parts *have)
+static bool prim_set_matches(const struct prim_set_parts *asked,
+                             const struct prim_set_parts *have)
 {
     bool has_pack = asked->name != asked->start;
     if (asked->revision && asked->revision != have->revision)
         return false;
     if (has_pack)
-        return same(asked->start, asked->size, have->start, have->size);
-    return same(asked->name, asked->name_size, have->name, have->name_size);
+        return prim_set_same(asked->start, asked->size, have->start, have->size);
+    return prim_set_same(asked->name, asked->name_size, have->name, have->name_size);
 }
 
-RARE static tn_status ambiguous(const struct prim_set *set, const struct parts *asked,
-                                const char *text)
+RARE static tn_status prim_set_ambiguous(const struct prim_set *set,
+                                         const struct prim_set_parts *asked,
+                                         const char *text)
 {
     char list[400] = "";
     size_t used = 0;
     for (uint32_t i = 0; i < set->num_prims; i++) {
-        struct parts have = split(set->prims[i]->record.id);
-        if (matches(asked, &have) && used < sizeof(list))
+        struct prim_set_parts have = prim_set_split(set->prims[i]->record.id);
+        if (prim_set_matches(asked, &have) && used < sizeof(list))
             used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
                                      used ? ", " : "", set->prims[i]->record.id);
     }
@@ -230,7 +234,7 @@ RARE static tn_status ambiguous(const struct prim_set *set, const struct parts *
 }
 
 // Ranks the pack that a bare name means: base, whose names are NumPy's, then nn, then none.
-static int rank_of(const struct parts *parts)
+static int prim_set_rank_of(const struct prim_set_parts *parts)
 {
     return strncmp(parts->start, "base.", 5) == 0 ? 2
                                                   : strncmp(parts->start, "nn.", 3) == 0;
@@ -240,16 +244,16 @@ static int rank_of(const struct parts *parts)
 // several packs do it is the one of the highest rank; else TN_ERR_ARGUMENT.
 static tn_status find_registered(struct prim_set *set, const char *text, struct prim **out)
 {
-    struct parts asked = split(text), best = {0};
+    struct prim_set_parts asked = prim_set_split(text), best = {0};
     int best_rank = 0;
     bool several = false;
     *out = NULL;
     for (uint32_t i = 0; i < set->num_prims; i++) {
-        struct parts have = split(set->prims[i]->record.id);
-        if (!matches(&asked, &have))
+        struct prim_set_parts have = prim_set_split(set->prims[i]->record.id);
+        if (!prim_set_matches(&asked, &have))
             continue;
-        bool other = *out && !same(best.start, best.size, have.start, have.size);
-        int rank = rank_of(&have);
+        bool other = *out && !prim_set_same(best.start, best.size, have.start, have.size);
+        int rank = prim_set_rank_of(&have);
         several |= other;
         if (!*out || (other ? rank > best_rank : have.revision > best.revision)) {
             *out = set->prims[i];
@@ -257,7 +261,7 @@ static tn_status find_registered(struct prim_set *set, const char *text, struct 
             best_rank = rank;
         }
     }
-    return several && !best_rank ? ambiguous(set, &asked, text) : TN_OK;
+    return several && !best_rank ? prim_set_ambiguous(set, &asked, text) : TN_OK;
 }
 
 RARE tn_status prim_unknown(struct prim_set *set, const char *text)
@@ -277,14 +281,15 @@ RARE tn_status prim_unknown(struct prim_set *set, const char *text)
     return fail(TN_ERR_NOT_FOUND, "unknown primitive '%.80s'", text);
 }
 
-static struct hash key_of(const char *text)
+static struct hash prim_set_key_of(const char *text)
 {
     return hash_text(hash_start(0), text);
 }
 
 // Under the lock: what prims_forget() has removed is not found any more.
-static const struct prim *remember(struct prim_set *set,
-                                   _Atomic(const struct prim *) *place, struct hash key)
+static const struct prim *prim_set_remember(struct prim_set *set,
+                                            _Atomic(const struct prim *) *place,
+                                            struct hash key)
 {
     pthread_mutex_lock(&set->lock);
     const struct prim *prim = lookup_get(&set->by_id, key);
@@ -300,9 +305,9 @@ const struct prim *prim_recall(struct prim_set *set, const char *name)
     const struct prim *prim = atomic_load_explicit(place, memory_order_acquire);
     if (prim && strcmp(prim->record.id, name) == 0)
         return prim;
-    struct hash key = key_of(name);
+    struct hash key = prim_set_key_of(name);
     prim = lookup_get(&set->by_id, key);
-    return prim ? remember(set, place, key) : lookup_get(&set->by_text, key);
+    return prim ? prim_set_remember(set, place, key) : lookup_get(&set->by_text, key);
 }
 
 tn_status prim_match(struct prim_set *set, const char *name, const struct prim **out_prim)
@@ -311,7 +316,7 @@ tn_status prim_match(struct prim_set *set, const char *name, const struct prim *
     pthread_mutex_lock(&set->lock);
     tn_status status = find_registered(set, name, &found);
     if (status == TN_OK && found && set->num_texts < MAX_TEXTS) {
-        status = lookup_put(&set->by_text, key_of(name), found);
+        status = lookup_put(&set->by_text, prim_set_key_of(name), found);
         set->num_texts++;
     }
     pthread_mutex_unlock(&set->lock);
@@ -319,33 +324,33 @@ tn_status prim_match(struct prim_set *set, const char *name, const struct prim *
     return status;
 }
 
-static bool has_role(const struct prim *prim, const char *role)
+static bool prim_set_has_role(const struct prim *prim, const char *role)
 {
     return prim && prim->record.role && strcmp(prim->record.role, role) == 0;
 }
 
 const struct prim *prim_recall_role(const struct prim_set *set, const char *role)
 {
-    return lookup_get(&set->by_role, key_of(role));
+    return lookup_get(&set->by_role, prim_set_key_of(role));
 }
 
 const struct prim *prim_with_role(struct prim_set *set, const char *role,
                                   const struct prim *usual)
 {
-    const struct prim *found = has_role(usual, role) ? usual : NULL;
+    const struct prim *found = prim_set_has_role(usual, role) ? usual : NULL;
     pthread_mutex_lock(&set->lock);
     for (uint32_t i = 0; i < set->num_prims && !found; i++)
-        if (has_role(set->prims[i], role))
+        if (prim_set_has_role(set->prims[i], role))
             found = set->prims[i];
     if (found) // when out of memory, the next call searches again
-        (void)lookup_put(&set->by_role, key_of(role), (void *)found);
+        (void)lookup_put(&set->by_role, prim_set_key_of(role), (void *)found);
     pthread_mutex_unlock(&set->lock);
     return found;
 }
 
 // --- names -----------------------------------------------------------------------------
 
-static int compare_names(const void *a, const void *b)
+static int prim_set_compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -364,7 +369,7 @@ static struct name_list *make_names(const struct prim_set *set,
         list->names[used++] = set->prims[i]->record.id;
     for (uint32_t i = 0; installed && installed[i]; i++)
         list->names[used++] = installed[i];
-    qsort(list->names, used, sizeof(list->names[0]), compare_names);
+    qsort(list->names, used, sizeof(list->names[0]), prim_set_compare_names);
     count = 0;
     for (uint32_t i = 0; i < used; i++)
         if (i == 0 || strcmp(list->names[i], list->names[count - 1]) != 0)

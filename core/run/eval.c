@@ -106,8 +106,8 @@ static tn_status eval_collect(tn_scope *scope, tn_array *const *arrays, uint64_t
     return TN_OK;
 }
 
-static tn_status eval_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                             bool async)
+static tn_status run_eval_arrays(tn_scope *scope, tn_array *const *arrays,
+                                 uint64_t num_arrays, bool async)
 {
     uint32_t count = 0;
     tn_status status = scope_begin(scope, "eval", GIVEN({"arrays", arrays, num_arrays}));
@@ -142,13 +142,13 @@ static tn_status wait_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t 
 
 tn_status tn_eval_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays)
 {
-    tn_status status = eval_arrays(scope, arrays, num_arrays, false);
+    tn_status status = run_eval_arrays(scope, arrays, num_arrays, false);
     return status == TN_OK ? wait_arrays(scope, arrays, num_arrays) : status;
 }
 
 tn_status tn_eval_async_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays)
 {
-    return eval_arrays(scope, arrays, num_arrays, true);
+    return run_eval_arrays(scope, arrays, num_arrays, true);
 }
 
 void tn_runtime_trim(tn_runtime *runtime, uint32_t flags)

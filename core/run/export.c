@@ -75,7 +75,8 @@ static void fill_strides(const tn_array *array, int64_t *stride)
             is_empty || layout->extent[i] == 1 ? plain.stride[i] : layout->stride[i];
 }
 
-static DLTensor describe(const tn_array *array, const void *data, struct exported *exported)
+static DLTensor run_export_describe(const tn_array *array, const void *data,
+                                    struct exported *exported)
 {
     DLTensor tensor = {
         .data = (void *)(uintptr_t)data,
@@ -112,7 +113,7 @@ static struct exported *export_array(tn_scope *scope, const char *function, tn_a
     exported->runtime = scope->runtime;
     value_retain(array->value);
     life_add(&scope->runtime->life, LIFE_EXPORTS);
-    *out_tensor = describe(array, data, exported);
+    *out_tensor = run_export_describe(array, data, exported);
     return exported;
 }
 

@@ -10,7 +10,7 @@
 // --- inputs -----------------------------------------------------------------------------
 
 // Plans of functions are made for inputs that are contiguous, at offset 0.
-static bool is_plain(const tn_array *array)
+static bool function_is_plain(const tn_array *array)
 {
     const struct value *value = array_value(array);
     return value && layout_is_plain(&value->layout);
@@ -28,11 +28,11 @@ static tn_array *plain_input(tn_scope *scope, tn_array *input, uint32_t i)
                                        : "belongs to another scope");
         return NULL;
     }
-    if (is_plain(input))
+    if (function_is_plain(input))
         return input;
     if (!array_value(input) && tn_eval_n(scope, &input, 1) != TN_OK)
         return NULL;
-    return is_plain(input) ? input : read_copied(scope, input);
+    return function_is_plain(input) ? input : read_copied(scope, input);
 }
 
 // Finds the donated inputs whose memory may be written: out_donated[i] is 1 for those. An
@@ -82,7 +82,8 @@ static tn_status check_donated(const tn_function *function, uint32_t num_inputs,
 
 // There is one reference to take of an array that is donated twice. `donated` marks arrays
 // meanwhile.
-static tn_status check_carried(const tn_function *function, tn_array *const *inputs)
+static tn_status function_check_carried(const tn_function *function,
+                                        tn_array *const *inputs)
 {
     uint32_t twice = UINT32_MAX;
     for (uint32_t i = 0; i < function->num_donated; i++) {
@@ -103,7 +104,7 @@ static tn_status check_carried(const tn_function *function, tn_array *const *inp
 
 // The signature of a call: the inputs' devices, dtypes and extents, and which ones are
 // donated.
-static struct hash call_signature(const struct call *call)
+static struct hash call_signature(const struct function_call *call)
 {
     struct hash h = hash_start((uint64_t)call->num_inputs << 32 | call->num_outputs);
     for (uint32_t i = 0; call->donated && i < call->num_inputs; i += 64) {
@@ -124,7 +125,7 @@ static struct hash call_signature(const struct call *call)
 }
 
 // Whether a call has the signature of a trace: as call_signature(), without a hash.
-static bool is_traced(const struct trace_entry *entry, const struct call *call)
+static bool is_traced(const struct trace_entry *entry, const struct function_call *call)
 {
     if (entry->num_inputs != call->num_inputs || entry->num_outputs != call->num_outputs)
         return false;
@@ -151,7 +152,7 @@ static _Atomic(struct trace_entry *) *recent_place(tn_function *function)
 
 // Gives the trace for these inputs, with a reference. When two threads trace one signature
 // at the same time, the cache keeps one of the traces.
-static tn_status entry_for(tn_function *function, const struct call *call,
+static tn_status entry_for(tn_function *function, const struct function_call *call,
                            _Atomic(struct trace_entry *) *recent,
                            struct trace_entry **out_entry)
 {
@@ -201,9 +202,9 @@ static bool is_carried(const struct donated *d, tn_array *const *inputs)
 
 // Gives the outputs that inputs are carried to, and takes their values. On failure it has
 // taken neither these nor references.
-static tn_status carry(const tn_function *function, tn_scope *scope,
-                       const struct trace_entry *entry, tn_array *const *inputs,
-                       struct value **values, tn_array **outputs)
+static tn_status function_carry(const tn_function *function, tn_scope *scope,
+                                const struct trace_entry *entry, tn_array *const *inputs,
+                                struct value **values, tn_array **outputs)
 {
     tn_status status = TN_OK;
     uint32_t count = 0;
@@ -239,8 +240,9 @@ static tn_status carry(const tn_function *function, tn_scope *scope,
 
 // Wraps the values that are left in arrays of the scope. Takes all of them, also on
 // failure.
-static tn_status adopt(tn_scope *scope, tn_status status, const struct trace_entry *entry,
-                       struct value **values, tn_array **outputs)
+static tn_status function_adopt(tn_scope *scope, tn_status status,
+                                const struct trace_entry *entry, struct value **values,
+                                tn_array **outputs)
 {
     for (uint32_t i = 0; i < entry->num_outputs; i++) {
         if (!values[i])
@@ -259,9 +261,9 @@ static tn_status adopt(tn_scope *scope, tn_status status, const struct trace_ent
 }
 
 // `inputs`: as the caller gave them.
-static tn_status replay(tn_function *function, tn_scope *scope, const struct call *call,
-                        tn_array *const *inputs, const struct trace_entry *entry,
-                        tn_array **outputs)
+static tn_status function_replay(tn_function *function, tn_scope *scope,
+                                 const struct function_call *call, tn_array *const *inputs,
+                                 const struct trace_entry *entry, tn_array **outputs)
 {
     uint32_t num_inputs = call->num_inputs;
     bool has_begun = false;
@@ -282,8 +284,8 @@ static tn_status replay(tn_function *function, tn_scope *scope, const struct cal
     if (status != TN_OK)
         return status;
     if (function->carries)
-        status = carry(function, scope, entry, inputs, results, outputs);
-    return adopt(scope, status, entry, results, outputs);
+        status = function_carry(function, scope, entry, inputs, results, outputs);
+    return function_adopt(scope, status, entry, results, outputs);
 }
 
 static tn_status call_checked(tn_function *function, tn_scope *scope,
@@ -303,17 +305,17 @@ static tn_status call_checked(tn_function *function, tn_scope *scope,
         plain[i] = plain_input(scope, inputs[i], i);
     status = scope->status;
     if (status == TN_OK && function->carries)
-        status = check_carried(function, inputs);
+        status = function_check_carried(function, inputs);
     if (status != TN_OK)
         return status;
     if (function->num_donated > 0)
         find_donated(function, plain, num_inputs, donated);
-    const struct call call = {plain, function->num_donated > 0 ? donated : NULL, num_inputs,
-                              num_outputs};
+    const struct function_call call = {plain, function->num_donated > 0 ? donated : NULL,
+                                       num_inputs, num_outputs};
     _Atomic(struct trace_entry *) *recent = recent_place(function);
     status = entry_for(function, &call, recent, &entry);
     if (status == TN_OK)
-        status = replay(function, scope, &call, inputs, entry, outputs);
+        status = function_replay(function, scope, &call, inputs, entry, outputs);
     entry_done(function, recent, entry);
     return status;
 }

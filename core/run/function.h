@@ -50,7 +50,7 @@ struct tn_function {
 };
 
 // Call as the body and the plan see it.
-struct call {
+struct function_call {
     tn_array *const *inputs; // plain
     const uint8_t *donated;  // by input, as task.donated; NULL: none
     uint32_t num_inputs, num_outputs;
@@ -65,8 +65,8 @@ static inline uint32_t device_of(const tn_array *array)
 // Traces the body for a call with this signature, and plans. Gives the trace, with a
 // reference; the cache has one, too. When two threads trace one signature at the same time,
 // the cache keeps one of the traces.
-tn_status trace_make(tn_function *function, const struct call *call, struct hash signature,
-                     struct trace_entry **out_entry);
+tn_status trace_make(tn_function *function, const struct function_call *call,
+                     struct hash signature, struct trace_entry **out_entry);
 
 // Builds the body's graph in `scope`, which is being traced itself.
 tn_status trace_inline(tn_function *function, tn_scope *scope, tn_array *const *inputs,

@@ -18,7 +18,8 @@
 
 // Fields that an older caller's struct lacks are zero. Fields that a newer caller's struct
 // has beyond this one must be zero.
-static tn_status read_options(const tn_function_options *given, tn_function_options *mine)
+static tn_status function_trace_read_options(const tn_function_options *given,
+                                             tn_function_options *mine)
 {
     uint32_t size =
         given && given->struct_size ? given->struct_size : TN_END_OF(mine, max_traces);
@@ -102,7 +103,7 @@ tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *u
     tn_function_options mine;
     tn_status status = life_check(&runtime->life);
     if (status == TN_OK)
-        status = read_options(options, &mine);
+        status = function_trace_read_options(options, &mine);
     if (status != TN_OK)
         return status;
     tn_function *function = mem_zalloc(sizeof(*function));
@@ -157,9 +158,10 @@ static tn_status call_body(tn_function *function, tn_scope *scope, tn_array *con
     return status;
 }
 
-static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *const *inputs,
-                            uint32_t num_inputs, tn_array **arguments, tn_array **outputs,
-                            uint32_t num_outputs)
+static tn_status function_trace_body(tn_function *function, tn_scope *trace,
+                                     tn_array *const *inputs, uint32_t num_inputs,
+                                     tn_array **arguments, tn_array **outputs,
+                                     uint32_t num_outputs)
 {
     for (uint32_t i = 0; i < num_inputs; i++) {
         if (!(arguments[i] = leaf_create(trace, NODE_INPUT, &inputs[i]->type)))
@@ -173,7 +175,7 @@ static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *co
 }
 
 static tn_status entry_fill(struct trace_entry *entry, const struct task *task,
-                            const struct call *call)
+                            const struct function_call *call)
 {
     uint32_t num_inputs = call->num_inputs, captured = task->num_leaves - num_inputs;
     entry->captured = mem_zalloc((captured + 1) * sizeof(*entry->captured));
@@ -197,7 +199,7 @@ static tn_status entry_fill(struct trace_entry *entry, const struct task *task,
     return TN_OK;
 }
 
-static tn_status trace_signature(tn_function *function, const struct call *call,
+static tn_status trace_signature(tn_function *function, const struct function_call *call,
                                  struct trace_entry *entry)
 {
     uint32_t num_inputs = call->num_inputs, num_outputs = call->num_outputs;
@@ -208,9 +210,10 @@ static tn_status trace_signature(tn_function *function, const struct call *call,
     trace->tracing = true;
     tn_array **arrays =
         arena_alloc(&trace->arena, (num_inputs + num_outputs + 1) * sizeof(*arrays));
-    tn_status status = arrays ? trace_body(function, trace, call->inputs, num_inputs,
-                                           arrays, arrays + num_inputs, num_outputs)
-                              : TN_ERR_MEMORY;
+    tn_status status = arrays
+                           ? function_trace_body(function, trace, call->inputs, num_inputs,
+                                                 arrays, arrays + num_inputs, num_outputs)
+                           : TN_ERR_MEMORY;
     if (status == TN_OK)
         status =
             task_create(trace, arrays + num_inputs, num_outputs, arrays, num_inputs, &task);
@@ -227,7 +230,8 @@ static tn_status trace_signature(tn_function *function, const struct call *call,
 }
 
 // The types of a call's inputs, for people; cut where they are many.
-static const char *print_inputs(const struct call *call, char *text, size_t size)
+static const char *function_trace_print_inputs(const struct function_call *call, char *text,
+                                               size_t size)
 {
     char type[TYPE_TEXT];
     size_t used = 0;
@@ -240,12 +244,13 @@ static const char *print_inputs(const struct call *call, char *text, size_t size
 
 // Traces that are dropped are told of when the first one is, and each time their number has
 // doubled.
-static void tell(tn_function *function, const struct call *call, uint32_t num_dropped)
+static void function_trace_tell(tn_function *function, const struct function_call *call,
+                                uint32_t num_dropped)
 {
     const struct config *config = function->runtime->config;
     char inputs[200];
     log_write(config, TN_LOG_INFO, "sched", "function: traced for %s",
-              print_inputs(call, inputs, sizeof(inputs)));
+              function_trace_print_inputs(call, inputs, sizeof(inputs)));
     if (num_dropped == 0)
         return;
     atomic_fetch_add_explicit(&function->runtime->traces_dropped, num_dropped,
@@ -262,8 +267,8 @@ static void tell(tn_function *function, const struct call *call, uint32_t num_dr
               before + num_dropped, function->traces.max_count, TRACES_LIMIT >> 20, inputs);
 }
 
-tn_status trace_make(tn_function *function, const struct call *call, struct hash signature,
-                     struct trace_entry **out_entry)
+tn_status trace_make(tn_function *function, const struct function_call *call,
+                     struct hash signature, struct trace_entry **out_entry)
 {
     struct trace_entry *entry = mem_zalloc(sizeof(*entry));
     if (!entry)
@@ -279,7 +284,7 @@ tn_status trace_make(tn_function *function, const struct call *call, struct hash
     atomic_fetch_add_explicit(&entry->runtime->traces_made, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&entry->runtime->traces_held, 1, memory_order_relaxed);
     entry->entry.bytes = sizeof(*entry) + entry->plan->entry.bytes;
-    tell(function, call, lru_put(&function->traces, &entry->entry));
+    function_trace_tell(function, call, lru_put(&function->traces, &entry->entry));
     *out_entry = entry;
     return TN_OK;
 }

@@ -79,7 +79,7 @@ static tn_status list_pending(tn_scope *scope, tn_array *const *arrays, uint64_t
     return scope->status;
 }
 
-static tn_status number_graph(struct held_run *run, uint32_t named)
+static tn_status run_held_number_graph(struct held_run *run, uint32_t named)
 {
     struct task *task = &run->task;
     tn_scope *scope = run->scope;
@@ -126,7 +126,7 @@ static tn_status order_graph(struct held_run *run, tn_array *const *arrays,
         status = task_order(run->scope, pending, count, &has_effects, &run->task);
     if (status == TN_OK &&
         !(*out_is_taken = held_is_taken(run->task.nodes, run->task.num_nodes)))
-        status = number_graph(run, named);
+        status = run_held_number_graph(run, named);
     return status;
 }
 
@@ -204,8 +204,8 @@ static tn_status held_find_plan(struct held_run *run, bool *out_again)
 
 // --- computing --------------------------------------------------------------------------
 
-static tn_status run_once(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                          uint32_t flags, bool *out_again)
+static tn_status held_run_once(tn_scope *scope, tn_array *const *arrays,
+                               uint64_t num_arrays, uint32_t flags, bool *out_again)
 {
     struct held_run run = {.scope = scope, .flags = flags};
     bool is_over = false;
@@ -252,13 +252,14 @@ static tn_status held_compute(tn_scope *scope, tn_array *const *arrays, uint64_t
     tn_status status = write_numbers(scope, arrays, num_arrays);
     bool again = true;
     while (status == TN_OK && again) {
-        status = run_once(scope, arrays, num_arrays, flags, &again);
+        status = held_run_once(scope, arrays, num_arrays, flags, &again);
         arena_rewind(&scope->scratch, mark);
     }
     return status;
 }
 
-static tn_status check_arrays(tn_array *const *arrays, uint64_t num_arrays, uint32_t flags)
+static tn_status run_held_check_arrays(tn_array *const *arrays, uint64_t num_arrays,
+                                       uint32_t flags)
 {
     if (flags & ~(uint32_t)(TN_EVAL_ASYNC | TN_EVAL_BRIEF))
         return fail(TN_ERR_ARGUMENT,
@@ -308,7 +309,7 @@ tn_status tn_eval_held_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_
                              "evaluate");
     status = life_check(&scope->runtime->life);
     if (status == TN_OK)
-        status = check_arrays(arrays, num_arrays, flags);
+        status = run_held_check_arrays(arrays, num_arrays, flags);
     if (status == TN_OK && !have_values(arrays, num_arrays))
         status = held_compute(scope, arrays, num_arrays, flags);
     if (status == TN_OK && !(flags & TN_EVAL_ASYNC))

@@ -17,13 +17,13 @@ struct host_call {
     bool has_begun; // a graph was started
 };
 
-static struct host_call *call_of(const tn_run *run)
+static struct host_call *run_host_call_of(const tn_run *run)
 {
     return (struct host_call *)run;
 }
 
 // A tn_elements is a value.
-static struct value *value_of(const tn_elements *data)
+static struct value *run_host_value_of(const tn_elements *data)
 {
     return (struct value *)data;
 }
@@ -36,20 +36,20 @@ static tn_elements *slot_retain(const tn_run *run, tn_elements *data)
 {
     (void)run;
     if (data)
-        value_retain(value_of(data));
+        value_retain(run_host_value_of(data));
     return data;
 }
 
 static void slot_release(const tn_run *run, tn_elements *data)
 {
     (void)run;
-    value_release(value_of(data));
+    value_release(run_host_value_of(data));
 }
 
 static tn_status slot_read(const tn_run *run, const tn_elements *data, void *bytes,
                            uint64_t size)
 {
-    const struct value *value = value_of(data);
+    const struct value *value = run_host_value_of(data);
     (void)run;
     if (!data || !bytes)
         return fail(TN_ERR_ARGUMENT, "read: %s is NULL", data ? "bytes" : "data");
@@ -63,13 +63,13 @@ static tn_status slot_read(const tn_run *run, const tn_elements *data, void *byt
 static void slot_type(const tn_run *run, const tn_elements *data, tn_type *out)
 {
     (void)run;
-    *out = layout_type(&value_of(data)->layout);
+    *out = layout_type(&run_host_value_of(data)->layout);
 }
 
 static tn_status slot_write(const tn_run *run, uint32_t output, const void *bytes,
                             uint64_t size)
 {
-    const struct host_call *call = call_of(run);
+    const struct host_call *call = run_host_call_of(run);
     if (output >= run->num_outputs || run->outputs[output])
         return fail(TN_ERR_ARGUMENT, "write: output %u is none that is NULL", output);
     tn_type type = layout_type(&call->host->outputs[output]);
@@ -93,8 +93,9 @@ static tn_status make_output(const struct host_call *call, uint32_t output)
     tn_status status = devices_open(call->plan->runtime, &devices, &count);
     if (status != TN_OK)
         return status;
-    struct device *device =
-        run->num_inputs > 0 ? value_of(run->inputs[0])->storage->device : devices[0];
+    struct device *device = run->num_inputs > 0
+                                ? run_host_value_of(run->inputs[0])->storage->device
+                                : devices[0];
     status = storage_create(device, type_bytes(&type), QUEUE_HOST, &storage);
     if (status != TN_OK)
         return status;
@@ -111,16 +112,18 @@ static tn_status slot_place(const tn_run *run, uint32_t operand, uint32_t wants,
     uint32_t output = is_output ? operand - run->num_inputs : 0;
     if (is_output && output >= run->num_outputs)
         return fail(TN_ERR_ARGUMENT, "place: there is no operand %u", operand);
-    tn_status status =
-        is_output && !run->outputs[output] ? make_output(call_of(run), output) : TN_OK;
-    return status == TN_OK ? value_place(value_of(is_output ? run->outputs[output]
-                                                            : run->inputs[operand]),
-                                         wants, out)
-                           : status;
+    tn_status status = is_output && !run->outputs[output]
+                           ? make_output(run_host_call_of(run), output)
+                           : TN_OK;
+    return status == TN_OK
+               ? value_place(run_host_value_of(is_output ? run->outputs[output]
+                                                         : run->inputs[operand]),
+                             wants, out)
+               : status;
 }
 
-static tn_status check_inputs(const tn_graph *graph, tn_elements *const *inputs,
-                              uint64_t count)
+static tn_status run_host_check_inputs(const tn_graph *graph, tn_elements *const *inputs,
+                                       uint64_t count)
 {
     char got[TYPE_TEXT], expected[TYPE_TEXT];
     if (count < graph->num_inputs)
@@ -129,7 +132,7 @@ static tn_status check_inputs(const tn_graph *graph, tn_elements *const *inputs,
     for (uint32_t i = 0; i < graph->num_inputs; i++) {
         if (!inputs[i])
             return fail(TN_ERR_ARGUMENT, "call: input %u is NULL", i);
-        tn_type type = layout_type(&value_of(inputs[i])->layout);
+        tn_type type = layout_type(&run_host_value_of(inputs[i])->layout);
         if (!type_equal(&type, &graph->inputs[i]))
             return fail(TN_ERR_ARGUMENT, "call: input %u is %s, the graph takes %s", i,
                         type_print(&type, got), type_print(&graph->inputs[i], expected));
@@ -144,7 +147,7 @@ static tn_status find_plan(const struct host_call *call, const tn_graph *graph,
 {
     bool any = false;
     for (uint32_t i = 0; i < graph->num_inputs; i++) {
-        given[i] = i < num_given && value_is_sole(value_of(inputs[i]));
+        given[i] = i < num_given && value_is_sole(run_host_value_of(inputs[i]));
         any |= given[i];
     }
     for (uint32_t i = 0; !any && i < call->host->num_graphs; i++)
@@ -156,9 +159,9 @@ static tn_status find_plan(const struct host_call *call, const tn_graph *graph,
     return graph_plan(call->plan->runtime, graph, any ? given : NULL, out_plan);
 }
 
-static tn_status run_graph(struct host_call *call, const tn_graph *graph,
-                           tn_elements *const *inputs, uint64_t num_given,
-                           tn_elements **outputs)
+static tn_status host_run_graph(struct host_call *call, const tn_graph *graph,
+                                tn_elements *const *inputs, uint64_t num_given,
+                                tn_elements **outputs)
 {
     struct plan *plan = NULL;
     bool has_begun = false;
@@ -169,7 +172,7 @@ static tn_status run_graph(struct host_call *call, const tn_graph *graph,
     if (status == TN_OK)
         status = find_plan(call, graph, inputs, num_given, given, &plan);
     for (uint32_t i = 0; i < graph->num_inputs && status == TN_OK; i++)
-        values[i] = value_of(inputs[i]);
+        values[i] = run_host_value_of(inputs[i]);
     if (status == TN_OK)
         status = plan_run(plan, values, values + graph->num_inputs, call->mode, &has_begun);
     for (uint32_t i = 0; i < graph->num_outputs && status == TN_OK; i++)
@@ -196,33 +199,34 @@ static tn_status slot_call(const tn_run *run, const tn_graph *graph,
                       (unsigned long long)num_given, (unsigned long long)num_inputs);
     if (status != TN_OK)
         return status;
-    status = check_inputs(graph, inputs, num_inputs);
+    status = run_host_check_inputs(graph, inputs, num_inputs);
     if (status == TN_OK)
-        status = run_graph(call_of(run), graph, inputs, num_given, outputs);
+        status = host_run_graph(run_host_call_of(run), graph, inputs, num_given, outputs);
     for (uint64_t i = 0; i < num_given; i++)
-        value_release(value_of(inputs[i]));
+        value_release(run_host_value_of(inputs[i]));
     return status;
 }
 
 // --- the call ---------------------------------------------------------------------------
 
-static const char *owner(const struct prim *prim)
+static const char *run_host_owner(const struct prim *prim)
 {
     return prim->plugin_id ? prim->plugin_id : "the application";
 }
 
-static tn_status check_outputs(const struct plan_host *host, struct value *const *outputs)
+static tn_status run_host_check_outputs(const struct plan_host *host,
+                                        struct value *const *outputs)
 {
     char got[TYPE_TEXT], expected[TYPE_TEXT];
     for (uint32_t i = 0; i < host->num_outputs; i++) {
         if (!outputs[i])
             return fail(TN_ERR_INTERNAL, "run of %s leaves output %u NULL",
-                        owner(host->prim), i);
+                        run_host_owner(host->prim), i);
         tn_type type = layout_type(&outputs[i]->layout),
                 wanted = layout_type(&host->outputs[i]);
         if (!type_equal(&type, &wanted))
             return fail(TN_ERR_INTERNAL, "run of %s gives %s for output %u, infer %s",
-                        owner(host->prim), type_print(&type, got), i,
+                        run_host_owner(host->prim), type_print(&type, got), i,
                         type_print(&wanted, expected));
     }
     return TN_OK;
@@ -253,9 +257,9 @@ tn_status host_run(const struct plan *plan, const struct plan_host *host,
     };
     fail_clear();
     tn_status status = fail_from(host->prim->record.run(&call.run.run), "rule run of %s",
-                                 owner(host->prim));
+                                 run_host_owner(host->prim));
     if (status == TN_OK)
-        status = check_outputs(host, outputs);
+        status = run_host_check_outputs(host, outputs);
     if (status != TN_OK)
         fail_prefix("%s: ", host->prim->record.id);
     *out_has_begun = call.has_begun;

@@ -20,19 +20,19 @@ struct given_memory {
     bool must_share;
 };
 
-static void release(const struct host_memory *memory)
+static void run_import_release(const struct host_memory *memory)
 {
     if (memory->release)
         memory->release(memory->context);
 }
 
 // Records the failure in the scope, if there is one and it has none, and releases.
-static tn_array *give_back(tn_scope *scope, const struct given_memory *given,
-                           tn_status status)
+static tn_array *run_import_give_back(tn_scope *scope, const struct given_memory *given,
+                                      tn_status status)
 {
     if (scope)
         scope_take_failure(scope, status);
-    release(&given->memory);
+    run_import_release(&given->memory);
     return NULL;
 }
 
@@ -70,7 +70,7 @@ static tn_array *import_array(tn_scope *scope, const struct given_memory *given)
     memcpy(type.extent, given->layout.extent, sizeof(type.extent));
     tn_status status = check_pointer(given);
     if (status != TN_OK)
-        return give_back(scope, given, status);
+        return run_import_give_back(scope, given, status);
     uint32_t device = scope_data_device(scope);
     status = given->shared
                  ? value_from_fd(scope->runtime, device, &given->layout, given->shared,
@@ -120,12 +120,12 @@ static tn_array *import_shaped(tn_scope *scope, tn_status status, tn_dtype dtype
 {
     tn_type type;
     if (scope_begin(scope, given->function, NO_LISTS) != TN_OK)
-        return give_back(scope, given, TN_OK);
+        return run_import_give_back(scope, given, TN_OK);
     if (status == TN_OK)
         status = type_from_shape(dtype, shape, &type);
     if (status != TN_OK) {
         fail_prefix("%s: ", given->function);
-        return give_back(scope, given, status);
+        return run_import_give_back(scope, given, status);
     }
     given->layout = layout_contiguous(&type);
     take_strides(&given->layout, strides);
@@ -249,14 +249,14 @@ static tn_array *import_tensor(tn_scope *scope, const DLTensor *tensor, tn_statu
                                struct given_memory *given)
 {
     if (scope_begin(scope, given->function, NO_LISTS) != TN_OK)
-        return give_back(scope, given, TN_OK);
+        return run_import_give_back(scope, given, TN_OK);
     if (status == TN_OK)
         status = tensor ? read_tensor(tensor, given)
                         : fail(TN_ERR_ARGUMENT, "the tensor is NULL");
     if (status == TN_OK)
         return import_array(scope, given);
     fail_prefix("%s: ", given->function);
-    return give_back(scope, given, status);
+    return run_import_give_back(scope, given, status);
 }
 
 static void delete_tensor(void *context)
@@ -274,7 +274,7 @@ tn_array *tn_array_import(tn_scope *scope, struct DLManagedTensor *tensor)
     return import_tensor(scope, tensor ? &tensor->dl_tensor : NULL, TN_OK, &given);
 }
 
-static void delete_versioned(void *context)
+static void run_import_delete_versioned(void *context)
 {
     DLManagedTensorVersioned *tensor = context;
     if (tensor->deleter)
@@ -286,7 +286,8 @@ tn_array *tn_array_import_versioned(tn_scope *scope,
 {
     struct given_memory given = {
         .function = "array_import_versioned",
-        .memory = {.release = tensor ? delete_versioned : NULL, .context = tensor}};
+        .memory = {.release = tensor ? run_import_delete_versioned : NULL,
+                   .context = tensor}};
     tn_status status = TN_OK;
     // Another major version shares only the members up to the deleter.
     if (tensor && tensor->version.major != DLPACK_MAJOR_VERSION)

@@ -93,7 +93,7 @@ tn_array *read_contiguous(tn_scope *scope, tn_array *array)
 }
 
 // Evaluates the array. Gives it, or a contiguous copy when its layout is not contiguous.
-static tn_array *ready(tn_scope *scope, tn_array *array)
+static tn_array *run_read_ready(tn_scope *scope, tn_array *array)
 {
     array = read_evaluated(scope, "read", array);
     return array ? read_contiguous(scope, array) : NULL;
@@ -104,14 +104,14 @@ static tn_array *ready_soon(tn_scope *scope, tn_array *array)
 {
     if (!array || scope_begin(scope, "read", NO_LISTS) != TN_OK || scope->tracing ||
         life_check(&scope->runtime->life) != TN_OK)
-        return ready(scope, array);
+        return run_read_ready(scope, array);
     tn_array *local = scope_local(scope, array);
     return local && local->value && layout_is_contiguous(&local->value->layout)
                ? local
-               : ready(scope, array);
+               : run_read_ready(scope, array);
 }
 
-static uint64_t first_byte(const struct value *value)
+static uint64_t run_read_first_byte(const struct value *value)
 {
     return value->offset + (uint64_t)value->layout.offset * dtype_size(value->layout.dtype);
 }
@@ -144,7 +144,8 @@ tn_status tn_read(tn_scope *scope, tn_array *array, void *data, uint64_t size)
     if (!data && size > 0)
         return tn_scope_fail(scope, TN_ERR_ARGUMENT, "read: data is NULL");
     return scope_take_failure(
-        scope, storage_read(array->value->storage, first_byte(array->value), data, size));
+        scope,
+        storage_read(array->value->storage, run_read_first_byte(array->value), data, size));
 }
 
 const void *read_in_place(const struct value *value)
@@ -153,7 +154,7 @@ const void *read_in_place(const struct value *value)
     if (!TN_HAS(device->ops, buffer_map))
         return NULL;
     const char *bytes = device->ops->buffer_map(device->handle, value->storage->buffer);
-    return bytes ? bytes + first_byte(value) : NULL;
+    return bytes ? bytes + run_read_first_byte(value) : NULL;
 }
 
 const void *read_copy(tn_scope *scope, struct value *value)
@@ -165,7 +166,8 @@ const void *read_copy(tn_scope *scope, struct value *value)
         return made;
     void *copy = mem_alloc(bytes ? bytes : 1);
     tn_status status =
-        copy ? storage_read(value->storage, first_byte(value), copy, bytes) : TN_ERR_MEMORY;
+        copy ? storage_read(value->storage, run_read_first_byte(value), copy, bytes)
+             : TN_ERR_MEMORY;
     if (status != TN_OK) {
         mem_free(copy);
         scope_take_failure(scope, status);
@@ -180,7 +182,7 @@ const void *read_copy(tn_scope *scope, struct value *value)
 
 const void *tn_data(tn_scope *scope, tn_array *array)
 {
-    array = ready(scope, array);
+    array = run_read_ready(scope, array);
     if (!array)
         return NULL;
     const void *bytes = read_in_place(array->value);

@@ -16,7 +16,7 @@
 
 // Gives the next `count` elements of `size` bytes of a block, and advances *at behind them.
 // Each total is a multiple of 8, so all stay aligned.
-static void *carve(char **at, uint64_t count, size_t size)
+static void *submit_carve(char **at, uint64_t count, size_t size)
 {
     char *memory = *at;
     *at += count * size;
@@ -37,20 +37,20 @@ static struct run_record *run_record_create(const struct plan *plan)
         plan->max_slots * sizeof(struct storage *) + causes * sizeof(struct outcome *) +
         queues * sizeof(uint32_t);
     char *at = mem_zalloc(size);
-    struct run_record *record = at ? carve(&at, 1, sizeof(*record)) : NULL;
+    struct run_record *record = at ? submit_carve(&at, 1, sizeof(*record)) : NULL;
     if (!record)
         return NULL;
-    record->segments = carve(&at, plan->num_segments, sizeof(*record->segments));
-    record->transfers = carve(&at, plan->num_transfers, sizeof(*record->transfers));
-    record->open = carve(&at, devices, sizeof(*record->open));
-    record->arenas = carve(&at, devices, sizeof(*record->arenas));
-    record->storages = carve(&at, plan->num_storages, sizeof(*record->storages));
-    record->made = carve(&at, plan->num_made, sizeof(*record->made));
-    record->bindings = carve(&at, plan->max_slots, sizeof(*record->bindings));
-    record->bound = carve(&at, plan->max_slots, sizeof(*record->bound));
-    record->causes = carve(&at, causes, sizeof(*record->causes));
-    record->reads = carve(&at, devices, sizeof(*record->reads));
-    record->queues = carve(&at, queues, sizeof(*record->queues));
+    record->segments = submit_carve(&at, plan->num_segments, sizeof(*record->segments));
+    record->transfers = submit_carve(&at, plan->num_transfers, sizeof(*record->transfers));
+    record->open = submit_carve(&at, devices, sizeof(*record->open));
+    record->arenas = submit_carve(&at, devices, sizeof(*record->arenas));
+    record->storages = submit_carve(&at, plan->num_storages, sizeof(*record->storages));
+    record->made = submit_carve(&at, plan->num_made, sizeof(*record->made));
+    record->bindings = submit_carve(&at, plan->max_slots, sizeof(*record->bindings));
+    record->bound = submit_carve(&at, plan->max_slots, sizeof(*record->bound));
+    record->causes = submit_carve(&at, causes, sizeof(*record->causes));
+    record->reads = submit_carve(&at, devices, sizeof(*record->reads));
+    record->queues = submit_carve(&at, queues, sizeof(*record->queues));
     return record;
 }
 
@@ -97,7 +97,8 @@ static void run_record_give(struct plan *plan, unsigned thread, struct run_recor
 
 // --- memory -----------------------------------------------------------------------------
 
-static struct device *device_of(const struct run *run, const struct plan_segment *segment)
+static struct device *submit_device_of(const struct run *run,
+                                       const struct plan_segment *segment)
 {
     return run->plan->devices[segment->device];
 }
@@ -120,7 +121,8 @@ struct storage *run_storage(const struct run *run, const struct plan_slot *slot,
     }
 }
 
-static struct submitted *state_of(const struct run *run, const struct plan_segment *segment)
+static struct submitted *submit_state_of(const struct run *run,
+                                         const struct plan_segment *segment)
 {
     return &run->record->segments[segment - run->plan->segments];
 }
@@ -194,7 +196,7 @@ static tn_status run_host(struct run *run, const struct plan_host *host)
 
 // --- submission -------------------------------------------------------------------------
 
-static void bind_slots(const struct run *run, const struct plan_segment *segment)
+static void submit_bind_slots(const struct run *run, const struct plan_segment *segment)
 {
     for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
         uint64_t offset;
@@ -222,7 +224,7 @@ struct causes {
 
 // Adds the outcome unless it succeeded. Fails when it is known to have failed. What one run
 // made has one outcome: it comes many times in a row.
-static tn_status add_cause(struct causes *causes, struct outcome *outcome)
+static tn_status submit_add_cause(struct causes *causes, struct outcome *outcome)
 {
     if (!outcome || (causes->count > 0 && causes->list[causes->count - 1] == outcome))
         return TN_OK;
@@ -240,12 +242,12 @@ static tn_status list_causes(const struct run *run, const struct plan_segment *s
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < segment->segment.num_slots && status == TN_OK; i++)
         if (run->record->bound[i])
-            status = add_cause(causes, run->record->bound[i]->outcome);
+            status = submit_add_cause(causes, run->record->bound[i]->outcome);
     if (status != TN_OK || !reads_arena(segment))
         return status;
     const struct submitted *earlier = run->record->open[segment->device].first;
     for (; earlier && status == TN_OK; earlier = earlier->next)
-        status = add_cause(causes, earlier->outcome);
+        status = submit_add_cause(causes, earlier->outcome);
     return status;
 }
 
@@ -258,8 +260,9 @@ static tn_status make_outcome(const struct run *run, const struct plan_segment *
     tn_status status = list_causes(run, segment, &causes);
     if (status != TN_OK || (causes.count == 0 && run->mode == RUN_WAIT))
         return status;
-    return outcome_create(device_of(run, segment), run->record->queues[segment->device],
-                          causes.list, causes.count, out);
+    return outcome_create(submit_device_of(run, segment),
+                          run->record->queues[segment->device], causes.list, causes.count,
+                          out);
 }
 
 // Adds the submission to the open list. One that reads the arena replaces the list, since
@@ -280,7 +283,7 @@ struct wait_list {
     uint32_t count;
 };
 
-static void wait_for(struct wait_list *waits, tn_point point)
+static void submit_wait_for(struct wait_list *waits, tn_point point)
 {
     if (waits->last[point.queue] < point.value)
         waits->last[point.queue] = point.value;
@@ -290,7 +293,8 @@ static void wait_for(struct wait_list *waits, tn_point point)
 static void wait_for_uses(struct wait_list *waits, const struct storage *storage)
 {
     for (uint32_t i = 0; i < storage->device->num_timelines; i++)
-        wait_for(waits, (tn_point){.queue = i,
+        submit_wait_for(waits,
+                        (tn_point){.queue = i,
                                    .value = atomic_load_explicit(&storage->last_use[i],
                                                                  memory_order_acquire)});
 }
@@ -304,12 +308,12 @@ static bool takes_over(const struct plan *plan, const struct plan_slot *slot)
 static void wait_for_moves(const struct run *run, const struct plan_segment *segment,
                            struct wait_list *waits)
 {
-    const struct device *device = device_of(run, segment);
+    const struct device *device = submit_device_of(run, segment);
     const struct submitted *state = run->record->open[segment->device].first;
-    wait_for(waits, (tn_point){.queue = device->num_queues,
-                               .value = run->record->reads[segment->device]});
+    submit_wait_for(waits, (tn_point){.queue = device->num_queues,
+                                      .value = run->record->reads[segment->device]});
     for (; state; state = state->next)
-        wait_for(waits, outcome_point(state->outcome));
+        submit_wait_for(waits, outcome_point(state->outcome));
 }
 
 // Waits for effects on this device; follow_effects() has seen to other devices.
@@ -318,15 +322,15 @@ static void wait_for_effects(const struct run *run, const struct plan_segment *s
 {
     for (uint32_t i = 0; i < MAX_DOMAINS; i++) {
         struct effect_point last = effects_last(run->plan->runtime, i);
-        if ((segment->effects >> i & 1) && last.device == device_of(run, segment))
-            wait_for(waits, last.point);
+        if ((segment->effects >> i & 1) && last.device == submit_device_of(run, segment))
+            submit_wait_for(waits, last.point);
     }
 }
 
 static void list_waits(const struct run *run, const struct plan_segment *segment,
                        struct wait_list *waits)
 {
-    const struct device *device = device_of(run, segment);
+    const struct device *device = submit_device_of(run, segment);
     uint32_t own = run->record->queues[segment->device];
     waits->count = 0;
     if (device->num_timelines == 1)
@@ -337,7 +341,7 @@ static void list_waits(const struct run *run, const struct plan_segment *segment
         if (!storage)
             continue;
         if (!outcome_succeeded(storage->outcome))
-            wait_for(waits, outcome_point(storage->outcome));
+            submit_wait_for(waits, outcome_point(storage->outcome));
         if (takes_over(run->plan, &segment->slots[i]))
             wait_for_uses(waits, storage);
     }
@@ -395,7 +399,7 @@ static bool takes_long(const struct run *run, const struct plan_segment *segment
 static tn_status call_submit(const struct run *run, const struct plan_segment *segment,
                              uint64_t *out_value)
 {
-    struct device *device = device_of(run, segment);
+    struct device *device = submit_device_of(run, segment);
     struct wait_list waits;
     list_waits(run, segment, &waits);
     const tn_submission submission = {
@@ -421,12 +425,12 @@ static tn_status call_submit(const struct run *run, const struct plan_segment *s
 
 static tn_status submit_segment(struct run *run, const struct plan_segment *segment)
 {
-    struct device *device = device_of(run, segment);
-    struct submitted *state = state_of(run, segment);
+    struct device *device = submit_device_of(run, segment);
+    struct submitted *state = submit_state_of(run, segment);
     tn_runtime *runtime = run->plan->runtime;
     struct outcome *outcome = NULL;
     uint64_t value = 0;
-    bind_slots(run, segment);
+    submit_bind_slots(run, segment);
     tn_status status = make_outcome(run, segment, &outcome);
     if (status == TN_OK)
         status = call_submit(run, segment, &value);
@@ -456,7 +460,7 @@ static tn_status follow_effects(struct run *run, const struct plan_segment *segm
     for (uint32_t i = 0; i < MAX_DOMAINS && status == TN_OK; i++) {
         struct effect_point last = effects_last(run->plan->runtime, i);
         if ((segment->effects >> i & 1) && last.device &&
-            last.device != device_of(run, segment))
+            last.device != submit_device_of(run, segment))
             status = run_follow(run, segment->device, last.device, last.point);
     }
     return status;
@@ -472,9 +476,9 @@ static tn_status submit_in_turn(struct run *run, const struct plan_segment *segm
     if (status == TN_OK)
         status = submit_segment(run, segment);
     if (status == TN_OK)
-        last = (struct effect_point){device_of(run, segment),
+        last = (struct effect_point){submit_device_of(run, segment),
                                      {.queue = run->record->queues[segment->device],
-                                      .value = state_of(run, segment)->value}};
+                                      .value = submit_state_of(run, segment)->value}};
     effects_leave(run->plan->runtime, segment->effects, last);
     return status;
 }
@@ -545,7 +549,7 @@ static tn_status give_output(const struct run *run, const struct plan_output *o,
     return TN_OK;
 }
 
-static tn_status give_outputs(struct run *run, struct value **outputs)
+static tn_status submit_give_outputs(struct run *run, struct value **outputs)
 {
     const struct plan *plan = run->plan;
     for (uint32_t i = 0; i < plan->num_outputs; i++) {
@@ -587,7 +591,7 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
     if (status == TN_OK && mode == RUN_WAIT)
         status = wait_all(&run);
     if (status == TN_OK)
-        status = give_outputs(&run, outputs);
+        status = submit_give_outputs(&run, outputs);
     *out_has_begun = run.has_begun;
     run_record_give(plan, thread, run.record);
     counts_add_as(&plan->runtime->life.in_use, thread, LIFE_RUNS, -1);

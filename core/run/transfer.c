@@ -24,7 +24,7 @@ static tn_status wait_for_arena(const struct run *run, uint32_t device)
     return TN_OK;
 }
 
-static tn_status fill(const struct run *run, const struct plan_transfer *t)
+static tn_status run_transfer_fill(const struct run *run, const struct plan_transfer *t)
 {
     uint64_t offset;
     struct storage *to = run_storage(run, &t->to, &offset);
@@ -34,7 +34,7 @@ static tn_status fill(const struct run *run, const struct plan_transfer *t)
                            : status;
 }
 
-static tn_status copy(const struct run *run, const struct plan_transfer *t)
+static tn_status run_transfer_copy(const struct run *run, const struct plan_transfer *t)
 {
     uint64_t from_offset, to_offset;
     struct storage *from = run_storage(run, &t->from, &from_offset),
@@ -56,7 +56,7 @@ static tn_status move_now(const struct run *run, const struct plan_transfer *t)
     const struct plan *plan = run->plan;
     bool upload = t->from.home == HOME_NONE;
     uint64_t begin = trace_begin(plan->runtime->trace);
-    tn_status status = upload ? fill(run, t) : copy(run, t);
+    tn_status status = upload ? run_transfer_fill(run, t) : run_transfer_copy(run, t);
     trace_end(plan->runtime->trace, begin, upload ? "upload" : "transfer",
               "\"bytes\":%llu,\"from\":\"%s\",\"to\":\"%s\"", (unsigned long long)t->size,
               upload ? "" : plan->devices[t->from_device]->name,
@@ -75,7 +75,7 @@ static bool mover_can(const struct run *run, const struct plan_transfer *t)
 }
 
 // Adds what the copy depends on. Fails when that is known to have failed.
-static tn_status add_cause(struct move *move, struct outcome *outcome)
+static tn_status run_transfer_add_cause(struct move *move, struct outcome *outcome)
 {
     tn_status status = outcome_known(outcome);
     if (status == TN_OK && !outcome_succeeded(outcome) &&
@@ -93,11 +93,11 @@ static tn_status read_from(const struct run *run, const struct plan_transfer *t,
     move->from_buffer = from->buffer;
     move->from_offset = offset + t->from_offset;
     if (t->from.home != HOME_ARENA)
-        return add_cause(move, from->outcome);
+        return run_transfer_add_cause(move, from->outcome);
     tn_status status = TN_OK;
     const struct submitted *state = run->record->open[t->from_device].first;
     for (; state && status == TN_OK; state = state->next)
-        status = add_cause(move, state->outcome);
+        status = run_transfer_add_cause(move, state->outcome);
     return status;
 }
 

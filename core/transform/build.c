@@ -40,8 +40,9 @@ struct own_body {
     const tn_host *host;
 };
 
-static tn_status call_own(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                          tn_array **outputs, uint64_t num_outputs, void *user)
+static tn_status build_call_own(tn_scope *scope, tn_array *const *inputs,
+                                uint64_t num_inputs, tn_array **outputs,
+                                uint64_t num_outputs, void *user)
 {
     const struct own_body *own = user;
     tn_build build = graph_build(scope, own->host);
@@ -54,8 +55,8 @@ static const tn_graph *build_trace(const tn_build *build, tn_build_body body, vo
 {
     struct own_body own = {body, user, build->host};
     const tn_graph *graph = NULL;
-    tn_status status = tn_graph_trace(build->scope, body ? call_own : NULL, &own, inputs,
-                                      num_inputs, num_outputs, captures, &graph);
+    tn_status status = tn_graph_trace(build->scope, body ? build_call_own : NULL, &own,
+                                      inputs, num_inputs, num_outputs, captures, &graph);
     return status == TN_OK ? graph : NULL;
 }
 
@@ -106,8 +107,8 @@ static tn_status build_vmap(const tn_build *build, tn_build_body body, void *use
     struct own_body own = {body, user, build->host};
     tn_status status = check_apart(build, "vmap");
     return status == TN_OK
-               ? tn_vmap_call(build->scope, body ? call_own : NULL, &own, inputs, in_axes,
-                              num_inputs, outputs, out_axes, num_outputs)
+               ? tn_vmap_call(build->scope, body ? build_call_own : NULL, &own, inputs,
+                              in_axes, num_inputs, outputs, out_axes, num_outputs)
                : status;
 }
 

@@ -7,8 +7,8 @@
 #include "../base/shape.h"
 
 // The status of a rule that built graph; the scope's failure comes first.
-static tn_status built(const tn_scope *scope, const struct prim *prim, const char *rule,
-                       tn_status status)
+static tn_status build_rules_built(const tn_scope *scope, const struct prim *prim,
+                                   const char *rule, tn_status status)
 {
     if (scope->status != TN_OK)
         return scope->status;
@@ -22,9 +22,10 @@ static tn_status built(const tn_scope *scope, const struct prim *prim, const cha
 
 // An array of another scope is one that the rule kept from an earlier call.
 // `optional`: bit i says that array i may be NULL.
-static tn_status check_arrays(const tn_scope *scope, const struct prim *prim,
-                              const char *rule, const char *what, uint64_t optional,
-                              tn_array *const *arrays, uint32_t count)
+static tn_status build_rules_check_arrays(const tn_scope *scope, const struct prim *prim,
+                                          const char *rule, const char *what,
+                                          uint64_t optional, tn_array *const *arrays,
+                                          uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (!arrays[i] && !(optional >> i % 64 & 1))
@@ -56,11 +57,11 @@ tn_status rule_decompose(tn_scope *scope, const struct prim *prim, const tn_rule
 {
     tn_build build = graph_build(scope, prim->host);
     fail_clear();
-    tn_status status =
-        built(scope, prim, "decompose", prim->record.decompose(&build, rule, outputs));
+    tn_status status = build_rules_built(scope, prim, "decompose",
+                                         prim->record.decompose(&build, rule, outputs));
     if (status == TN_OK)
-        status = check_arrays(scope, prim, "decompose", "output", rule->unread, outputs,
-                              rule->num_outputs);
+        status = build_rules_check_arrays(scope, prim, "decompose", "output", rule->unread,
+                                          outputs, rule->num_outputs);
     if (status == TN_OK)
         status = check_types(prim, "decompose", types, outputs, rule->num_outputs);
     return status;
@@ -73,10 +74,11 @@ tn_status rule_merge(tn_scope *scope, const struct prim *prim,
     tn_build build = graph_build(scope, prim->host);
     fail_clear();
     *output = NULL;
-    tn_status status =
-        built(scope, prim, "merge", neighbour->merge(&build, rule, made, output));
+    tn_status status = build_rules_built(scope, prim, "merge",
+                                         neighbour->merge(&build, rule, made, output));
     if (status == TN_OK)
-        status = check_arrays(scope, prim, "merge", "output", ALL_OPTIONAL, output, 1);
+        status = build_rules_check_arrays(scope, prim, "merge", "output", ALL_OPTIONAL,
+                                          output, 1);
     return status == TN_OK ? check_types(prim, "merge", type, output, 1) : status;
 }
 
@@ -86,10 +88,11 @@ tn_status rule_vjp(tn_scope *scope, const struct prim *prim, const tn_rule *rule
 {
     tn_build build = graph_build(scope, prim->host);
     fail_clear();
-    tn_status status = built(scope, prim, "vjp",
-                             prim->record.vjp(&build, rule, cotangents, wanted, gradients));
-    return status != TN_OK ? status
-                           : check_arrays(scope, prim, "vjp", "the gradient of input",
+    tn_status status = build_rules_built(
+        scope, prim, "vjp", prim->record.vjp(&build, rule, cotangents, wanted, gradients));
+    return status != TN_OK
+               ? status
+               : build_rules_check_arrays(scope, prim, "vjp", "the gradient of input",
                                           ALL_OPTIONAL, gradients, rule->num_inputs);
 }
 
@@ -98,10 +101,11 @@ tn_status rule_jvp(tn_scope *scope, const struct prim *prim, const tn_rule *rule
 {
     tn_build build = graph_build(scope, prim->host);
     fail_clear();
-    tn_status status =
-        built(scope, prim, "jvp", prim->record.jvp(&build, rule, tangents, out_tangents));
-    return status != TN_OK ? status
-                           : check_arrays(scope, prim, "jvp", "the tangent of output",
+    tn_status status = build_rules_built(
+        scope, prim, "jvp", prim->record.jvp(&build, rule, tangents, out_tangents));
+    return status != TN_OK
+               ? status
+               : build_rules_check_arrays(scope, prim, "jvp", "the tangent of output",
                                           ALL_OPTIONAL, out_tangents, rule->num_outputs);
 }
 
@@ -112,9 +116,9 @@ tn_status rule_vmap(tn_scope *scope, const struct prim *prim, const tn_rule *rul
     tn_build build = graph_build(scope, prim->host);
     fail_clear();
     tn_status status =
-        built(scope, prim, "vmap",
-              prim->record.vmap(&build, rule, axes, size, outputs, out_axes));
-    return status != TN_OK
-               ? status
-               : check_arrays(scope, prim, "vmap", "output", 0, outputs, rule->num_outputs);
+        build_rules_built(scope, prim, "vmap",
+                          prim->record.vmap(&build, rule, axes, size, outputs, out_axes));
+    return status != TN_OK ? status
+                           : build_rules_check_arrays(scope, prim, "vmap", "output", 0,
+                                                      outputs, rule->num_outputs);
 }

@@ -222,14 +222,14 @@ tn_status flow_apply(struct flow *flow, const struct node *node, const struct ex
 // --- order -----------------------------------------------------------------------------
 
 // A depth-first search. Marks visited nodes with `epoch`.
-struct search {
+struct flow_search {
     tn_scope *scope;
     uint32_t epoch, since;
     struct node **stack, **order;
     uint32_t num_stack, max_stack, num_order, max_order;
 };
 
-static tn_status push(struct search *s, tn_array *array)
+static tn_status flow_push(struct flow_search *s, tn_array *array)
 {
     struct node *node = array ? array->node : NULL;
     if (!node || node->mark == s->epoch || node->serial < s->since)
@@ -247,13 +247,13 @@ static tn_status push(struct search *s, tn_array *array)
     return TN_OK;
 }
 
-static tn_status search_from(struct search *s, tn_array *root)
+static tn_status search_from(struct flow_search *s, tn_array *root)
 {
-    tn_status status = push(s, root);
+    tn_status status = flow_push(s, root);
     while (status == TN_OK && s->num_stack > 0) {
         struct node *node = s->stack[s->num_stack - 1];
         if (node->position < node->num_inputs) {
-            status = push(s, node->inputs[node->position++]);
+            status = flow_push(s, node->inputs[node->position++]);
             continue;
         }
         status = mem_grow((void **)&s->order, &s->max_order, s->num_order + 1,
@@ -268,7 +268,7 @@ static tn_status search_from(struct search *s, tn_array *root)
 tn_status flow_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                      uint32_t since, struct node ***out_nodes, uint32_t *out_count)
 {
-    struct search search = {.scope = scope, .epoch = ++scope->epoch, .since = since};
+    struct flow_search search = {.scope = scope, .epoch = ++scope->epoch, .since = since};
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < num_arrays && status == TN_OK; i++)
         status = search_from(&search, arrays[i]);
@@ -307,7 +307,8 @@ void rule_call_finish(struct rule_call *call)
     mem_free(call->outputs);
 }
 
-static tn_status decompose(struct flow *flow, const struct node *node, tn_array **outputs)
+static tn_status flow_decompose(struct flow *flow, const struct node *node,
+                                tn_array **outputs)
 {
     struct rule_call call;
     tn_type types[MAX_OUTPUTS];
@@ -330,7 +331,7 @@ tn_status flow_parts(struct flow *flow, struct node *node, tn_array **outputs,
         return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
                     node->prim->record.id, MAX_LEVELS);
     tn_status status =
-        node->expr ? flow_unfold(flow, node, outputs) : decompose(flow, node, outputs);
+        node->expr ? flow_unfold(flow, node, outputs) : flow_decompose(flow, node, outputs);
     return status == TN_OK ? flow_order(flow->scope, outputs, node->num_outputs, since,
                                         out_nodes, out_count)
                            : status;

@@ -9,9 +9,9 @@
 #include "../base/shape.h"
 #include "flow.h"
 
-static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count);
+static tn_status jvp_sweep(struct flow *flow, struct node **nodes, uint32_t count);
 
-static tn_array *tangent_of(struct flow *flow, const struct node *node, uint32_t i)
+static tn_array *jvp_tangent_of(struct flow *flow, const struct node *node, uint32_t i)
 {
     bool has = flow_has(flow, node->inputs[i]) && flow_through(node, i);
     return has ? *flow_slot(flow, node->inputs[i]) : NULL;
@@ -25,16 +25,17 @@ static tn_status set_tangent(struct flow *flow, tn_array *output, tn_array *tang
     return status == TN_OK ? flow_add(flow, output, tangent) : status;
 }
 
-static tn_status push_decomposed(struct flow *flow, struct node *node);
+static tn_status jvp_push_decomposed(struct flow *flow, struct node *node);
 
-static tn_status push_expr(struct flow *flow, struct node *node, tn_array *const *tangents)
+static tn_status jvp_push_expr(struct flow *flow, struct node *node,
+                               tn_array *const *tangents)
 {
     uint64_t given = 0;
     for (uint32_t i = 0; i < node->num_inputs; i++)
         given |= (uint64_t)(tangents[i] != NULL) << i;
     uint64_t complex_inputs = flow_complex_inputs(node);
     if (flow_outgrows(node, expr_jvp, node->num_outputs, given, complex_inputs))
-        return push_decomposed(flow, node);
+        return jvp_push_decomposed(flow, node);
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         tn_array *output = &node->outputs[i], *tangent = NULL;
         const struct expr *derived;
@@ -52,7 +53,8 @@ static tn_status push_expr(struct flow *flow, struct node *node, tn_array *const
     return TN_OK;
 }
 
-static tn_status push_rule(struct flow *flow, struct node *node, tn_array *const *tangents)
+static tn_status jvp_push_rule(struct flow *flow, struct node *node,
+                               tn_array *const *tangents)
 {
     tn_array *out_tangents[MAX_OUTPUTS] = {NULL};
     struct rule_call call;
@@ -79,8 +81,9 @@ static tn_status make_cotangents(struct flow *flow, struct node *node,
 }
 
 // `gradients`, `wanted` and `own_tangents` are zeroed memory, one entry (one bit) an input.
-static tn_status transpose(struct flow *flow, struct node *node, tn_array *const *tangents,
-                           tn_array **gradients, uint64_t *wanted, tn_array **own_tangents)
+static tn_status jvp_transpose(struct flow *flow, struct node *node,
+                               tn_array *const *tangents, tn_array **gradients,
+                               uint64_t *wanted, tn_array **own_tangents)
 {
     tn_array *cotangents[MAX_OUTPUTS] = {NULL}, *wrt[MAX_OUTPUTS],
              *results[MAX_OUTPUTS] = {NULL};
@@ -118,14 +121,14 @@ static tn_status push_transposed(struct flow *flow, struct node *node,
     uint64_t *wanted = mem_zalloc((n / 64 + 1) * sizeof(*wanted));
     tn_status status = TN_ERR_MEMORY;
     if (gradients && own_tangents && wanted)
-        status = transpose(flow, node, tangents, gradients, wanted, own_tangents);
+        status = jvp_transpose(flow, node, tangents, gradients, wanted, own_tangents);
     mem_free(gradients);
     mem_free(own_tangents);
     mem_free(wanted);
     return status;
 }
 
-static tn_status push_decomposed(struct flow *flow, struct node *node)
+static tn_status jvp_push_decomposed(struct flow *flow, struct node *node)
 {
     tn_array *outputs[MAX_OUTPUTS] = {NULL};
     struct node **nodes = NULL;
@@ -133,7 +136,7 @@ static tn_status push_decomposed(struct flow *flow, struct node *node)
     tn_status status = flow_parts(flow, node, outputs, &nodes, &count);
     flow->level++;
     if (status == TN_OK)
-        status = sweep(flow, nodes, count);
+        status = jvp_sweep(flow, nodes, count);
     flow->level--;
     mem_free(nodes);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
@@ -146,27 +149,27 @@ static tn_status push_node(struct flow *flow, struct node *node, tn_array *const
 {
     const tn_primitive *record = node->kind == NODE_PRIM ? &node->prim->record : NULL;
     if (record && record->jvp)
-        return push_rule(flow, node, tangents);
+        return jvp_push_rule(flow, node, tangents);
     tn_status status = flow_refuse_effects(node, "a derivative through it");
     if (status != TN_OK)
         return status;
     if (node->expr)
-        return push_expr(flow, node, tangents);
+        return jvp_push_expr(flow, node, tangents);
     if (record && record->decompose)
-        return push_decomposed(flow, node);
+        return jvp_push_decomposed(flow, node);
     if (record && record->vjp)
         return push_transposed(flow, node, tangents);
     return record ? flow_no_rule(node, "jvp") : TN_OK;
 }
 
-static tn_status push(struct flow *flow, struct node *node)
+static tn_status jvp_push(struct flow *flow, struct node *node)
 {
     tn_array **tangents = mem_zalloc((node->num_inputs + 1) * sizeof(*tangents));
     if (!tangents)
         return TN_ERR_MEMORY;
     bool any = false;
     for (uint32_t i = 0; i < node->num_inputs; i++) {
-        tangents[i] = tangent_of(flow, node, i);
+        tangents[i] = jvp_tangent_of(flow, node, i);
         any |= tangents[i] != NULL;
     }
     tn_status status = any ? push_node(flow, node, tangents) : TN_OK;
@@ -174,12 +177,12 @@ static tn_status push(struct flow *flow, struct node *node)
     return status;
 }
 
-static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count)
+static tn_status jvp_sweep(struct flow *flow, struct node **nodes, uint32_t count)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < count && status == TN_OK; i++) {
         uint32_t before = flow_enter(flow, nodes[i]);
-        status = push(flow, nodes[i]);
+        status = jvp_push(flow, nodes[i]);
         flow_leave(flow, before);
     }
     return status;
@@ -187,7 +190,7 @@ static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count)
 
 // --- tn_jvp ----------------------------------------------------------------------------
 
-static tn_status seed(struct flow *flow, tn_array *wrt, tn_array *tangent, uint64_t i)
+static tn_status jvp_seed(struct flow *flow, tn_array *wrt, tn_array *tangent, uint64_t i)
 {
     char got[TYPE_TEXT], expected[TYPE_TEXT];
     if (!wrt)
@@ -210,7 +213,8 @@ static tn_status seed(struct flow *flow, tn_array *wrt, tn_array *tangent, uint6
     return tangent ? set_tangent(flow, wrt, tangent) : flow->scope->status;
 }
 
-static tn_status take_output(struct flow *flow, tn_array *output, tn_array **out_tangent)
+static tn_status jvp_take_output(struct flow *flow, tn_array *output,
+                                 tn_array **out_tangent)
 {
     *out_tangent = flow_has(flow, output) ? *flow_slot(flow, output) : NULL;
     return *out_tangent ? TN_OK : flow_fill(flow, &output->type, 0, out_tangent);
@@ -218,9 +222,10 @@ static tn_status take_output(struct flow *flow, tn_array *output, tn_array **out
 
 // `own` has 2 * num_outputs entries: the outputs as the scope knows them, then their
 // tangents.
-static tn_status differentiate(struct flow *flow, tn_array **own, tn_array *const *outputs,
-                               uint64_t num_outputs, tn_array *const *wrt,
-                               tn_array *const *tangents, uint64_t num_wrt)
+static tn_status jvp_differentiate(struct flow *flow, tn_array **own,
+                                   tn_array *const *outputs, uint64_t num_outputs,
+                                   tn_array *const *wrt, tn_array *const *tangents,
+                                   uint64_t num_wrt)
 {
     struct node **nodes = NULL;
     uint32_t count = 0;
@@ -232,13 +237,13 @@ static tn_status differentiate(struct flow *flow, tn_array **own, tn_array *cons
             status = flow->scope->status;
     }
     for (uint64_t i = 0; i < num_wrt && status == TN_OK; i++)
-        status = seed(flow, wrt[i], tangents ? tangents[i] : NULL, i);
+        status = jvp_seed(flow, wrt[i], tangents ? tangents[i] : NULL, i);
     if (status == TN_OK)
         status = flow_order(flow->scope, own, num_outputs, 0, &nodes, &count);
     if (status == TN_OK)
-        status = sweep(flow, nodes, count);
+        status = jvp_sweep(flow, nodes, count);
     for (uint64_t i = 0; i < num_outputs && status == TN_OK; i++)
-        status = take_output(flow, own[i], &own[num_outputs + i]);
+        status = jvp_take_output(flow, own[i], &own[num_outputs + i]);
     mem_free(nodes);
     return status;
 }
@@ -257,7 +262,8 @@ tn_status tn_jvp(tn_scope *scope, tn_array *const *outputs, uint64_t num_outputs
     tn_array **own = mem_zalloc((num_outputs + 1) * 2 * sizeof(*own));
     status = own ? flow_init(&flow, scope) : TN_ERR_MEMORY;
     if (status == TN_OK)
-        status = differentiate(&flow, own, outputs, num_outputs, wrt, tangents, num_wrt);
+        status =
+            jvp_differentiate(&flow, own, outputs, num_outputs, wrt, tangents, num_wrt);
     if (status == TN_OK)
         memcpy(out_tangents, own + num_outputs, num_outputs * sizeof(*out_tangents));
     else if (scope->status == TN_OK)

@@ -45,7 +45,7 @@ static bool is_slice(const struct node *node, int32_t *axis, int64_t *first)
     return true;
 }
 
-static tn_status grow(struct flow *flow)
+static tn_status slice_sum_grow(struct flow *flow)
 {
     uint32_t before = flow->max_heads;
     tn_status status = mem_grow((void **)&flow->slices, &flow->max_slices,
@@ -65,7 +65,7 @@ tn_status flow_keep_slice(struct flow *flow, struct node *node, tn_array *cotang
     *out_kept = false;
     if (!is_slice(node, &s.axis, &s.first))
         return TN_OK;
-    tn_status status = grow(flow);
+    tn_status status = slice_sum_grow(flow);
     if (status != TN_OK)
         return status;
     uint32_t *head = &flow->heads[node->inputs[0]->id];
@@ -126,8 +126,8 @@ static uint32_t count_whole(const struct flow *flow, uint32_t head, const tn_typ
     return end == type->extent[axis] ? count : 0;
 }
 
-static tn_status concatenate(struct flow *flow, uint32_t head, uint32_t count,
-                             const struct prim *prim, tn_array **out_array)
+static tn_status slice_sum_concatenate(struct flow *flow, uint32_t head, uint32_t count,
+                                       const struct prim *prim, tn_array **out_array)
 {
     const tn_attr axis = TN_ATTR_INIT("axis", (int64_t)flow->slices[head - 1].axis);
     const tn_array **inputs = mem_alloc(count * sizeof(*inputs));
@@ -209,7 +209,7 @@ tn_status flow_join_slices(struct flow *flow, tn_array *array)
     if (count > 1 &&
         prim_find_role(flow->scope->runtime, ROLE_CONCATENATE, &prim) == TN_OK) {
         tn_array *joined = NULL;
-        status = concatenate(flow, head, count, prim, &joined);
+        status = slice_sum_concatenate(flow, head, count, prim, &joined);
         head = 0;
         if (status == TN_OK)
             status = flow_add(flow, array, joined);

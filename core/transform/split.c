@@ -9,7 +9,7 @@
 #include "../base/shape.h"
 #include "../plugin/load/primitives.h"
 
-struct splitter {
+struct transform_splitter {
     tn_scope *scope;
     const struct node *node; // what is built
     int32_t axis;            // from the front
@@ -17,7 +17,7 @@ struct splitter {
     const tn_array *inputs[TN_EXPR_MAX_INPUTS + EXPR_MAX_REDUCTIONS];
 };
 
-static const char *role_of(int32_t reduction)
+static const char *transform_split_role_of(int32_t reduction)
 {
     switch (reduction) {
     case TN_EXPR_REDUCE_SUM:
@@ -33,8 +33,9 @@ static const char *role_of(int32_t reduction)
     }
 }
 
-static tn_status apply_role(tn_scope *scope, const char *role, tn_attr_list list,
-                            const tn_array *array, tn_array **out_array)
+static tn_status transform_split_apply_role(tn_scope *scope, const char *role,
+                                            tn_attr_list list, const tn_array *array,
+                                            tn_array **out_array)
 {
     const struct prim *prim;
     tn_status status = prim_find_role(scope->runtime, role, &prim);
@@ -50,23 +51,25 @@ static tn_status apply_role(tn_scope *scope, const char *role, tn_attr_list list
     return status;
 }
 
-static tn_status broadcast(struct splitter *s, const tn_array *array,
-                           const tn_array **out_array)
+static tn_status transform_split_broadcast(struct transform_splitter *s,
+                                           const tn_array *array,
+                                           const tn_array **out_array)
 {
     const tn_type *type = &s->node->outputs[0].type;
     tn_ints shape = {.count = (uint32_t)type->rank, .given = 1};
     memcpy(shape.value, type->extent, (size_t)type->rank * sizeof(shape.value[0]));
     const tn_attr attr = {.name = "shape", .kind = TN_ATTR_INTS, .ints = &shape};
     tn_array *whole = NULL;
-    tn_status status =
-        apply_role(s->scope, TN_ROLE_BROADCAST_TO, TN_ATTR_LIST(&attr, 1), array, &whole);
+    tn_status status = transform_split_apply_role(s->scope, TN_ROLE_BROADCAST_TO,
+                                                  TN_ATTR_LIST(&attr, 1), array, &whole);
     *out_array = whole;
     return status;
 }
 
 // The common shape of the inputs is that of the node: a reduction counts each element of
 // the row, and `index` the elements of all axes.
-static tn_status cover_shape(struct splitter *s, const tn_array **inputs, uint32_t count)
+static tn_status cover_shape(struct transform_splitter *s, const tn_array **inputs,
+                             uint32_t count)
 {
     tn_type common = {0};
     for (uint32_t i = 0; i < count; i++) {
@@ -76,7 +79,7 @@ static tn_status cover_shape(struct splitter *s, const tn_array **inputs, uint32
     }
     if (shape_equal(&common, &s->node->outputs[0].type))
         return TN_OK;
-    return broadcast(s, inputs[0], &inputs[0]);
+    return transform_split_broadcast(s, inputs[0], &inputs[0]);
 }
 
 // The dtype in which a reduction's argument is kept: half floats are computed in f32.
@@ -93,8 +96,8 @@ static tn_status argument_dtype(const struct expr *expr, const tn_array *const *
 }
 
 // Applies part `part` to what it reads. `dtypes` NULL: an argument of a reduction.
-static tn_status apply_part(struct splitter *s, uint32_t part, const tn_dtype *dtypes,
-                            tn_array **outputs)
+static tn_status apply_part(struct transform_splitter *s, uint32_t part,
+                            const tn_dtype *dtypes, tn_array **outputs)
 {
     const struct expr *expr, *pruned;
     const tn_array *inputs[64];
@@ -131,27 +134,29 @@ static tn_status apply_part(struct splitter *s, uint32_t part, const tn_dtype *d
                             has_attrs ? s->node->attrs : NULL, dtypes, outputs);
 }
 
-static tn_status apply_reduction(struct splitter *s, int32_t reduction, tn_array *argument,
-                                 const tn_array **out_array)
+static tn_status apply_reduction(struct transform_splitter *s, int32_t reduction,
+                                 tn_array *argument, const tn_array **out_array)
 {
     const tn_ints axes = {.count = 1, .given = 1, .value = {s->axis}};
     const tn_attr attrs[] = {{.name = "axis", .kind = TN_ATTR_INTS, .ints = &axes},
                              {.name = "keepdims", .kind = TN_ATTR_BOOL, .i = 1}};
     tn_array *out = NULL;
     tn_status status =
-        apply_role(s->scope, role_of(reduction), TN_ATTR_LIST(attrs, 2), argument, &out);
+        transform_split_apply_role(s->scope, transform_split_role_of(reduction),
+                                   TN_ATTR_LIST(attrs, 2), argument, &out);
     *out_array = out;
     return status;
 }
 
 // Without elements in a row there is nothing to compute, and no least or greatest element.
-static tn_status build_empty(struct splitter *s, const tn_dtype *dtypes, tn_array **outputs)
+static tn_status build_empty(struct transform_splitter *s, const tn_dtype *dtypes,
+                             tn_array **outputs)
 {
     const struct expr *same;
     const tn_array *empty = NULL;
     tn_status status = expr_parse_arrow(s->scope->runtime, "x -> x", &same);
     if (status == TN_OK)
-        status = broadcast(s, s->inputs[0], &empty);
+        status = transform_split_broadcast(s, s->inputs[0], &empty);
     for (uint32_t i = 0; i < s->node->num_outputs && status == TN_OK; i++)
         status = graph_apply_expr(s->scope, same, TN_IN(empty), NULL, NULL, &dtypes[i],
                                   &outputs[i]);
@@ -163,7 +168,8 @@ tn_status split_build(struct decomposition *d, const struct node *node)
     int32_t reductions[EXPR_MAX_REDUCTIONS];
     uint32_t count = 0;
     tn_dtype dtypes[TN_EXPR_MAX_OUTPUTS];
-    struct splitter s = {.scope = d->scope, .node = node, .axis = node_axis(node)};
+    struct transform_splitter s = {
+        .scope = d->scope, .node = node, .axis = node_axis(node)};
     for (uint32_t i = 0; i < node->num_inputs; i++)
         s.inputs[i] = d->inputs[i];
     for (uint32_t i = 0; i < node->num_outputs; i++)

@@ -7,23 +7,24 @@
 
 #define MAX_DEPTH 16 // planning refuses deeper decompositions
 
-struct count {
+struct transform_steps_count {
     tn_runtime *runtime;
     uint64_t most, nodes;
 };
 
-static tn_status count_node(struct count *c, const struct node *node, uint32_t depth);
+static tn_status transform_steps_count_node(struct transform_steps_count *c,
+                                            const struct node *node, uint32_t depth);
 
-static tn_status count_nodes(struct count *c, struct node *const *nodes, uint64_t count,
-                             uint32_t depth)
+static tn_status count_nodes(struct transform_steps_count *c, struct node *const *nodes,
+                             uint64_t count, uint32_t depth)
 {
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < count && status == TN_OK && c->nodes <= c->most; i++)
-        status = count_node(c, nodes[i], depth);
+        status = transform_steps_count_node(c, nodes[i], depth);
     return status;
 }
 
-static tn_status build(const struct node *node, struct decomposition *d)
+static tn_status transform_steps_build(const struct node *node, struct decomposition *d)
 {
     tn_type *types = arena_alloc(&d->scope->arena, node->num_outputs * sizeof(*types));
     tn_status status = types ? TN_OK : TN_ERR_MEMORY;
@@ -37,7 +38,8 @@ static tn_status build(const struct node *node, struct decomposition *d)
                            : status;
 }
 
-static tn_status count_decomposed(struct count *c, const struct node *node, uint32_t depth)
+static tn_status count_decomposed(struct transform_steps_count *c, const struct node *node,
+                                  uint32_t depth)
 {
     struct decomposition d;
     struct node **nodes = NULL;
@@ -45,7 +47,7 @@ static tn_status count_decomposed(struct count *c, const struct node *node, uint
     tn_status status =
         decomposition_open(c->runtime, node->num_inputs, node->num_outputs, &d);
     if (status == TN_OK)
-        status = build(node, &d);
+        status = transform_steps_build(node, &d);
     // One that cannot be decomposed has a kernel, or ends the planning.
     if (status == TN_OK)
         status = graph_order(d.scope, d.outputs, d.num_outputs, TO_DATA, &nodes, &count);
@@ -59,7 +61,7 @@ static tn_status count_decomposed(struct count *c, const struct node *node, uint
 }
 
 // Counts the graphs of a loop or a branch, which are planned as they are.
-static tn_status count_graphs(struct count *c, const struct node *node)
+static tn_status count_graphs(struct transform_steps_count *c, const struct node *node)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; node->table && i < node->table->num_fields; i++) {
@@ -83,7 +85,8 @@ static uint64_t nodes_of_expr(const struct expr *expr)
     return strlen(expr->text) / TEXT_PER_NODE + (expr->reduces ? NODES_OF_ROWS : 0);
 }
 
-static tn_status count_node(struct count *c, const struct node *node, uint32_t depth)
+static tn_status transform_steps_count_node(struct transform_steps_count *c,
+                                            const struct node *node, uint32_t depth)
 {
     c->nodes += 1 + (node->expr ? nodes_of_expr(node->expr) : 0);
     if (!node->prim)
@@ -96,7 +99,7 @@ static tn_status count_node(struct count *c, const struct node *node, uint32_t d
 tn_status graph_steps(tn_scope *scope, const tn_graph *graph, uint64_t most,
                       uint64_t *out_steps)
 {
-    struct count c = {.runtime = scope->runtime, .most = most};
+    struct transform_steps_count c = {.runtime = scope->runtime, .most = most};
     tn_status status = count_nodes(&c, graph_of(graph)->nodes, graph->num_nodes, 0);
     *out_steps = c.nodes;
     return status;

@@ -34,8 +34,8 @@ bool flow_outgrows(const struct node *node,
 }
 
 // `index` and reductions count the elements of the whole.
-static tn_status cover(struct flow *flow, const struct node *node, const struct expr *expr,
-                       const tn_array **input)
+static tn_status transform_unfold_cover(struct flow *flow, const struct node *node,
+                                        const struct expr *expr, const tn_array **input)
 {
     const tn_type *whole = &node->outputs[0].type;
     tn_array *covered = (tn_array *)*input;
@@ -59,7 +59,7 @@ static tn_status apply_step(struct flow *flow, const struct node *node,
         inputs[k] = from < 0 ? node->inputs[-1 - from] : results[from];
         types[k] = array_promoted(inputs[k]);
     }
-    tn_status status = cover(flow, node, expr, &inputs[0]);
+    tn_status status = transform_unfold_cover(flow, node, expr, &inputs[0]);
     if (status == TN_OK)
         status = expr_infer(expr, types, &dtype);
     if (status != TN_OK)

@@ -8,10 +8,10 @@
 #include "../base/shape.h"
 #include "flow.h"
 
-static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count);
+static tn_status vjp_sweep(struct flow *flow, struct node **nodes, uint32_t count);
 
 // Whether the cotangent of input i is needed: the input has a slot.
-static bool is_wanted(const struct flow *flow, const struct node *node, uint32_t i)
+static bool vjp_is_wanted(const struct flow *flow, const struct node *node, uint32_t i)
 {
     return flow_has(flow, node->inputs[i]) && flow_through(node, i);
 }
@@ -24,7 +24,7 @@ static tn_status include_dependents(struct flow *flow, struct node **nodes, uint
         struct node *node = nodes[n];
         bool depends = false;
         for (uint32_t i = 0; i < node->num_inputs && !depends; i++)
-            depends = is_wanted(flow, node, i);
+            depends = vjp_is_wanted(flow, node, i);
         for (uint32_t i = 0; depends && i < node->num_outputs; i++) {
             if (!dtype_is_inexact(node->outputs[i].type.dtype))
                 continue;
@@ -73,7 +73,7 @@ static tn_status pull_expr(struct flow *flow, struct node *node,
     if (flow_outgrows(node, expr_vjp, node->num_inputs, given, complex_inputs))
         return pull_decomposed(flow, node, cotangents);
     for (uint32_t i = 0; i < node->num_inputs; i++) {
-        if (!is_wanted(flow, node, i))
+        if (!vjp_is_wanted(flow, node, i))
             continue;
         const struct expr *derived;
         tn_array *gradient = NULL, *input = node->inputs[i], *sum = NULL;
@@ -114,7 +114,7 @@ static tn_status pull_rule(struct flow *flow, struct node *node,
     uint64_t *wanted = mem_zalloc((words + 1) * sizeof(*wanted));
     tn_status status = gradients && wanted ? TN_OK : TN_ERR_MEMORY;
     for (uint32_t i = 0; status == TN_OK && i < node->num_inputs; i++)
-        if (is_wanted(flow, node, i))
+        if (vjp_is_wanted(flow, node, i))
             wanted[i / 64] |= UINT64_C(1) << i % 64;
     if (status == TN_OK)
         status = vjp_call(flow, node, cotangents, wanted, gradients);
@@ -145,13 +145,13 @@ static tn_status pull_decomposed(struct flow *flow, struct node *node,
             status = flow_add(flow, outputs[i], cotangents[i]);
     flow->level++;
     if (status == TN_OK)
-        status = sweep(flow, nodes, count);
+        status = vjp_sweep(flow, nodes, count);
     flow->level--;
     mem_free(nodes);
     return status;
 }
 
-static tn_status pull(struct flow *flow, struct node *node)
+static tn_status vjp_pull(struct flow *flow, struct node *node)
 {
     tn_array *cotangents[MAX_OUTPUTS] = {NULL};
     bool any_given = false, any_wanted = false, is_kept = false;
@@ -164,7 +164,7 @@ static tn_status pull(struct flow *flow, struct node *node)
         any_given |= cotangents[i] != NULL;
     }
     for (uint32_t i = 0; i < node->num_inputs && !any_wanted; i++)
-        any_wanted = is_wanted(flow, node, i);
+        any_wanted = vjp_is_wanted(flow, node, i);
     if (status != TN_OK || !any_given || !any_wanted)
         return status;
     if (node->kind == NODE_PRIM && node->prim->record.vjp) {
@@ -181,12 +181,12 @@ static tn_status pull(struct flow *flow, struct node *node)
     return node->kind == NODE_PRIM ? flow_no_rule(node, "vjp") : TN_OK;
 }
 
-static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count)
+static tn_status vjp_sweep(struct flow *flow, struct node **nodes, uint32_t count)
 {
     tn_status status = TN_OK;
     for (int64_t i = (int64_t)count - 1; i >= 0 && status == TN_OK; i--) {
         uint32_t before = flow_enter(flow, nodes[i]);
-        status = pull(flow, nodes[i]);
+        status = vjp_pull(flow, nodes[i]);
         flow_leave(flow, before);
     }
     return status;
@@ -212,7 +212,7 @@ tn_status vjp_since(tn_scope *scope, uint32_t since, tn_array *const *outputs,
         if (cotangents[i] && flow_has(&flow, outputs[i]))
             status = flow_add(&flow, outputs[i], cotangents[i]);
     if (status == TN_OK)
-        status = sweep(&flow, nodes, count);
+        status = vjp_sweep(&flow, nodes, count);
     for (uint64_t i = 0; i < num_wrt && status == TN_OK; i++) {
         status = flow_join_slices(&flow, wrt[i]);
         gradients[i] = *flow_slot(&flow, wrt[i]);
@@ -238,7 +238,8 @@ static tn_status check_cotangent(const tn_array *output, const tn_array *cotange
     return TN_OK;
 }
 
-static tn_status ones(struct flow *flow, const tn_array *output, uint64_t i, tn_array **out)
+static tn_status vjp_ones(struct flow *flow, const tn_array *output, uint64_t i,
+                          tn_array **out)
 {
     char text[TYPE_TEXT];
     if (tn_is_complex(output->type.dtype))
@@ -274,7 +275,7 @@ static tn_status prepare_cotangents(struct flow *flow, tn_array *const *outputs,
     for (uint64_t i = 0; i < count && status == TN_OK; i++) {
         status = check_cotangent(outputs[i], cotangents ? cotangents[i] : NULL, i);
         if (status == TN_OK && !cotangents)
-            status = ones(flow, outputs[i], i, &out[i]);
+            status = vjp_ones(flow, outputs[i], i, &out[i]);
         else if (status == TN_OK && cotangents[i] &&
                  !(out[i] = scope_local(flow->scope, cotangents[i])))
             status = flow->scope->status;
@@ -297,9 +298,10 @@ static tn_status check_wrt(tn_array *const *wrt, uint64_t count)
 
 // `arrays` has room for the outputs, their cotangents, `wrt` and the gradients, in this
 // order.
-static tn_status differentiate(struct flow *flow, tn_array **arrays,
-                               tn_array *const *outputs, tn_array *const *cotangents,
-                               uint64_t num_outputs, tn_array *const *wrt, uint64_t num_wrt)
+static tn_status vjp_differentiate(struct flow *flow, tn_array **arrays,
+                                   tn_array *const *outputs, tn_array *const *cotangents,
+                                   uint64_t num_outputs, tn_array *const *wrt,
+                                   uint64_t num_wrt)
 {
     tn_scope *scope = flow->scope;
     tn_array **own_outputs = arrays, **own_cotangents = own_outputs + num_outputs;
@@ -335,8 +337,8 @@ tn_status tn_vjp(tn_scope *scope, tn_array *const *outputs, tn_array *const *cot
     tn_array **arrays = mem_zalloc((num_outputs + num_wrt + 1) * 2 * sizeof(*arrays));
     status = arrays ? flow_init(&flow, scope) : TN_ERR_MEMORY;
     if (status == TN_OK)
-        status =
-            differentiate(&flow, arrays, outputs, cotangents, num_outputs, wrt, num_wrt);
+        status = vjp_differentiate(&flow, arrays, outputs, cotangents, num_outputs, wrt,
+                                   num_wrt);
     if (status == TN_OK)
         memcpy(gradients, arrays + 2 * num_outputs + num_wrt, num_wrt * sizeof(*gradients));
     else if (scope->status == TN_OK)

@@ -15,7 +15,7 @@ struct vmap {
     int64_t size; // of the batch
 };
 
-static tn_status sweep(struct vmap *v, struct node **nodes, uint32_t count);
+static tn_status vmap_sweep(struct vmap *v, struct node **nodes, uint32_t count);
 
 // --- axes ------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ static tn_status raise_rank(struct vmap *v, tn_array *batch, int32_t rank,
 
 // --- slots -----------------------------------------------------------------------------
 
-static tn_array *batch_of(struct vmap *v, tn_array *array)
+static tn_array *vmap_batch_of(struct vmap *v, tn_array *array)
 {
     return flow_has(&v->flow, array) ? *flow_slot(&v->flow, array) : NULL;
 }
@@ -118,8 +118,8 @@ static tn_status take_batch(struct vmap *v, const struct node *node, uint32_t i,
 
 // --- nodes -----------------------------------------------------------------------------
 
-static tn_status call_rule(struct vmap *v, struct node *node, tn_array **inputs,
-                           int32_t *axes)
+static tn_status vmap_call_rule(struct vmap *v, struct node *node, tn_array **inputs,
+                                int32_t *axes)
 {
     tn_array *outputs[MAX_OUTPUTS] = {NULL};
     int32_t out_axes[MAX_OUTPUTS] = {0};
@@ -128,7 +128,7 @@ static tn_status call_rule(struct vmap *v, struct node *node, tn_array **inputs,
     if (status != TN_OK)
         return status;
     for (uint32_t i = 0; i < node->num_inputs; i++) {
-        tn_array *batch = batch_of(v, node->inputs[i]);
+        tn_array *batch = vmap_batch_of(v, node->inputs[i]);
         axes[i] = batch ? 0 : -1;
         inputs[i] = batch ? batch : node->inputs[i];
     }
@@ -144,11 +144,12 @@ static tn_status call_rule(struct vmap *v, struct node *node, tn_array **inputs,
     return status;
 }
 
-static tn_status push_rule(struct vmap *v, struct node *node)
+static tn_status vmap_push_rule(struct vmap *v, struct node *node)
 {
     tn_array **inputs = mem_alloc((node->num_inputs + 1) * sizeof(*inputs));
     int32_t *axes = mem_alloc((node->num_inputs + 1) * sizeof(*axes));
-    tn_status status = inputs && axes ? call_rule(v, node, inputs, axes) : TN_ERR_MEMORY;
+    tn_status status =
+        inputs && axes ? vmap_call_rule(v, node, inputs, axes) : TN_ERR_MEMORY;
     mem_free(inputs);
     mem_free(axes);
     return status;
@@ -164,7 +165,7 @@ static tn_status batch_inputs(struct vmap *v, const struct node *node, const tn_
         node->kind == NODE_PRIM && (node->prim->record.flags & TN_PRIM_OWN_TYPE);
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++) {
-        tn_array *batch = batch_of(v, node->inputs[i]);
+        tn_array *batch = vmap_batch_of(v, node->inputs[i]);
         inputs[i] = node->inputs[i];
         if (!batch)
             continue;
@@ -218,8 +219,8 @@ static bool apply_again(struct vmap *v, const struct node *node, tn_array **inpu
 }
 
 // Applies the node's expression to the batched inputs; `index` counts within one slice.
-static tn_status apply_expr(struct vmap *v, const struct node *node, tn_array **inputs,
-                            const void *attrs, tn_array **outputs)
+static tn_status vmap_apply_expr(struct vmap *v, const struct node *node, tn_array **inputs,
+                                 const void *attrs, tn_array **outputs)
 {
     tn_dtype dtypes[TN_EXPR_MAX_OUTPUTS];
     const struct expr *expr;
@@ -236,7 +237,7 @@ static tn_status apply_expr(struct vmap *v, const struct node *node, tn_array **
                             node->num_inputs, node->table, attrs, dtypes, outputs);
 }
 
-static tn_status push_expr(struct vmap *v, struct node *node)
+static tn_status vmap_push_expr(struct vmap *v, struct node *node)
 {
     tn_array *inputs[TN_EXPR_MAX_INPUTS], *outputs[TN_EXPR_MAX_OUTPUTS];
     tn_type whole;
@@ -249,13 +250,13 @@ static tn_status push_expr(struct vmap *v, struct node *node)
     if (status == TN_OK && !apply_again(v, node, inputs, attrs, outputs))
         status = v->flow.scope->status != TN_OK
                      ? v->flow.scope->status
-                     : apply_expr(v, node, inputs, attrs, outputs);
+                     : vmap_apply_expr(v, node, inputs, attrs, outputs);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
         status = take_batch(v, node, i, node->expr->text, outputs[i], 0);
     return status;
 }
 
-static tn_status push_decomposed(struct vmap *v, struct node *node)
+static tn_status vmap_push_decomposed(struct vmap *v, struct node *node)
 {
     tn_array *outputs[MAX_OUTPUTS] = {NULL};
     struct node **nodes = NULL;
@@ -263,11 +264,11 @@ static tn_status push_decomposed(struct vmap *v, struct node *node)
     tn_status status = flow_parts(&v->flow, node, outputs, &nodes, &count);
     v->flow.level++;
     if (status == TN_OK)
-        status = sweep(v, nodes, count);
+        status = vmap_sweep(v, nodes, count);
     v->flow.level--;
     mem_free(nodes);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
-        tn_array *batch = batch_of(v, outputs[i]);
+        tn_array *batch = vmap_batch_of(v, outputs[i]);
         status =
             take_batch(v, node, i, "decompose", batch ? batch : outputs[i], batch ? 0 : -1);
     }
@@ -279,12 +280,12 @@ static tn_status push_decomposed(struct vmap *v, struct node *node)
 static int batched_attribute(struct vmap *v, const struct node *node)
 {
     for (uint32_t i = 0; node->prim && i < node->prim->num_runtime; i++)
-        if (batch_of(v, node->inputs[node->num_inputs - node->prim->num_runtime + i]))
+        if (vmap_batch_of(v, node->inputs[node->num_inputs - node->prim->num_runtime + i]))
             return node->prim->runtime[i];
     return -1;
 }
 
-static tn_status push(struct vmap *v, struct node *node)
+static tn_status vmap_push(struct vmap *v, struct node *node)
 {
     const tn_primitive *record = node->kind == NODE_PRIM ? &node->prim->record : NULL;
     bool any = false;
@@ -300,14 +301,14 @@ static tn_status push(struct vmap *v, struct node *node)
         return status;
     int attribute = batched_attribute(v, node);
     if (record && record->vmap && attribute < 0)
-        return push_rule(v, node);
+        return vmap_push_rule(v, node);
     status = flow_refuse_effects(node, "a batch of it");
     if (status != TN_OK)
         return status;
     if (node->expr)
-        return push_expr(v, node);
+        return vmap_push_expr(v, node);
     if (record && record->decompose)
-        return push_decomposed(v, node);
+        return vmap_push_decomposed(v, node);
     if (attribute >= 0)
         return fail(TN_ERR_UNSUPPORTED,
                     "%s: attribute '%s' differs between slices, and no expression or "
@@ -316,12 +317,12 @@ static tn_status push(struct vmap *v, struct node *node)
     return record ? flow_no_rule(node, "vmap") : TN_OK;
 }
 
-static tn_status sweep(struct vmap *v, struct node **nodes, uint32_t count)
+static tn_status vmap_sweep(struct vmap *v, struct node **nodes, uint32_t count)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < count && status == TN_OK; i++) {
         uint32_t before = flow_enter(&v->flow, nodes[i]);
-        status = push(v, nodes[i]);
+        status = vmap_push(v, nodes[i]);
         flow_leave(&v->flow, before);
     }
     return status;
@@ -330,7 +331,7 @@ static tn_status sweep(struct vmap *v, struct node **nodes, uint32_t count)
 // --- tn_vmap ---------------------------------------------------------------------------
 
 // Entry i of a list of axes. A NULL list is all zeros.
-static int32_t axis_at(const int32_t *axes, uint64_t i)
+static int32_t vmap_axis_at(const int32_t *axes, uint64_t i)
 {
     return axes ? axes[i] : 0;
 }
@@ -342,7 +343,7 @@ static tn_status find_batch_size(tn_array *const *batches, const int32_t *axes,
     uint64_t first = 0;
     *out_size = -1;
     for (uint64_t i = 0; i < count; i++) {
-        int32_t axis = axis_at(axes, i);
+        int32_t axis = vmap_axis_at(axes, i);
         if (axis == -1)
             continue;
         if (!batches[i])
@@ -368,8 +369,8 @@ static tn_status find_batch_size(tn_array *const *batches, const int32_t *axes,
                                        "one at least");
 }
 
-static tn_status seed(struct vmap *v, tn_array *slice, tn_array *batch, int32_t axis,
-                      uint64_t i)
+static tn_status vmap_seed(struct vmap *v, tn_array *slice, tn_array *batch, int32_t axis,
+                           uint64_t i)
 {
     char got[TYPE_TEXT], expected[TYPE_TEXT];
     tn_type type;
@@ -389,10 +390,10 @@ static tn_status seed(struct vmap *v, tn_array *slice, tn_array *batch, int32_t 
     return status == TN_OK ? set_batch(v, slice, batch) : status;
 }
 
-static tn_status take_output(struct vmap *v, tn_array *output, int32_t axis, uint64_t i,
-                             tn_array **out_batch)
+static tn_status vmap_take_output(struct vmap *v, tn_array *output, int32_t axis,
+                                  uint64_t i, tn_array **out_batch)
 {
-    tn_array *batch = batch_of(v, output);
+    tn_array *batch = vmap_batch_of(v, output);
     tn_type whole;
     tn_status status = TN_OK;
     if (axis < -1 || axis > output->type.rank)
@@ -436,15 +437,16 @@ static tn_status map_graph(struct vmap *v, const struct mapping *m, tn_array **o
             status = v->flow.scope->status;
     }
     for (uint64_t i = 0; i < m->num_inputs && status == TN_OK; i++)
-        if (axis_at(m->in_axes, i) >= 0)
-            status = seed(v, m->slices[i], m->inputs[i], axis_at(m->in_axes, i), i);
+        if (vmap_axis_at(m->in_axes, i) >= 0)
+            status =
+                vmap_seed(v, m->slices[i], m->inputs[i], vmap_axis_at(m->in_axes, i), i);
     if (status == TN_OK)
         status = flow_order(v->flow.scope, own, m->num_outputs, 0, &nodes, &count);
     if (status == TN_OK)
-        status = sweep(v, nodes, count);
+        status = vmap_sweep(v, nodes, count);
     for (uint64_t i = 0; i < m->num_outputs && status == TN_OK; i++)
-        status =
-            take_output(v, own[i], axis_at(m->out_axes, i), i, &own[m->num_outputs + i]);
+        status = vmap_take_output(v, own[i], vmap_axis_at(m->out_axes, i), i,
+                                  &own[m->num_outputs + i]);
     mem_free(nodes);
     return status;
 }
@@ -483,7 +485,7 @@ tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_t *out_
     return status != TN_OK ? status : run_mapping(scope, &m, out_batches);
 }
 
-static tn_array *make_slice(tn_scope *scope, const tn_type *batch, int32_t axis)
+static tn_array *vmap_make_slice(tn_scope *scope, const tn_type *batch, int32_t axis)
 {
     tn_type type = {.dtype = batch->dtype, .rank = batch->rank - 1};
     for (int32_t i = 0; i < type.rank; i++)
@@ -493,17 +495,17 @@ static tn_array *make_slice(tn_scope *scope, const tn_type *batch, int32_t axis)
 
 // Gives the arguments of the body: an unmapped input itself, or a placeholder without data
 // for one slice of a mapped input.
-static tn_status make_slices(tn_scope *scope, tn_array *const *inputs, const int32_t *axes,
-                             uint64_t count, tn_array **slices)
+static tn_status vmap_make_slices(tn_scope *scope, tn_array *const *inputs,
+                                  const int32_t *axes, uint64_t count, tn_array **slices)
 {
     int64_t size;
     tn_status status = find_batch_size(inputs, axes, count, &size);
     for (uint64_t i = 0; i < count && status == TN_OK; i++) {
-        int32_t axis = axis_at(axes, i);
+        int32_t axis = vmap_axis_at(axes, i);
         if (!inputs[i])
             return fail(TN_ERR_ARGUMENT, "input %llu is NULL", (unsigned long long)i);
         slices[i] = axis < 0 ? scope_local(scope, inputs[i])
-                             : make_slice(scope, &inputs[i]->type, axis);
+                             : vmap_make_slice(scope, &inputs[i]->type, axis);
         status = slices[i] ? TN_OK : scope->status;
     }
     return status;
@@ -523,7 +525,7 @@ tn_status tn_vmap_call(tn_scope *scope, tn_function_body body, void *user,
     tn_array **slices = mem_zalloc((num_inputs + num_outputs + 1) * sizeof(*slices));
     if (!slices)
         return finish_vmap(scope, TN_ERR_MEMORY);
-    status = make_slices(scope, inputs, in_axes, num_inputs, slices);
+    status = vmap_make_slices(scope, inputs, in_axes, num_inputs, slices);
     if (status == TN_OK)
         status = body_call(body, user, scope, slices, num_inputs, slices + num_inputs,
                            num_outputs);

@@ -23,7 +23,7 @@ static void write_escaped(FILE *out, const char *text)
 }
 
 // Writes the name that the application gave, else "data 3": the kind and the index in it.
-static void write_name(FILE *out, const char *name, const char *kind, uint32_t number)
+static void dot_write_name(FILE *out, const char *name, const char *kind, uint32_t number)
 {
     if (name)
         write_escaped(out, name);
@@ -31,7 +31,7 @@ static void write_name(FILE *out, const char *name, const char *kind, uint32_t n
         fprintf(out, "%s %u", kind, number);
 }
 
-static void write_number(FILE *out, const tn_array *array)
+static void dot_write_number(FILE *out, const tn_array *array)
 {
     double value;
     memcpy(&value, &array->node->number, sizeof(value));
@@ -46,9 +46,9 @@ static void write_leaf(FILE *out, const tn_array *leaf, uint32_t number)
     char type[TYPE_TEXT];
     fprintf(out, "  l%u [shape=box, style=rounded, label=\"", leaf->id);
     if (leaf->node->kind == NODE_NUMBER)
-        write_number(out, leaf);
+        dot_write_number(out, leaf);
     else
-        write_name(out, leaf->name, "data", number);
+        dot_write_name(out, leaf->name, "data", number);
     fprintf(out, "\\n%s\"];\n", type_print(&leaf->type, type));
 }
 
@@ -92,7 +92,7 @@ static void write_source(struct dot_writer *b, const tn_array *array)
 static void write_result(struct dot_writer *b, const tn_array *array, uint32_t number)
 {
     fprintf(b->out, "  o%u [shape=box, style=rounded, label=\"", number);
-    write_name(b->out, array->name, "output", number);
+    dot_write_name(b->out, array->name, "output", number);
     fputs("\"];\n", b->out);
     write_source(b, array);
     fprintf(b->out, " -> o%u;\n", number);
@@ -128,12 +128,12 @@ static tn_status write_built(FILE *out, const struct task *task)
 
 // --- as planned ------------------------------------------------------------------------
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *dot_text_of(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
 }
 
-static uint32_t number_of(const json_t *object, const char *key)
+static uint32_t dot_number_of(const json_t *object, const char *key)
 {
     return (uint32_t)json_integer_value(json_object_get(object, key));
 }
@@ -145,7 +145,7 @@ static void write_edge(FILE *out, const json_t *source, char to, uint32_t number
     bool is_leaf = json_object_get(source, "leaf") != NULL;
     if (is_leaf || json_object_get(source, "step"))
         fprintf(out, "  %c%u -> %c%u;\n", is_leaf ? 'l' : 's',
-                number_of(source, is_leaf ? "leaf" : "step"), to, number);
+                dot_number_of(source, is_leaf ? "leaf" : "step"), to, number);
 }
 
 static void write_edges(FILE *out, const json_t *step)
@@ -153,51 +153,52 @@ static void write_edges(FILE *out, const json_t *step)
     size_t i;
     json_t *source;
     json_array_foreach(json_object_get(step, "inputs"), i, source)
-        write_edge(out, source, 's', number_of(step, "id"));
+        write_edge(out, source, 's', dot_number_of(step, "id"));
 }
 
 static void write_end(FILE *out, char kind, uint32_t number, const json_t *entry,
                       const char *what)
 {
     fprintf(out, "  %c%u [shape=box, style=rounded, label=\"", kind, number);
-    write_name(out, text_of(entry, "name"), what, number);
-    fprintf(out, "\\n%s\"];\n", text_of(entry, "type"));
+    dot_write_name(out, dot_text_of(entry, "name"), what, number);
+    fprintf(out, "\\n%s\"];\n", dot_text_of(entry, "type"));
 }
 
-static void write_transfer(FILE *out, const json_t *transfer)
+static void dot_write_transfer(FILE *out, const json_t *transfer)
 {
-    fprintf(out, "  s%u [shape=ellipse, label=\"%s to ", number_of(transfer, "id"),
-            text_of(transfer, "label"));
-    write_escaped(out, text_of(transfer, "to"));
+    fprintf(out, "  s%u [shape=ellipse, label=\"%s to ", dot_number_of(transfer, "id"),
+            dot_text_of(transfer, "label"));
+    write_escaped(out, dot_text_of(transfer, "to"));
     fprintf(out, "\\n%" JSON_INTEGER_FORMAT " bytes\"];\n",
             json_integer_value(json_object_get(transfer, "bytes")));
     write_edges(out, transfer);
 }
 
-static void write_step(FILE *out, const json_t *step, uint32_t device)
+static void dot_write_step(FILE *out, const json_t *step, uint32_t device)
 {
     fprintf(out, "  s%u [shape=box, style=filled, fillcolor=\"%s\", label=\"",
-            number_of(step, "id"), colours[device % (sizeof(colours) / sizeof(*colours))]);
-    write_escaped(out, text_of(step, "label"));
+            dot_number_of(step, "id"),
+            colours[device % (sizeof(colours) / sizeof(*colours))]);
+    write_escaped(out, dot_text_of(step, "label"));
     fputs("\\n", out);
-    write_escaped(out, text_of(step, "kernel"));
-    fprintf(out, "\\n%s\"];\n", text_of(step, "type"));
+    write_escaped(out, dot_text_of(step, "kernel"));
+    fprintf(out, "\\n%s\"];\n", dot_text_of(step, "type"));
 }
 
 static void write_segment(FILE *out, const json_t *segment, const struct plan *plan)
 {
-    uint32_t id = number_of(segment, "id");
+    uint32_t id = dot_number_of(segment, "id");
     size_t i;
     json_t *part;
     const json_t *steps = json_object_get(segment, "steps");
     json_array_foreach(json_object_get(segment, "transfers"), i, part)
-        write_transfer(out, part);
+        dot_write_transfer(out, part);
     if (json_array_size(steps) == 0)
         return;
     fprintf(out, "  subgraph cluster%u { label=\"submission %u on ", id, id + 1);
-    write_escaped(out, text_of(segment, "device"));
+    write_escaped(out, dot_text_of(segment, "device"));
     fputs("\"; color=\"#888888\";\n", out);
-    json_array_foreach(steps, i, part) write_step(out, part, plan->segments[id].device);
+    json_array_foreach(steps, i, part) dot_write_step(out, part, plan->segments[id].device);
     fputs("  }\n", out);
     json_array_foreach(steps, i, part) write_edges(out, part);
 }

@@ -40,13 +40,13 @@ static const char *name_of_kernel(const struct choice *choice)
     }
 }
 
-static void set_text(json_t *object, const char *key, const char *text)
+static void explain_set_text(json_t *object, const char *key, const char *text)
 {
     if (text)
         json_object_set_new(object, key, json_string(text));
 }
 
-static json_t *innermost(const struct explainer *e)
+static json_t *explain_innermost(const struct explainer *e)
 {
     size_t depth = json_array_size(e->rejected);
     return depth ? json_array_get(e->rejected, depth - 1) : NULL;
@@ -68,7 +68,7 @@ static void candidate_rejected(struct plan_watcher *watcher, const struct device
 {
     char name[256];
     snprintf(name, sizeof(name), "%s on %s", candidate, device->name);
-    json_array_append_new(innermost((struct explainer *)watcher),
+    json_array_append_new(explain_innermost((struct explainer *)watcher),
                           json_pack("{s:s, s:s}", "candidate", name, "reason", reason));
 }
 
@@ -78,7 +78,8 @@ static void node_placed(struct plan_watcher *watcher, const struct plan_work *wo
 {
     const struct explainer *e = (struct explainer *)watcher;
     char type[TYPE_TEXT], label[LABEL_SIZE];
-    json_t *nodes = json_object_get(e->explanation, "nodes"), *rejected = innermost(e);
+    json_t *nodes = json_object_get(e->explanation, "nodes"),
+           *rejected = explain_innermost(e);
     const char *op = node->prim ? node->prim->record.id : label;
     if (!node->prim)
         label_set(label, node->expr->text);
@@ -91,8 +92,8 @@ static void node_placed(struct plan_watcher *watcher, const struct plan_work *wo
         choice && choice->kind == OP_KERNEL ? kernel_plugin(choice->kernel) : "", "depth",
         (int)work->depth);
     if (!node->prim && strcmp(label, node->expr->text) != 0)
-        set_text(entry, "text", node->expr->text);
-    set_text(entry, "name", node->outputs[0].name);
+        explain_set_text(entry, "text", node->expr->text);
+    explain_set_text(entry, "name", node->outputs[0].name);
     json_object_set(entry, "rejected",
                     json_array_size(rejected) > 0 ? rejected : json_null());
     json_array_append_new(nodes, entry);
@@ -164,7 +165,7 @@ static json_t *explain_step(const struct plan_work *work, uint32_t id)
         op->kind == OP_KERNEL ? kernel_plugin(op->kernel) : "", "type",
         type_print(&result, type), "outputs", (int)op->num_outputs, "instructions",
         op->program ? (int)op->program->num_insns : 0, "inputs", explain_inputs(work, op));
-    set_text(step, "text", op->text);
+    explain_set_text(step, "text", op->text);
     return step;
 }
 
@@ -202,7 +203,7 @@ static json_t *explain_leaves(const struct plan_work *work)
             "{s:i, s:s, s:s, s:b}", "id", (int)i, "type", type_print(&leaf->type, type),
             "device", work->devices[value ? value->storage->device->number : named]->name,
             "donated", task_donates(work->task, i));
-        set_text(entry, "name", leaf->name);
+        explain_set_text(entry, "name", leaf->name);
         json_array_append_new(leaves, entry);
     }
     return leaves;
@@ -217,7 +218,7 @@ static json_t *explain_outputs(const struct plan_work *work)
         json_t *entry =
             json_pack("{s:s, s:o}", "type", type_print(&output->type, type), "source",
                       explain_source(work, work->value_of[output->id]));
-        set_text(entry, "name", output->name);
+        explain_set_text(entry, "name", output->name);
         json_array_append_new(outputs, entry);
     }
     return outputs;

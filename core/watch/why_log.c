@@ -45,7 +45,7 @@ static bool drop_older_half(int file, off_t size)
 
 // Appends `text` as a line, under the file's lock. A line that a crash cut short is ended
 // first, so it spoils no other line.
-static bool append(int file, char *text)
+static bool why_log_append(int file, char *text)
 {
     struct stat state;
     size_t length = strlen(text);
@@ -71,7 +71,7 @@ static void write_event(struct why_log *log, json_t *event)
 {
     char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
     json_decref(event);
-    if ((!text || !append(log->file, text)) && !log->failed) {
+    if ((!text || !why_log_append(log->file, text)) && !log->failed) {
         log->failed = true;
         log_write(log->runtime->config, TN_LOG_WARN, "why",
                   "TENON_WHY: what was decided is not written any more: %s",
@@ -117,7 +117,7 @@ static json_t *plugins_json(const tn_runtime *runtime)
     return plugins;
 }
 
-static json_t *devices_json(const struct plan *plan)
+static json_t *why_log_devices_json(const struct plan *plan)
 {
     json_t *devices = json_array();
     for (uint32_t i = 0; plan && i < plan->num_devices; i++)
@@ -139,7 +139,7 @@ static void write_open(struct why_log *log, const struct plan *plan)
         json_object_set_new(event, "program", json_string(program));
         json_object_set_new(event, "variables", variables_json(log->runtime));
         json_object_set_new(event, "plugins", plugins_json(log->runtime));
-        json_object_set_new(event, "devices", devices_json(plan));
+        json_object_set_new(event, "devices", why_log_devices_json(plan));
     }
     write_event(log, event);
     log->opened = true;

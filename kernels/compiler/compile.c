@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-static void work(struct compiler *c, void *context)
+static void compiler_work(struct compiler *c, void *context)
 {
     const struct glsl_source *source = context;
     uint32_t version = source->spirv_version ? source->spirv_version : 0x00010300;
@@ -29,7 +29,7 @@ bool glsl_compile(const struct glsl_source *source, struct glsl_result *out)
 {
     *out = (struct glsl_result){0};
     struct compiler c = {.source = source, .result = out};
-    return compiler_run(&c, work, (void *)source);
+    return compiler_run(&c, compiler_work, (void *)source);
 }
 
 void glsl_result_finish(struct glsl_result *result)

@@ -82,7 +82,7 @@ const struct cpu_kernels *cpu_pick(uint32_t features);
 const struct cpu_quant_kernels *const *cpu_quant_variants(void);
 const struct cpu_quant_kernels *cpu_quant_pick(uint32_t features);
 
-// What AMX has of convolutions, if it is among the features; else NULL.
+// Functions of AMX for convolutions, if it is among the features; else NULL.
 const struct cpu_tiles_amx *cpu_tiles_amx_pick(uint32_t features);
 
 // The same of products of F32, F16 and BF16.

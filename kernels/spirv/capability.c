@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 // Item `index` of texts one behind the other.
-static const char *text_at(const char *text, uint32_t index)
+static const char *capability_text_at(const char *text, uint32_t index)
 {
     for (; index > 0; index--)
         while (*text++)
@@ -56,7 +56,7 @@ static uint32_t find_capability(uint32_t number)
 const char *spirv_capability_name(uint32_t capability)
 {
     uint32_t i = find_capability(capability);
-    return i < NUM_CAPABILITIES ? text_at(capability_names, i) : NULL;
+    return i < NUM_CAPABILITIES ? capability_text_at(capability_names, i) : NULL;
 }
 
 const char *spirv_capability_extension(uint32_t capability, uint32_t version)
@@ -65,5 +65,5 @@ const char *spirv_capability_extension(uint32_t capability, uint32_t version)
     if (i == NUM_CAPABILITIES || capabilities[i].extension == CORE ||
         (version >> 8 & 0xff) >= capabilities[i].minor)
         return NULL;
-    return text_at(extension_names, capabilities[i].extension - 1U);
+    return capability_text_at(extension_names, capabilities[i].extension - 1U);
 }

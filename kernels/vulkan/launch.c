@@ -49,7 +49,7 @@ const tn_vulkan_module *module_find(const tn_vulkan_module *modules, uint32_t co
     return NULL;
 }
 
-static void lay_out(const tn_vulkan_plan *plan, struct kernel_launch *launch)
+static void kernel_launch_lay_out(const tn_vulkan_plan *plan, struct kernel_launch *launch)
 {
     if (launch->fixed_grid)
         return;
@@ -67,7 +67,7 @@ tn_status kernel_launch(const tn_vulkan_plan *plan, struct kernel_launch *launch
     if (!module)
         return plan->host->fail(plan->host, TN_ERR_INTERNAL, "no module named %s",
                                 launch->name);
-    lay_out(plan, launch);
+    kernel_launch_lay_out(plan, launch);
     bool is_own = plan->flags & KERNEL_PLAN_OWN;
     const struct own_launch own = {
         .face = {.struct_size = is_own ? sizeof(own) : sizeof(own.face),

@@ -96,8 +96,8 @@ static inline void kernel_spec(struct kernel_launch *launch, uint32_t value)
 
 // --- own kernels -----------------------------------------------------------------------
 
-// What the backend does with steps of a kernel besides running them, by its record. Large
-// PRODUCTs run alone, as large MATMULs do; ATTENTION binds more operands.
+// Kinds of kernels that the backend treats otherwise than by running them, by their record.
+// Large PRODUCTs run alone, as large MATMULs do; ATTENTION binds more operands.
 enum kernel_kind {
     KERNEL_OTHER,
     KERNEL_REDUCTION,
@@ -120,7 +120,7 @@ struct own_kernel {
 // such as `tenon check`.
 #define KERNEL_PLAN_OWN UINT32_C(0x80000000)
 
-// What kernels launch where KERNEL_PLAN_OWN: face.struct_size tells it from launches of
+// A launch of own kernels where KERNEL_PLAN_OWN: face.struct_size tells it from launches of
 // others.
 struct own_launch {
     tn_vulkan_launch face;

@@ -37,7 +37,7 @@ Test(extents, extents_are_computed_and_overflow_is_seen)
         {"-m", INT64_MIN, 0, 0, false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct arena arena = {0};
+        struct ffi_arena arena = {0};
         struct problem problem = {0};
         struct extent extent;
         int64_t value = 0, values[] = {cases[i].m, cases[i].n};

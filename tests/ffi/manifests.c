@@ -268,7 +268,7 @@ static const struct mistake mistakes[] = {
 static tn_status read_whole(const char *text, size_t size, const char *path,
                             struct problem *problem)
 {
-    struct pack pack;
+    struct ffi_pack pack;
     pack_init(&pack, NULL, 0);
     *problem = (struct problem){0};
     tn_status status = pack_read(text, size, path, false, &pack, problem);
@@ -296,12 +296,12 @@ static tn_status no_vjp(const tn_build *build, const tn_rule *rule,
 Test(manifests, a_right_manifest_is_read)
 {
     static const struct rules slots[] = {{.vjp = no_vjp}};
-    struct pack pack;
+    struct ffi_pack pack;
     struct problem problem = {0};
     pack_init(&pack, slots, 1);
     if (pack_read(plain, strlen(plain), "plain.json", false, &pack, &problem))
         cr_fatal("%s", problem.text);
-    const struct function *function = pack.functions[0];
+    const struct ffi_function *function = pack.functions[0];
     cr_assert(eq(str, pack.id, "com.acme.zed"));
     cr_assert(eq(str, function->id, "zed.blend/1"));
     cr_assert(eq(uint, function->num_args, 12));

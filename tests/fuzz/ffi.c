@@ -5,7 +5,7 @@
 
 void fuzz_one(const uint8_t *data, size_t size)
 {
-    struct pack pack;
+    struct ffi_pack pack;
     struct problem problem = {0};
     char *text = fuzz_text(data, size);
     pack_init(&pack, NULL, 0);

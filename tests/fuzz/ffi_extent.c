@@ -13,7 +13,7 @@ void fuzz_one(const uint8_t *data, size_t size)
 {
     static const int64_t values[][4] = {
         {0, 1, 2, 3}, {-1, INT64_MAX, INT64_MIN, 7}, {1 << 20, 3, INT64_MAX, -1}};
-    struct arena arena = {0};
+    struct ffi_arena arena = {0};
     struct problem problem = {0};
     struct extent extent;
     char *text = fuzz_text(data, size);

@@ -62,11 +62,11 @@ ALONE = re.compile(r"(tests|sdk/templates|sdk/examples|docs)/")
 
 # Per mille of the functions whose name stands in several files (to be under 50); that are of one word
 # (under 10); struct tags that several files define, without the ABI's opaque types (0).
-NAMES = {"repeated": 131, "one word": 68, "tags": 61}
+NAMES = {"repeated": 20, "one word": 10, "tags": 0}
 # Not counted: files that are compiled in several ways or copied by users, and functions whose names
 # are another's choice: main, slots of the ABI's tables (slot_functions), what ctags reads wrongly.
 UNNAMED = re.compile(r"(tests|docs|sdk/templates|sdk/examples)/|.*\.inc\.h$")
-OTHERS_NAMES = {"main", "_Atomic"}
+OTHERS_NAMES = {"repeated": 20, "one word": 10, "tags": 0}
 
 
 # --- sizes --------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ enum { MOST_ROUNDS = 99, CONTESTANTS = 3 };
 typedef int mpi_allreduce(const void *in, void *out, int count, uintptr_t type,
                           uintptr_t operation, uintptr_t comm);
 
-static struct reduction {
+static struct bench_reduction {
     tn_runtime *runtime;
     const tn_collective *table;
     const tn_host *host;
@@ -51,7 +51,7 @@ static double reduce_clock(void)
 // --- contestants -------------------------------------------------------------------------
 
 // The library that the plugin has opened, and the handles of its binary interface.
-static void peer_find(struct reduction *r)
+static void peer_find(struct bench_reduction *r)
 {
     const char *name = getenv("TENON_MPI");
     void *object = dlopen(name ? name : "libmpi.so.40", RTLD_NOW);
@@ -71,7 +71,7 @@ static void peer_find(struct reduction *r)
     }
 }
 
-static void reduce_by_peer(struct reduction *r)
+static void reduce_by_peer(struct bench_reduction *r)
 {
     if (r->peer(r->in, r->out, (int)r->count, r->type, r->operation, r->comm)) {
         fprintf(stderr, "reduce: MPI_Allreduce failed\n");
@@ -79,7 +79,7 @@ static void reduce_by_peer(struct reduction *r)
     }
 }
 
-static void reduce_by_plugin(struct reduction *r)
+static void reduce_by_plugin(struct bench_reduction *r)
 {
     const tn_collective_call call = {.struct_size = sizeof(call),
                                      .kind = TN_COLLECTIVE_ALL_REDUCE,
@@ -100,7 +100,7 @@ static tn_status reduce_body(tn_scope *scope, tn_array *const *inputs, uint64_t 
     return outputs[0] ? TN_OK : TN_ERR_ARGUMENT;
 }
 
-static void reduce_by_function(struct reduction *r)
+static void reduce_by_function(struct bench_reduction *r)
 {
     tn_array *y;
     tn_scope *s = tn_scope_open(r->runtime);
@@ -109,12 +109,12 @@ static void reduce_by_function(struct reduction *r)
     tn_scope_close(s);
 }
 
-static void (*const contestants[CONTESTANTS])(struct reduction *r) = {
+static void (*const contestants[CONTESTANTS])(struct bench_reduction *r) = {
     reduce_by_peer, reduce_by_plugin, reduce_by_function};
 
 // --- measuring ---------------------------------------------------------------------------
 
-static double seconds_of(struct reduction *r, int contestant, int calls)
+static double seconds_of(struct bench_reduction *r, int contestant, int calls)
 {
     double began = reduce_clock();
     for (int i = 0; i < calls; i++)
@@ -123,7 +123,7 @@ static double seconds_of(struct reduction *r, int contestant, int calls)
 }
 
 // Calls in `seconds`, the same number on all ranks.
-static int count_calls(struct reduction *r, double seconds)
+static int count_calls(struct bench_reduction *r, double seconds)
 {
     double once = seconds_of(r, 0, 3);
     float mine = (float)(seconds / (once > 1e-7 ? once : 1e-7)), most = 0;
@@ -146,7 +146,8 @@ static int compare_seconds(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void reduce_measure(struct reduction *r, uint64_t count, int rounds, double seconds)
+static void reduce_measure(struct bench_reduction *r, uint64_t count, int rounds,
+                           double seconds)
 {
     static double took[CONTESTANTS][MOST_ROUNDS];
     const tn_group_facts *facts = r->table->facts(r->world);
@@ -205,7 +206,7 @@ static double take_option(int *argc, char **argv, const char *name, double missi
 int main(int argc, char **argv)
 {
     static const uint64_t usual[] = {1, 16, 100, 1000, 4096, 16384};
-    struct reduction *r = &reduction;
+    struct bench_reduction *r = &reduction;
     double rounds = take_option(&argc, argv, "--rounds", 11);
     double seconds = take_option(&argc, argv, "--seconds", 0.02);
     int most = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : (int)rounds;

@@ -82,7 +82,7 @@ static uint32_t weight_of_op(uint32_t op)
     return op != TN_EXPR_CONST && class != TN_EXPR_CLASS_SHIFT;
 }
 
-static uint32_t weight_of(const tn_expr_program *program)
+static uint32_t fuse_weight_of(const tn_expr_program *program)
 {
     uint32_t weight = 0;
     for (uint32_t i = 0; i < program->num_insns; i++)
@@ -98,14 +98,14 @@ static bool is_short(const struct device *device, uint32_t insns, uint32_t weigh
            (compiles ? weight : insns) <= device->fusion_limit;
 }
 
-static bool may_join(struct fuser *f, uint32_t op, uint32_t g)
+static bool fuse_may_join(struct fuser *f, uint32_t op, uint32_t g)
 {
     const struct plan_op *c = &f->work->ops[op];
     const struct group *group = &f->groups[g];
     const tn_expr_program *program = f->members[op].program;
     if (group->device != c->device ||
         !is_short(f->work->devices[c->device], group->num_insns + program->num_insns,
-                  group->weight + weight_of(program)))
+                  group->weight + fuse_weight_of(program)))
         return false;
     if (group->num_inputs + c->num_inputs > TN_EXPR_MAX_INPUTS)
         return false;
@@ -125,7 +125,7 @@ bool fuse_have_room(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
     const struct group *g = &f->groups[a], *h = &f->groups[b];
     uint32_t insns = g->num_insns + h->num_insns + own.program->num_insns;
     uint32_t reductions = g->num_reductions + h->num_reductions + own.num_reductions;
-    uint32_t weight = g->weight + h->weight + weight_of(own.program);
+    uint32_t weight = g->weight + h->weight + fuse_weight_of(own.program);
     return is_short(f->work->devices[g->device], insns, weight) &&
            (!reductions || insns * (reductions + 1) <= TN_EXPR_MAX_INSNS) &&
            g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
@@ -139,7 +139,8 @@ bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
 
 // --- writing programs ------------------------------------------------------------------
 
-static tn_status emit(struct group *group, tn_expr_insn insn, bool number, uint32_t *out)
+static tn_status fuse_emit(struct group *group, tn_expr_insn insn, bool number,
+                           uint32_t *out)
 {
     tn_status status = mem_grow((void **)&group->insns, &group->max_insns,
                                 group->num_insns + 1, sizeof(*group->insns));
@@ -164,8 +165,8 @@ static tn_status append_bits(uint64_t **list, uint32_t *count, uint32_t *capacit
     return status;
 }
 
-static tn_status emit_number(struct group *group, uint16_t dtype, uint64_t bits,
-                             uint32_t *out)
+static tn_status fuse_emit_number(struct group *group, uint16_t dtype, uint64_t bits,
+                                  uint32_t *out)
 {
     tn_status status =
         append_bits(&group->params, &group->num_params, &group->max_params, bits);
@@ -173,7 +174,7 @@ static tn_status emit_number(struct group *group, uint16_t dtype, uint64_t bits,
         return status;
     group->rewritten = true;
     tn_expr_insn insn = {TN_EXPR_PARAM, dtype, group->num_params - 1, 0, 0};
-    return emit(group, insn, true, out);
+    return fuse_emit(group, insn, true, out);
 }
 
 const struct group_result *fuse_find_result(const struct group *group, uint32_t value)
@@ -189,7 +190,7 @@ bool fuse_same_operand(const struct operand *a, const struct operand *b)
     return a->value == b->value && fuse_same_elements(&a->layout, &b->layout);
 }
 
-static tn_status add_input(struct group *group, const struct operand *in)
+static tn_status fuse_add_input(struct group *group, const struct operand *in)
 {
     tn_status status = mem_grow((void **)&group->inputs, &group->max_inputs,
                                 group->num_inputs + 1, sizeof(*group->inputs));
@@ -205,7 +206,7 @@ static tn_status emit_load(struct fuser *f, struct group *group, const struct op
 {
     const struct plan_value *v = &f->work->values[in->value];
     if (v->is_number)
-        return emit_number(group, dtype, v->number, out);
+        return fuse_emit_number(group, dtype, v->number, out);
     const struct group_result *result = fuse_find_result(group, v->base);
     if (result) {
         *out = result->insn;
@@ -218,12 +219,12 @@ static tn_status emit_load(struct fuser *f, struct group *group, const struct op
             *out = i;
             return TN_OK;
         }
-    tn_status status = add_input(group, in);
+    tn_status status = fuse_add_input(group, in);
     return status != TN_OK
                ? status
-               : emit(group,
-                      (tn_expr_insn){TN_EXPR_LOAD, dtype, group->num_inputs - 1, 0, 0},
-                      false, out);
+               : fuse_emit(group,
+                           (tn_expr_insn){TN_EXPR_LOAD, dtype, group->num_inputs - 1, 0, 0},
+                           false, out);
 }
 
 // Gives a TAKE from operand `in` at the index that instruction `index` computes. Those of
@@ -245,14 +246,14 @@ static tn_status emit_take(const struct fuser *f, struct group *group,
             input = other->a;
     }
     if (input == group->num_inputs)
-        status = add_input(group, in);
+        status = fuse_add_input(group, in);
     for (uint32_t i = 0; i < 2 && status == TN_OK; i++)
         status =
             append_bits(&group->params, &group->num_params, &group->max_params, params[i]);
     if (status != TN_OK)
         return status;
     insn = (tn_expr_insn){TN_EXPR_TAKE, insn.dtype, input, index, group->num_params - 2};
-    return emit(group, insn, false, out);
+    return fuse_emit(group, insn, false, out);
 }
 
 static tn_status emit_insn(struct fuser *f, struct group *group,
@@ -282,7 +283,7 @@ static tn_status emit_insn(struct fuser *f, struct group *group,
         uint32_t from = map[insn.a];
         if (group->is_number[from]) {
             const tn_expr_insn *param = &group->insns[from];
-            return emit_number(
+            return fuse_emit_number(
                 group, insn.dtype,
                 scalar_cast(param->dtype, insn.dtype, group->params[param->a]), &map[i]);
         }
@@ -297,7 +298,7 @@ static tn_status emit_insn(struct fuser *f, struct group *group,
         insn.c = num_operands > 2 ? map[insn.c] : 0;
         status = TN_OK;
     }
-    return status == TN_OK ? emit(group, insn, false, &map[i]) : status;
+    return status == TN_OK ? fuse_emit(group, insn, false, &map[i]) : status;
 }
 
 tn_status fuse_append(struct fuser *f, struct group *group, const tn_expr_program *program,
@@ -350,7 +351,7 @@ static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
 }
 
 // Merges the lists of operations, both of which ascend.
-static void merge_members(struct fuser *f, struct group *to, const struct group *from)
+static void fuse_merge_members(struct fuser *f, struct group *to, const struct group *from)
 {
     uint32_t a = to->first_op, b = from->first_op, first = NONE, *link = &first;
     while (a != NONE || b != NONE) {
@@ -381,7 +382,7 @@ tn_status fuse_merge(struct fuser *f, uint32_t to, uint32_t from)
     target->num_reductions += source->num_reductions;
     target->row_axes |= source->row_axes;
     target->num_ops += source->num_ops;
-    merge_members(f, target, source);
+    fuse_merge_members(f, target, source);
     source->merged_into = to;
     return status;
 }
@@ -405,12 +406,12 @@ static tn_status new_group(struct fuser *f, uint32_t number, uint32_t *out)
 
 // Joins groups `home` and `g`, both read by the operation, where one has rows and the other
 // an element for each row.
-static tn_status join_rows(struct fuser *f, uint32_t op, uint32_t g, uint32_t *home,
-                           enum role *role)
+static tn_status fuse_join_rows(struct fuser *f, uint32_t op, uint32_t g, uint32_t *home,
+                                enum role *role)
 {
     bool is_home = f->groups[*home].num_reductions > 0;
     uint32_t rows = is_home ? *home : g, single = is_home ? g : *home;
-    if (f->work->ops[op].siblings_refused || !may_join(f, op, g) ||
+    if (f->work->ops[op].siblings_refused || !fuse_may_join(f, op, g) ||
         (is_home ? *role : f->members[op].role) != ROLE_ROWS ||
         !fuse_are_row_values(&f->groups[rows], &f->groups[single]) ||
         !fuse_have_room(f, op, rows, single))
@@ -435,10 +436,10 @@ static tn_status join_op(struct fuser *f, uint32_t op)
         // with rows.
         if (home != NONE &&
             !fuse_same_elements(&f->groups[home].shape, &f->groups[g].shape)) {
-            status = join_rows(f, op, g, &home, &role);
+            status = fuse_join_rows(f, op, g, &home, &role);
             continue;
         }
-        if (!may_join(f, op, g))
+        if (!fuse_may_join(f, op, g))
             continue;
         if (home == NONE) {
             home = g;

@@ -29,7 +29,7 @@ uint32_t fuse_count_reductions(const tn_expr_program *program)
 
 // The number of axes that a reduction by role reduces, if they are the last ones, but not
 // several that are all, and have more than one element. Else 0.
-static int32_t reduced_axes(const struct plan_op *op)
+static int32_t fuse_rows_reduced_axes(const struct plan_op *op)
 {
     const tn_layout *in = &op->inputs[0].layout;
     const tn_attr_table *table = &op->prim->record.attrs;
@@ -106,7 +106,7 @@ tn_status fuse_classify(struct fuser *f, uint32_t op)
         !device->fusion_limit || !(device->info.flags & TN_DEVICE_ROWS) ||
         tn_is_complex(c->inputs[0].layout.dtype))
         return TN_OK;
-    member->row_axes = reduced_axes(c);
+    member->row_axes = fuse_rows_reduced_axes(c);
     tn_layout in = c->inputs[0].layout;
     if (member->row_axes == 0 || !layout_fold(&in, in.rank - member->row_axes + 1))
         return TN_OK;
@@ -132,7 +132,7 @@ const tn_layout *fuse_extents(struct fuser *f, uint32_t op)
     return &f->extents;
 }
 
-static bool same_extents(const tn_layout *a, const tn_layout *b, int32_t rank)
+static bool fuse_rows_same_extents(const tn_layout *a, const tn_layout *b, int32_t rank)
 {
     for (int32_t i = 0; i < rank; i++)
         if (a->extent[i] != b->extent[i])
@@ -149,7 +149,7 @@ static bool is_of_rows(const tn_layout *layout, const struct group *group)
     for (int32_t i = outer; i < layout->rank; i++)
         if (layout->extent[i] != 1)
             return false;
-    return same_extents(layout, &group->shape, outer);
+    return fuse_rows_same_extents(layout, &group->shape, outer);
 }
 
 // Whether the last `axes` of all inputs could be one axis.
@@ -170,7 +170,7 @@ bool fuse_same_rows(const struct group *a, const struct group *b)
            are_even(a, axes) && are_even(b, axes);
 }
 
-static bool uses_index(const tn_expr_program *program)
+static bool fuse_rows_uses_index(const tn_expr_program *program)
 {
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (program->insns[i].op == TN_EXPR_INDEX)
@@ -183,7 +183,7 @@ bool fuse_are_row_values(const struct group *rows, const struct group *single)
     const tn_expr_program program = {.insns = single->insns,
                                      .num_insns = single->num_insns};
     return rows->num_reductions > 0 && single->num_reductions == 0 &&
-           is_of_rows(&single->shape, rows) && !uses_index(&program);
+           is_of_rows(&single->shape, rows) && !fuse_rows_uses_index(&program);
 }
 
 static bool few_enough(const struct group *group, const struct member *member)
@@ -210,7 +210,7 @@ bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group)
     if (fuse_same_elements(&group->shape, own))
         return fuse_same_rows(group, &f->own);
     if (group->num_reductions == 0 || member->num_reductions > 0 ||
-        !is_of_rows(own, group) || uses_index(member->program))
+        !is_of_rows(own, group) || fuse_rows_uses_index(member->program))
         return false;
     member->role = ROLE_ROWS;
     return true;
@@ -219,7 +219,7 @@ bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group)
 // --- operands --------------------------------------------------------------------------
 
 // `layout`, over the rows of the group, as read at each element of these.
-static tn_layout over_rows(const tn_layout *layout, const struct group *group)
+static tn_layout fuse_over_rows(const tn_layout *layout, const struct group *group)
 {
     tn_layout out = *layout;
     out.rank = group->shape.rank;
@@ -233,7 +233,7 @@ static tn_layout over_rows(const tn_layout *layout, const struct group *group)
 void fuse_spread_row_values(struct group *rows, struct group *single)
 {
     for (uint32_t i = 0; i < single->num_inputs; i++)
-        single->inputs[i].layout = over_rows(&single->inputs[i].layout, rows);
+        single->inputs[i].layout = fuse_over_rows(&single->inputs[i].layout, rows);
     for (uint32_t i = 0; i < single->num_results; i++)
         single->results[i].is_row = true;
     rows->has_siblings = true; // what a device declines is separated first
@@ -244,7 +244,7 @@ const tn_layout *fuse_layout(const struct group *group, const struct member *mem
 {
     if (member->role != ROLE_ROWS)
         return &in->layout;
-    *room = over_rows(&in->layout, group);
+    *room = fuse_over_rows(&in->layout, group);
     return room;
 }
 
@@ -257,7 +257,7 @@ static const tn_layout *made_layout(const struct group *group,
     tn_layout rows = group->shape;
     rows.rank -= group->row_axes;
     rows = contiguous_like(&rows);
-    *room = over_rows(&rows, group);
+    *room = fuse_over_rows(&rows, group);
     return room;
 }
 

@@ -7,7 +7,7 @@
 // through others.
 #include "group.h"
 
-static bool is_whole(const tn_layout *layout)
+static bool sibling_is_whole(const tn_layout *layout)
 {
     for (int32_t i = 0; i < layout->rank; i++)
         if (layout->extent[i] > 1 && layout->stride[i] == 0)
@@ -15,7 +15,7 @@ static bool is_whole(const tn_layout *layout)
     return true;
 }
 
-static bool reads(const struct group *group, const struct operand *in)
+static bool sibling_reads(const struct group *group, const struct operand *in)
 {
     for (uint32_t i = 0; i < group->num_inputs; i++)
         if (fuse_same_operand(&group->inputs[i], in))
@@ -24,7 +24,7 @@ static bool reads(const struct group *group, const struct operand *in)
 }
 
 // Whether group `a` reads a value of group `b`.
-static bool depends(const struct fuser *f, uint32_t a, uint32_t b)
+static bool sibling_depends(const struct fuser *f, uint32_t a, uint32_t b)
 {
     const struct group *group = &f->groups[a];
     for (uint32_t i = 0; i < group->num_inputs; i++)
@@ -45,8 +45,9 @@ static bool are_siblings(struct fuser *f, uint32_t g, uint32_t h, const struct o
 {
     const struct group *a = &f->groups[g], *b = &f->groups[h];
     if (!has_rows(f, a) || a->device != b->device ||
-        !fuse_same_elements(&a->shape, &b->shape) || !reads(a, in) || depends(f, g, h) ||
-        depends(f, h, g) || !fuse_may_merge(f, NONE, g, h))
+        !fuse_same_elements(&a->shape, &b->shape) || !sibling_reads(a, in) ||
+        sibling_depends(f, g, h) || sibling_depends(f, h, g) ||
+        !fuse_may_merge(f, NONE, g, h))
         return false;
     return a->last_op < b->last_op ? !fuse_needed_before(f, g, b->last_op)
                                    : !fuse_needed_before(f, h, a->last_op);
@@ -72,7 +73,7 @@ tn_status fuse_siblings(struct fuser *f, uint32_t h)
         return TN_OK;
     for (uint32_t i = 0; i < f->groups[h].num_inputs && status == TN_OK; i++) {
         const struct operand in = f->groups[h].inputs[i]; // merging moves the list
-        if (f->work->values[in.value].is_number || !is_whole(&in.layout))
+        if (f->work->values[in.value].is_number || !sibling_is_whole(&in.layout))
             continue;
         for (uint32_t g = find_sibling(f, h, &in); g != NONE && status == TN_OK;
              g = find_sibling(f, h, &in)) {

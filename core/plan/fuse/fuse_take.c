@@ -20,7 +20,7 @@
 
 // --- one gather ------------------------------------------------------------------------
 
-static int32_t axis_of(const struct plan_op *op)
+static int32_t fuse_take_axis_of(const struct plan_op *op)
 {
     return expr_axis(&op->prim->record.attrs, op->attrs, op->inputs[0].layout.rank);
 }
@@ -33,14 +33,14 @@ bool fuse_is_take(const struct plan_work *work, const struct plan_op *op)
         return false;
     const tn_layout *x = &op->inputs[0].layout, *indices = &op->inputs[1].layout;
     const tn_layout *out = &work->values[op->outputs[0]].layout;
-    int32_t axis = axis_of(op);
+    int32_t axis = fuse_take_axis_of(op);
     return axis >= 0 && x->extent[axis] > 0 && out->rank == x->rank - 1 + indices->rank &&
            out->dtype == x->dtype && tn_dtype_in(indices->dtype, TN_INTEGER_DTYPES);
 }
 
 // Both inputs over the elements of the result [before, indices, behind].
-static void spread(const tn_layout *x, const tn_layout *indices, int32_t axis,
-                   const tn_layout *out, struct operand *inputs)
+static void fuse_take_spread(const tn_layout *x, const tn_layout *indices, int32_t axis,
+                             const tn_layout *out, struct operand *inputs)
 {
     tn_layout *from = &inputs[0].layout, *at = &inputs[1].layout;
     *from = *at = *out;
@@ -64,10 +64,10 @@ tn_status fuse_take(struct fuser *f, const struct plan_op *op, struct member *ou
     uint64_t *params = arena_alloc(f->work->arena, 2 * sizeof(*params));
     if (!inputs || !params)
         return TN_ERR_MEMORY;
-    int32_t axis = axis_of(op);
+    int32_t axis = fuse_take_axis_of(op);
     inputs[0].value = op->inputs[0].value;
     inputs[1].value = op->inputs[1].value;
-    spread(x, indices, axis, &f->work->values[op->outputs[0]].layout, inputs);
+    fuse_take_spread(x, indices, axis, &f->work->values[op->outputs[0]].layout, inputs);
     params[0] = (uint64_t)x->extent[axis];
     params[1] = (uint64_t)x->stride[axis];
     out->inputs = inputs;
@@ -150,8 +150,8 @@ static bool match_axes(const tn_layout *read, const tn_layout *made,
 
 // The axes of the results of operation `p` by those of operation `reader`, which reads all
 // of them alike.
-static bool find_axes(const struct plan_work *work, uint32_t p, uint32_t reader,
-                      uint32_t axes[TN_MAX_RANK])
+static bool fuse_take_find_axes(const struct plan_work *work, uint32_t p, uint32_t reader,
+                                uint32_t axes[TN_MAX_RANK])
 {
     const struct plan_op *op = &work->ops[reader];
     const tn_layout *made = &work->values[work->ops[p].outputs[0]].layout, *first = NULL;
@@ -204,7 +204,7 @@ static uint32_t find_indices(const struct plan_work *work, uint32_t reader,
                 TN_EXPR_MAX_INSNS &&
             from->num_inputs + op->num_inputs <= TN_EXPR_MAX_INPUTS &&
             fuse_is_cheap(from->program) && only_reader(work, p, reader) &&
-            find_axes(work, p, reader, axes))
+            fuse_take_find_axes(work, p, reader, axes))
             return p;
     }
     return NONE;

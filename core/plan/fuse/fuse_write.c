@@ -25,7 +25,7 @@ static void fill_dtypes(const struct plan_work *work, const struct group *group,
 
 // Drops dead instructions, such as a number whose cast was folded, and their params and
 // constants.
-static void compact(struct group *group)
+static void fuse_write_compact(struct group *group)
 {
     uint32_t map[TN_EXPR_MAX_INSNS], kept = 0, num_params = 0, num_constants = 0;
     bool live[TN_EXPR_MAX_INSNS] = {false};
@@ -78,7 +78,7 @@ tn_status fuse_make_program(struct fuser *f, uint32_t g, char name[LABEL_SIZE],
     struct group *group = &f->groups[g];
     tn_dtype inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
     uint32_t insns[TN_EXPR_MAX_OUTPUTS];
-    compact(group);
+    fuse_write_compact(group);
     fill_dtypes(work, group, inputs, outputs, insns);
     name_program(f, g, name);
     tn_expr_program program = {

@@ -13,7 +13,7 @@ static const char ellipsis[] = "\xe2\x80\xa6";
 
 // The size of the longest beginning, at most `most` bytes, that does not split a UTF-8
 // character.
-static size_t whole_characters(const char *text, size_t size, size_t most)
+static size_t label_whole_characters(const char *text, size_t size, size_t most)
 {
     if (size <= most)
         return size;
@@ -22,20 +22,20 @@ static size_t whole_characters(const char *text, size_t size, size_t most)
     return most;
 }
 
-static void set(char label[LABEL_SIZE], const char *text, size_t size)
+static void work_label_set(char label[LABEL_SIZE], const char *text, size_t size)
 {
-    size_t kept = whole_characters(text, size, MOST_TEXT);
+    size_t kept = label_whole_characters(text, size, MOST_TEXT);
     memcpy(label, text, kept);
     strcpy(label + kept, kept < size ? ellipsis : "");
 }
 
 void label_set(char label[LABEL_SIZE], const char *text)
 {
-    set(label, text, strnlen(text, LABEL_SIZE));
+    work_label_set(label, text, strnlen(text, LABEL_SIZE));
 }
 
 // Gives "exp" for the id "base.exp/1", and a label that is not an id unchanged.
-static size_t short_name(const struct plan_op *op, const char **out_name)
+static size_t label_short_name(const struct plan_op *op, const char **out_name)
 {
     const char *label = op->label ? op->label : "";
     size_t size = op->named ? strcspn(label, "/") : strlen(label);
@@ -47,9 +47,9 @@ static size_t short_name(const struct plan_op *op, const char **out_name)
 bool label_add(char label[LABEL_SIZE], const struct plan_op *op)
 {
     const char *name;
-    size_t used = strlen(label), size = short_name(op, &name);
+    size_t used = strlen(label), size = label_short_name(op, &name);
     if (used == 0) {
-        set(label, name, size);
+        work_label_set(label, name, size);
         return size <= MOST_TEXT;
     }
     memcpy(label + used, gap, sizeof(gap));

@@ -7,7 +7,7 @@
 #include "../../base/fail.h"
 #include "work.h"
 
-static void number_array(struct task *task, tn_array *array)
+static void task_number_array(struct task *task, tn_array *array)
 {
     array->mark = task->epoch;
     array->id = task->num_ids++;
@@ -51,9 +51,9 @@ tn_status task_add_captured(struct task *task, tn_array *leaf)
     return status;
 }
 
-static tn_status add_leaf(struct task *task, tn_array *leaf)
+static tn_status task_add_leaf(struct task *task, tn_array *leaf)
 {
-    number_array(task, leaf);
+    task_number_array(task, leaf);
     hash_leaf(task, leaf);
     if (leaf->node->kind == NODE_NUMBER)
         return TN_OK;
@@ -62,12 +62,12 @@ static tn_status add_leaf(struct task *task, tn_array *leaf)
     return task_add_captured(task, leaf);
 }
 
-static tn_status add_node(struct task *task, struct node *node)
+static tn_status task_add_node(struct task *task, struct node *node)
 {
     for (uint32_t i = 0; i < node->num_inputs; i++) {
         tn_array *input = node->inputs[i];
         if (input && input->mark != task->epoch) {
-            tn_status status = add_leaf(task, input);
+            tn_status status = task_add_leaf(task, input);
             if (status != TN_OK)
                 return status;
         }
@@ -78,13 +78,13 @@ static tn_status add_node(struct task *task, struct node *node)
     task->signature = h;
     for (uint32_t i = 0; i < node->num_outputs; i++)
         if (node->outputs[i].mark != task->epoch) // an evaluated one may be a leaf
-            number_array(task, &node->outputs[i]);
+            task_number_array(task, &node->outputs[i]);
     return TN_OK;
 }
 
-static tn_status add_output(struct task *task, tn_array *output)
+static tn_status task_add_output(struct task *task, tn_array *output)
 {
-    tn_status status = output->mark == task->epoch ? TN_OK : add_leaf(task, output);
+    tn_status status = output->mark == task->epoch ? TN_OK : task_add_leaf(task, output);
     task->signature = hash_u64(task->signature, output->id);
     return status;
 }
@@ -155,11 +155,11 @@ tn_status task_number(struct task *task, tn_array *const *inputs, uint32_t num_i
     task->epoch = ++task->scope->epoch;
     task->signature = hash_start(num_inputs);
     for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++)
-        status = add_leaf(task, inputs[i]);
+        status = task_add_leaf(task, inputs[i]);
     for (uint32_t i = 0; i < task->num_nodes && status == TN_OK; i++)
-        status = add_node(task, task->nodes[i]);
+        status = task_add_node(task, task->nodes[i]);
     for (uint32_t i = 0; i < task->num_outputs && status == TN_OK; i++)
-        status = add_output(task, task->outputs[i]);
+        status = task_add_output(task, task->outputs[i]);
     return status;
 }
 

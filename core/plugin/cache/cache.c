@@ -72,8 +72,8 @@ static void entry_name(const unsigned char key[32], char name[NAME_SIZE])
     sodium_bin2hex(name, NAME_SIZE, key, 32);
 }
 
-static void checksum(const tn_cache_header *header, const void *data, uint64_t size,
-                     const void *texts, unsigned char out[32])
+static void plugin_cache_checksum(const tn_cache_header *header, const void *data,
+                                  uint64_t size, const void *texts, unsigned char out[32])
 {
     struct sha256_ctx context;
     sha256_init(&context);
@@ -86,7 +86,7 @@ static void checksum(const tn_cache_header *header, const void *data, uint64_t s
 // --- reading ---------------------------------------------------------------------------
 
 // Whether a file of `size` bytes can be an entry with this header.
-static bool is_whole(const tn_cache_header *header, int64_t size)
+static bool plugin_cache_is_whole(const tn_cache_header *header, int64_t size)
 {
     return header->magic == TN_CACHE_MAGIC && header->size <= TN_CACHE_MAX_ENTRY &&
            header->texts_size <= TN_CACHE_NUM_TEXTS * TN_CACHE_MAX_TEXT &&
@@ -95,8 +95,8 @@ static bool is_whole(const tn_cache_header *header, int64_t size)
 
 // Gives the data of a valid entry, or NULL. *out_damaged: the file is not a valid entry for
 // `key`.
-static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
-                        bool *out_damaged)
+static void *plugin_cache_read_entry(int fd, const unsigned char key[32],
+                                     uint64_t *out_size, bool *out_damaged)
 {
     tn_cache_header header;
     struct stat info;
@@ -104,7 +104,7 @@ static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
     *out_damaged = true;
     if (fstat(fd, &info) || !S_ISREG(info.st_mode) ||
         file_read_at(fd, &header, sizeof(header), 0) != sizeof(header) ||
-        !is_whole(&header, info.st_size) || memcmp(header.key, key, 32) != 0)
+        !plugin_cache_is_whole(&header, info.st_size) || memcmp(header.key, key, 32) != 0)
         return NULL;
     uint64_t size = header.size + header.texts_size;
     unsigned char *data = mem_alloc(size);
@@ -114,7 +114,7 @@ static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
     }
     bool sound = file_read_at(fd, data, size, sizeof(header)) == (ssize_t)size;
     if (sound) {
-        checksum(&header, data, header.size, data + header.size, found);
+        plugin_cache_checksum(&header, data, header.size, data + header.size, found);
         sound = memcmp(found, header.checksum, 32) == 0;
     }
     if (!sound) {
@@ -144,7 +144,7 @@ tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
     if (fd < 0)
         return TN_ERR_NOT_FOUND;
     bool damaged = false;
-    void *data = read_entry(fd, digest, out_size, &damaged);
+    void *data = plugin_cache_read_entry(fd, digest, out_size, &damaged);
     futimens(fd, NULL); // marks the entry as most recently used
     close(fd);
     if (damaged)
@@ -167,7 +167,7 @@ tn_status cache_load(const struct config *config, const void *key, uint64_t key_
 
 // --- the size cap ----------------------------------------------------------------------
 
-struct entry {
+struct plugin_cache_entry {
     char name[NAME_SIZE];
     uint64_t size;
     struct timespec used;
@@ -175,8 +175,8 @@ struct entry {
 
 static int oldest_first(const void *a, const void *b)
 {
-    const struct timespec *x = &((const struct entry *)a)->used;
-    const struct timespec *y = &((const struct entry *)b)->used;
+    const struct timespec *x = &((const struct plugin_cache_entry *)a)->used;
+    const struct timespec *y = &((const struct plugin_cache_entry *)b)->used;
     if (x->tv_sec != y->tv_sec)
         return x->tv_sec < y->tv_sec ? -1 : 1;
     return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
@@ -189,9 +189,10 @@ static bool is_entry_name(const char *name)
 }
 
 // Lists the entries and sums their bytes. Removes stale temporary files on the way.
-static uint32_t list_entries(int directory, struct entry **out_entries, uint64_t *out_total)
+static uint32_t list_entries(int directory, struct plugin_cache_entry **out_entries,
+                             uint64_t *out_total)
 {
-    struct entry *entries = NULL;
+    struct plugin_cache_entry *entries = NULL;
     uint32_t count = 0, capacity = 0;
     int copy = file_open(directory, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *stream = copy < 0 ? NULL : fdopendir(copy);
@@ -208,8 +209,8 @@ static uint32_t list_entries(int directory, struct entry **out_entries, uint64_t
         if (!is_entry_name(file->d_name) ||
             mem_grow((void **)&entries, &capacity, count + 1, sizeof(*entries)) != TN_OK)
             continue;
-        entries[count] =
-            (struct entry){.size = (uint64_t)info.st_size, .used = info.st_mtim};
+        entries[count] = (struct plugin_cache_entry){.size = (uint64_t)info.st_size,
+                                                     .used = info.st_mtim};
         memcpy(entries[count++].name, file->d_name, NAME_SIZE);
         *out_total += (uint64_t)info.st_size;
     }
@@ -223,7 +224,7 @@ static uint32_t list_entries(int directory, struct entry **out_entries, uint64_t
 
 uint64_t cache_prune(int directory, uint64_t max_total)
 {
-    struct entry *entries;
+    struct plugin_cache_entry *entries;
     uint64_t total;
     uint32_t count = list_entries(directory, &entries, &total);
     if (total > max_total) {
@@ -270,8 +271,9 @@ static uint32_t write_texts(const char *plugin, const tn_cache_about *about, cha
     return (uint32_t)at;
 }
 
-static bool write_entry(int directory, const char *name, const tn_cache_header *header,
-                        const void *data, const char *texts)
+static bool plugin_cache_write_entry(int directory, const char *name,
+                                     const tn_cache_header *header, const void *data,
+                                     const char *texts)
 {
     static _Atomic uint32_t number;
     char temporary[64];
@@ -302,9 +304,9 @@ bool cache_store(const struct config *config, const void *key, uint64_t key_size
         return false;
     header.texts_size = write_texts(plugin, about, texts);
     sha256_of(key, key_size, header.key);
-    checksum(&header, data, size, texts, header.checksum);
+    plugin_cache_checksum(&header, data, size, texts, header.checksum);
     entry_name(header.key, name);
-    bool stored = write_entry(directory, name, &header, data, texts);
+    bool stored = plugin_cache_write_entry(directory, name, &header, data, texts);
     if (stored)
         prune_if_due(directory, size + header.texts_size + sizeof(header));
     else

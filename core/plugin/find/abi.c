@@ -245,8 +245,8 @@ tn_status abi_check_backend(const tn_backend *backend, const char *id,
 }
 
 // Checks that `count` pointers fit between `list` and the end of its loaded segment.
-static tn_status check_list(const void *list, uint32_t count, const char *what,
-                            const char *id, struct reason *reason)
+static tn_status plugin_abi_check_list(const void *list, uint32_t count, const char *what,
+                                       const char *id, struct reason *reason)
 {
     uint64_t reach = reach_of(list) / sizeof(void *);
     uint64_t most = reach < MANIFEST_MAX_RECORDS ? reach : MANIFEST_MAX_RECORDS;
@@ -266,9 +266,11 @@ tn_status abi_check_ops(const tn_ops *ops, const char *id, struct reason *reason
     tn_status status = check_struct(ops, ops->struct_size, TN_END_OF(ops, num_kernels),
                                     sizeof(*ops), "its " TN_IFACE_OPS, id, reason);
     if (status == TN_OK)
-        status = check_list(ops->primitives, ops->num_primitives, "primitives", id, reason);
+        status = plugin_abi_check_list(ops->primitives, ops->num_primitives, "primitives",
+                                       id, reason);
     if (status == TN_OK)
-        status = check_list(ops->kernels, ops->num_kernels, "kernels", id, reason);
+        status =
+            plugin_abi_check_list(ops->kernels, ops->num_kernels, "kernels", id, reason);
     if (status != TN_OK)
         return status;
     bool hole = false;

@@ -15,7 +15,7 @@
 
 enum { TAG_USER = 0x02, TAG_GROUP = 0x08, TAG_MASK = 0x10 };
 
-struct entry {
+struct acl_entry {
     uint16_t tag, permissions;
     uint32_t id;
 };
@@ -28,7 +28,7 @@ int acl_read(int fd, unsigned char list[ACL_MAX_SIZE])
     return (int)size;
 }
 
-static uint32_t read_number(const unsigned char *bytes, int size)
+static uint32_t acl_read_number(const unsigned char *bytes, int size)
 {
     uint32_t number = 0;
     while (size-- > 0)
@@ -36,11 +36,11 @@ static uint32_t read_number(const unsigned char *bytes, int size)
     return number;
 }
 
-static struct entry entry_at(const unsigned char *list, size_t at)
+static struct acl_entry entry_at(const unsigned char *list, size_t at)
 {
-    return (struct entry){.tag = (uint16_t)read_number(list + at, 2),
-                          .permissions = (uint16_t)read_number(list + at + 2, 2),
-                          .id = read_number(list + at + 4, 4)};
+    return (struct acl_entry){.tag = (uint16_t)acl_read_number(list + at, 2),
+                              .permissions = (uint16_t)acl_read_number(list + at + 2, 2),
+                              .id = acl_read_number(list + at + 4, 4)};
 }
 
 // The list's mask, which limits the permissions of named users and groups; all bits when
@@ -49,7 +49,7 @@ static uint16_t mask_of(const unsigned char *list, size_t size)
 {
     uint16_t mask = UINT16_MAX;
     for (size_t at = HEADER_SIZE; at < size; at += ENTRY_SIZE) {
-        struct entry entry = entry_at(list, at);
+        struct acl_entry entry = entry_at(list, at);
         if (entry.tag == TAG_MASK)
             mask = entry.permissions;
     }
@@ -62,11 +62,11 @@ enum acl_grant acl_writer(const unsigned char *list, size_t size, uint32_t user,
     if (size == 0)
         return ACL_NOBODY;
     if (size < HEADER_SIZE || (size - HEADER_SIZE) % ENTRY_SIZE != 0 ||
-        read_number(list, HEADER_SIZE) != VERSION)
+        acl_read_number(list, HEADER_SIZE) != VERSION)
         return ACL_WRONG;
     uint16_t mask = mask_of(list, size);
     for (size_t at = HEADER_SIZE; at < size; at += ENTRY_SIZE) {
-        struct entry entry = entry_at(list, at);
+        struct acl_entry entry = entry_at(list, at);
         bool writes = entry.permissions & mask & MAY_WRITE;
         *out_id = entry.id;
         if (writes && entry.tag == TAG_USER && entry.id != user && entry.id != 0)

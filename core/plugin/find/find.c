@@ -22,8 +22,8 @@
 
 // Checks everything about the plugin but the content of its files, which is hashed when the
 // plugin is loaded. *out_present is false when the directory holds no plugin.json.
-static tn_status examine(struct plugin *plugin, const struct trust *trust, int at,
-                         const char *name, bool *out_present)
+static tn_status plugin_find_examine(struct plugin *plugin, const struct trust *trust,
+                                     int at, const char *name, bool *out_present)
 {
     const char *path = plugin->directory;
     struct reason *reason = &plugin->reason;
@@ -75,12 +75,12 @@ static tn_status examine_newest(struct plugin *plugin, const struct trust *trust
 {
     struct stat info = {.st_ino = 0};
     was_exchanged(at, name, &info);
-    tn_status status = examine(plugin, trust, at, name, out_present);
+    tn_status status = plugin_find_examine(plugin, trust, at, name, out_present);
     for (int tries = 0; tries < 100 && status != TN_OK && status != TN_ERR_MEMORY &&
                         was_exchanged(at, name, &info);
          tries++) {
         manifest_finish(&plugin->manifest);
-        status = examine(plugin, trust, at, name, out_present);
+        status = plugin_find_examine(plugin, trust, at, name, out_present);
     }
     return status;
 }
@@ -123,7 +123,7 @@ void plugin_destroy(struct plugin *plugin)
 }
 
 // Adds the plugin to the set. Takes the plugin, on failure too.
-static tn_status add(struct plugin_set *set, struct plugin *plugin)
+static tn_status plugin_find_add(struct plugin_set *set, struct plugin *plugin)
 {
     tn_status status = mem_grow((void **)&set->plugins, &set->capacity, set->count + 1,
                                 sizeof(struct plugin *));
@@ -186,18 +186,18 @@ static tn_status add_refused(struct plugin_set *set, const char *path,
         plugin_destroy(plugin);
         return TN_ERR_MEMORY;
     }
-    return add(set, plugin);
+    return plugin_find_add(set, plugin);
 }
 
 // Filter of scandirat. Symbolic links pass, so that they are refused with a reason.
-static int is_candidate(const struct dirent *entry)
+static int plugin_find_is_candidate(const struct dirent *entry)
 {
     return entry->d_name[0] != '.' && entry->d_type != DT_REG && entry->d_type != DT_FIFO &&
            entry->d_type != DT_SOCK && entry->d_type != DT_CHR && entry->d_type != DT_BLK;
 }
 
 // Sorts by bytes, independently of the locale.
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int plugin_find_by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
@@ -211,7 +211,7 @@ static tn_status add_from(struct plugin_set *set, int fd, const char *path,
         return TN_ERR_MEMORY;
     tn_status status = find_plugin_at(&set->trust, fd, name, directory, &plugin);
     mem_free(directory);
-    return status == TN_OK && plugin ? add(set, plugin) : status;
+    return status == TN_OK && plugin ? plugin_find_add(set, plugin) : status;
 }
 
 // Appends `path` to set->directories.
@@ -228,13 +228,16 @@ static tn_status note_directory(struct plugin_set *set, const char *path)
 
 // Adds the plugins in the directory `path`. A missing directory is worth a warning only
 // when the user asked for it.
-static tn_status search(struct plugin_set *set, const char *path, bool is_asked_for)
+static tn_status plugin_find_search(struct plugin_set *set, const char *path,
+                                    bool is_asked_for)
 {
     if (note_directory(set, path) != TN_OK)
         return TN_ERR_MEMORY;
     int fd = file_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     struct dirent **entries = NULL;
-    int count = fd < 0 ? -1 : scandirat(fd, ".", &entries, is_candidate, by_name);
+    int count = fd < 0 ? -1
+                       : scandirat(fd, ".", &entries, plugin_find_is_candidate,
+                                   plugin_find_by_name);
     tn_status status = TN_OK;
     if (count < 0 && errno == ENOMEM)
         status = fail_memory(0);
@@ -284,7 +287,7 @@ static tn_status search_entry(struct plugin_set *set, struct searched *searched,
                               const char *entry)
 {
     if (entry[0] == '/')
-        return is_new(searched, entry) ? search(set, entry, true) : TN_OK;
+        return is_new(searched, entry) ? plugin_find_search(set, entry, true) : TN_OK;
     // An empty or relative entry would mean the working directory, which is not trusted.
     struct reason reason;
     reason_record(&reason, TN_ERR_REFUSED, REASON_PATH, entry,
@@ -326,7 +329,7 @@ static tn_status search_all(struct plugin_set *set, const char *extra_path)
         if (!path)
             return TN_ERR_MEMORY;
         if (is_new(&searched, path))
-            status = search(set, path, false);
+            status = plugin_find_search(set, path, false);
         mem_free(path);
     }
     const char *ours = installed_directory(INSTALLED_PLUGINS, config_is_elevated(config));
@@ -337,13 +340,13 @@ static tn_status search_all(struct plugin_set *set, const char *extra_path)
                   "%s, not beside it; write LD_LIBRARY_PATH with absolute paths",
                   relative, ours);
     if (status == TN_OK && is_new(&searched, ours))
-        status = search(set, ours, false);
+        status = plugin_find_search(set, ours, false);
     return status;
 }
 
 // --- duplicates, disabled plugins -------------------------------------------------------
 
-static void shadow(struct plugin *loser, const struct plugin *winner)
+static void plugin_find_shadow(struct plugin *loser, const struct plugin *winner)
 {
     reason_record(&loser->reason, TN_ERR_REFUSED, REASON_SHADOWED, winner->directory,
                   "%s %s in %s is shadowed by %s in %s", loser->manifest.id,
@@ -362,12 +365,12 @@ static void resolve_duplicates(struct plugin_set *set)
                 strcmp(a->manifest.id, b->manifest.id) != 0)
                 continue;
             bool later_wins = version_compare(a->manifest.version, b->manifest.version) < 0;
-            shadow(later_wins ? a : b, later_wins ? b : a);
+            plugin_find_shadow(later_wins ? a : b, later_wins ? b : a);
         }
     }
 }
 
-static bool disable(struct plugin_set *set, const char *pattern)
+static bool plugin_find_disable(struct plugin_set *set, const char *pattern)
 {
     bool matched = false;
     for (uint32_t i = 0; i < set->count; i++) {
@@ -384,7 +387,8 @@ static bool disable(struct plugin_set *set, const char *pattern)
     return matched;
 }
 
-static tn_status warn_no_match(const struct plugin_set *set, const char *pattern)
+static tn_status plugin_find_warn_no_match(const struct plugin_set *set,
+                                           const char *pattern)
 {
     const char **ids = mem_zalloc((set->count + 1) * sizeof(*ids));
     if (!ids)
@@ -410,8 +414,8 @@ static tn_status disable_all(struct plugin_set *set)
         char *pattern = mem_printf("%.*s", (int)size, list);
         if (!pattern)
             return TN_ERR_MEMORY;
-        if (*pattern && !disable(set, pattern))
-            status = warn_no_match(set, pattern);
+        if (*pattern && !plugin_find_disable(set, pattern))
+            status = plugin_find_warn_no_match(set, pattern);
         mem_free(pattern);
         list += size + (list[size] == ',');
     }

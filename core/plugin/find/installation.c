@@ -62,7 +62,7 @@ const char *installed_relative(void)
 }
 
 // All directories lie beside libtenon, or none: the plugins' directory decides.
-static void find(void)
+static void installation_find(void)
 {
     char directory[PATH_MAX] = "";
     bool is_beside = own_directory(directory);
@@ -78,7 +78,7 @@ const char *installed_directory(enum installed_kind kind, bool is_elevated)
 {
     if (is_elevated)
         return configured[kind];
-    pthread_once(&once, find);
+    pthread_once(&once, installation_find);
     return found[kind];
 }
 

@@ -17,9 +17,9 @@ struct manifest_reader {
     tn_status status;
 };
 
-static void refuse(struct manifest_reader *reader, const char *format, ...)
+static void manifest_refuse(struct manifest_reader *reader, const char *format, ...)
     PRINTF_LIKE(2, 3);
-static void refuse(struct manifest_reader *reader, const char *format, ...)
+static void manifest_refuse(struct manifest_reader *reader, const char *format, ...)
 {
     if (reader->status != TN_OK)
         return;
@@ -32,7 +32,7 @@ static void refuse(struct manifest_reader *reader, const char *format, ...)
                                    reader->path, "%s: %s", reader->path, text);
 }
 
-static const char *type_name(const json_t *value)
+static const char *manifest_type_name(const json_t *value)
 {
     if (!value)
         return "nothing";
@@ -44,7 +44,7 @@ static const char *type_name(const json_t *value)
 // --- JSON values -----------------------------------------------------------------------
 
 // Cleared memory of the manifest's arena; NULL after a failure.
-static void *take(struct manifest_reader *reader, size_t size)
+static void *manifest_take(struct manifest_reader *reader, size_t size)
 {
     void *memory = reader->status == TN_OK ? arena_alloc(&reader->out->arena, size) : NULL;
     if (!memory && reader->status == TN_OK)
@@ -53,71 +53,74 @@ static void *take(struct manifest_reader *reader, size_t size)
 }
 
 // Copies the text under `key`; "" after a failure, so that the caller needs no check.
-static const char *read_text(struct manifest_reader *reader, const json_t *object,
-                             const char *key, size_t max_size)
+static const char *manifest_read_text(struct manifest_reader *reader, const json_t *object,
+                                      const char *key, size_t max_size)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_string(value)) {
-        refuse(reader, "\"%s\": got %s, expected a string", key, type_name(value));
+        manifest_refuse(reader, "\"%s\": got %s, expected a string", key,
+                        manifest_type_name(value));
         return "";
     }
     size_t size = json_string_length(value);
     if (size > max_size) {
-        refuse(reader, "\"%s\": %zu bytes, at most %zu", key, size, max_size);
+        manifest_refuse(reader, "\"%s\": %zu bytes, at most %zu", key, size, max_size);
         return "";
     }
-    char *copy = take(reader, size + 1);
+    char *copy = manifest_take(reader, size + 1);
     if (!copy)
         return "";
     memcpy(copy, json_string_value(value), size);
     return copy;
 }
 
-static uint64_t read_number(struct manifest_reader *reader, const json_t *object,
-                            const char *key, uint64_t max)
+static uint64_t manifest_read_number(struct manifest_reader *reader, const json_t *object,
+                                     const char *key, uint64_t max)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value)) {
-        refuse(reader, "\"%s\": got %s, expected an integer", key, type_name(value));
+        manifest_refuse(reader, "\"%s\": got %s, expected an integer", key,
+                        manifest_type_name(value));
         return 0;
     }
     json_int_t number = json_integer_value(value);
     if (number < 0 || (uint64_t)number > max) {
-        refuse(reader, "\"%s\": %" JSON_INTEGER_FORMAT ", expected 0 .. %" PRIu64, key,
-               number, max);
+        manifest_refuse(reader, "\"%s\": %" JSON_INTEGER_FORMAT ", expected 0 .. %" PRIu64,
+                        key, number, max);
         return 0;
     }
     return (uint64_t)number;
 }
 
 // The array under `key`; NULL and *out_count 0 when the key is absent.
-static const json_t *read_list(struct manifest_reader *reader, const json_t *root,
-                               const char *key, uint32_t *out_count)
+static const json_t *manifest_read_list(struct manifest_reader *reader, const json_t *root,
+                                        const char *key, uint32_t *out_count)
 {
     const json_t *list = json_object_get(root, key);
     *out_count = 0;
     if (!list)
         return NULL;
     if (!json_is_array(list)) {
-        refuse(reader, "\"%s\": got %s, expected an array", key, type_name(list));
+        manifest_refuse(reader, "\"%s\": got %s, expected an array", key,
+                        manifest_type_name(list));
         return NULL;
     }
     if (json_array_size(list) > MANIFEST_MAX_RECORDS) {
-        refuse(reader, "\"%s\": %zu elements, at most %d", key, json_array_size(list),
-               MANIFEST_MAX_RECORDS);
+        manifest_refuse(reader, "\"%s\": %zu elements, at most %d", key,
+                        json_array_size(list), MANIFEST_MAX_RECORDS);
         return NULL;
     }
     *out_count = (uint32_t)json_array_size(list);
     return list;
 }
 
-static const json_t *read_item(struct manifest_reader *reader, const json_t *list,
-                               const char *key, uint32_t index)
+static const json_t *manifest_read_item(struct manifest_reader *reader, const json_t *list,
+                                        const char *key, uint32_t index)
 {
     const json_t *item = json_array_get(list, index);
     if (!json_is_object(item)) {
-        refuse(reader, "\"%s\"[%" PRIu32 "]: got %s, expected an object", key, index,
-               type_name(item));
+        manifest_refuse(reader, "\"%s\"[%" PRIu32 "]: got %s, expected an object", key,
+                        index, manifest_type_name(item));
         return NULL;
     }
     return item;
@@ -128,67 +131,77 @@ static const json_t *read_item(struct manifest_reader *reader, const json_t *lis
 static void read_identity(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
-    out->id = read_text(reader, root, "id", 63);
+    out->id = manifest_read_text(reader, root, "id", 63);
     if (!id_valid(out->id))
-        refuse(reader, "\"id\": '%s', expected parts of [a-z0-9-] between dots", out->id);
-    out->version = read_text(reader, root, "version", 31);
+        manifest_refuse(reader, "\"id\": '%s', expected parts of [a-z0-9-] between dots",
+                        out->id);
+    out->version = manifest_read_text(reader, root, "version", 31);
     if (!version_valid(out->version))
-        refuse(reader, "\"version\": '%s', expected a semantic version", out->version);
-    out->vendor = read_text(reader, root, "vendor", 63);
+        manifest_refuse(reader, "\"version\": '%s', expected a semantic version",
+                        out->version);
+    out->vendor = manifest_read_text(reader, root, "vendor", 63);
     const json_t *abi = json_object_get(root, "abi");
     if (!json_is_object(abi))
-        refuse(reader, "\"abi\": got %s, expected an object", type_name(abi));
-    out->abi.major = (uint32_t)read_number(reader, abi, "major", UINT32_MAX);
-    out->abi.minor_min = (uint32_t)read_number(reader, abi, "minor_min", UINT32_MAX);
-    out->abi.minor_max = (uint32_t)read_number(reader, abi, "minor_max", UINT32_MAX);
+        manifest_refuse(reader, "\"abi\": got %s, expected an object",
+                        manifest_type_name(abi));
+    out->abi.major = (uint32_t)manifest_read_number(reader, abi, "major", UINT32_MAX);
+    out->abi.minor_min =
+        (uint32_t)manifest_read_number(reader, abi, "minor_min", UINT32_MAX);
+    out->abi.minor_max =
+        (uint32_t)manifest_read_number(reader, abi, "minor_max", UINT32_MAX);
     if (out->abi.minor_min > out->abi.minor_max)
-        refuse(reader, "\"abi\": minor_min %" PRIu32 " is above minor_max %" PRIu32,
-               out->abi.minor_min, out->abi.minor_max);
-    out->sanitizer = (uint32_t)read_number(reader, root, "sanitizer", UINT32_MAX);
+        manifest_refuse(reader,
+                        "\"abi\": minor_min %" PRIu32 " is above minor_max %" PRIu32,
+                        out->abi.minor_min, out->abi.minor_max);
+    out->sanitizer = (uint32_t)manifest_read_number(reader, root, "sanitizer", UINT32_MAX);
 }
 
-static void read_file(struct manifest_reader *reader, const json_t *item,
-                      struct manifest_file *file)
+static void manifest_read_file(struct manifest_reader *reader, const json_t *item,
+                               struct manifest_file *file)
 {
-    file->name = read_text(reader, item, "name", 255);
+    file->name = manifest_read_text(reader, item, "name", 255);
     if (!file_name_valid(file->name))
-        refuse(reader, "\"files\": the name '%s' does not lie plainly in the directory",
-               file->name);
-    file->size = read_number(reader, item, "size", INT64_MAX);
-    const char *hex = read_text(reader, item, "sha256", 64);
+        manifest_refuse(reader,
+                        "\"files\": the name '%s' does not lie plainly in the directory",
+                        file->name);
+    file->size = manifest_read_number(reader, item, "size", INT64_MAX);
+    const char *hex = manifest_read_text(reader, item, "sha256", 64);
     size_t size = 0;
     if (sodium_hex2bin(file->sha256, 32, hex, strlen(hex), NULL, &size, NULL) || size != 32)
-        refuse(reader, "\"files\": '%s': sha256 is not 64 hexadecimal digits", file->name);
+        manifest_refuse(reader, "\"files\": '%s': sha256 is not 64 hexadecimal digits",
+                        file->name);
 }
 
 static void read_files(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
-    const json_t *list = read_list(reader, root, "files", &count);
-    out->files = take(reader, (count + 1) * sizeof(*out->files));
+    const json_t *list = manifest_read_list(reader, root, "files", &count);
+    out->files = manifest_take(reader, (count + 1) * sizeof(*out->files));
     for (uint32_t i = 0; i < count && reader->status == TN_OK; i++)
-        read_file(reader, read_item(reader, list, "files", i), &out->files[i]);
+        manifest_read_file(reader, manifest_read_item(reader, list, "files", i),
+                           &out->files[i]);
     out->num_files = count;
-    out->file = read_text(reader, root, "file", 255);
+    out->file = manifest_read_text(reader, root, "file", 255);
     if (reader->status == TN_OK && !manifest_object(out))
-        refuse(reader, "\"file\": '%s' is not among \"files\"", out->file);
+        manifest_refuse(reader, "\"file\": '%s' is not among \"files\"", out->file);
 }
 
 static void read_backends(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
-    const json_t *list = read_list(reader, root, "backends", &count);
-    out->backends = take(reader, (count + 1) * sizeof(*out->backends));
-    out->backend_names = take(reader, (count + 1) * sizeof(*out->backend_names));
+    const json_t *list = manifest_read_list(reader, root, "backends", &count);
+    out->backends = manifest_take(reader, (count + 1) * sizeof(*out->backends));
+    out->backend_names = manifest_take(reader, (count + 1) * sizeof(*out->backend_names));
     for (uint32_t i = 0; i < count && reader->status == TN_OK; i++) {
-        const json_t *item = read_item(reader, list, "backends", i);
+        const json_t *item = manifest_read_item(reader, list, "backends", i);
         const json_t *flag = json_object_get(item, "default");
         if (flag && !json_is_boolean(flag))
-            refuse(reader, "\"default\": got %s, expected true or false", type_name(flag));
+            manifest_refuse(reader, "\"default\": got %s, expected true or false",
+                            manifest_type_name(flag));
         out->backends[i].is_default = json_is_true(flag);
-        out->backends[i].name = read_text(reader, item, "name", 63);
+        out->backends[i].name = manifest_read_text(reader, item, "name", 63);
         out->backend_names[i] = out->backends[i].name;
     }
     out->num_backends = count;
@@ -198,14 +211,14 @@ static void read_primitives(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
-    const json_t *list = read_list(reader, root, "primitives", &count);
-    out->primitives = take(reader, (count + 1) * sizeof(*out->primitives));
-    out->primitive_ids = take(reader, (count + 1) * sizeof(*out->primitive_ids));
+    const json_t *list = manifest_read_list(reader, root, "primitives", &count);
+    out->primitives = manifest_take(reader, (count + 1) * sizeof(*out->primitives));
+    out->primitive_ids = manifest_take(reader, (count + 1) * sizeof(*out->primitive_ids));
     for (uint32_t i = 0; i < count && reader->status == TN_OK; i++) {
-        const json_t *item = read_item(reader, list, "primitives", i);
+        const json_t *item = manifest_read_item(reader, list, "primitives", i);
         if (json_object_get(item, "role"))
-            out->primitives[i].role = read_text(reader, item, "role", 127);
-        out->primitives[i].id = read_text(reader, item, "id", 127);
+            out->primitives[i].role = manifest_read_text(reader, item, "role", 127);
+        out->primitives[i].id = manifest_read_text(reader, item, "id", 127);
         out->primitive_ids[i] = out->primitives[i].id;
     }
     out->num_primitives = count;
@@ -214,12 +227,12 @@ static void read_primitives(struct manifest_reader *reader, const json_t *root)
 static void read_kernel(struct manifest_reader *reader, const json_t *item,
                         struct manifest_kernel *kernel, const char **out_text)
 {
-    kernel->primitive = read_text(reader, item, "primitive", 127);
-    kernel->family = read_text(reader, item, "family", 127);
-    kernel->name = read_text(reader, item, "name", 127);
+    kernel->primitive = manifest_read_text(reader, item, "primitive", 127);
+    kernel->family = manifest_read_text(reader, item, "family", 127);
+    kernel->name = manifest_read_text(reader, item, "name", 127);
     size_t size =
         strlen(kernel->primitive) + strlen(kernel->family) + strlen(kernel->name) + 3;
-    char *text = take(reader, size);
+    char *text = manifest_take(reader, size);
     if (text)
         snprintf(text, size, "%s %s %s", kernel->primitive, kernel->family, kernel->name);
     *out_text = text;
@@ -229,12 +242,12 @@ static void read_kernels(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
-    const json_t *list = read_list(reader, root, "kernels", &count);
-    out->kernels = take(reader, (count + 1) * sizeof(*out->kernels));
-    out->kernel_texts = take(reader, (count + 1) * sizeof(*out->kernel_texts));
+    const json_t *list = manifest_read_list(reader, root, "kernels", &count);
+    out->kernels = manifest_take(reader, (count + 1) * sizeof(*out->kernels));
+    out->kernel_texts = manifest_take(reader, (count + 1) * sizeof(*out->kernel_texts));
     for (uint32_t i = 0; i < count && reader->status == TN_OK; i++)
-        read_kernel(reader, read_item(reader, list, "kernels", i), &out->kernels[i],
-                    &out->kernel_texts[i]);
+        read_kernel(reader, manifest_read_item(reader, list, "kernels", i),
+                    &out->kernels[i], &out->kernel_texts[i]);
     out->num_kernels = count;
 }
 
@@ -242,13 +255,14 @@ static void read_interfaces(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
-    const json_t *list = read_list(reader, root, "interfaces", &count);
-    out->interfaces = take(reader, (count + 1) * sizeof(*out->interfaces));
+    const json_t *list = manifest_read_list(reader, root, "interfaces", &count);
+    out->interfaces = manifest_take(reader, (count + 1) * sizeof(*out->interfaces));
     for (uint32_t i = 0; i < count && reader->status == TN_OK; i++) {
         const json_t *item = json_array_get(list, i);
         if (!json_is_string(item) || json_string_length(item) > 127) {
-            refuse(reader, "\"interfaces\"[%" PRIu32 "]: got %s, expected a short string",
-                   i, type_name(item));
+            manifest_refuse(reader,
+                            "\"interfaces\"[%" PRIu32 "]: got %s, expected a short string",
+                            i, manifest_type_name(item));
             return;
         }
         out->interfaces[i] = arena_strdup(&out->arena, json_string_value(item));
@@ -263,7 +277,7 @@ static const char *selector_text(struct manifest_reader *reader,
 {
     size_t size =
         strlen(selector->interface) + strlen(selector->kind) + strlen(selector->value) + 3;
-    char *text = take(reader, size);
+    char *text = manifest_take(reader, size);
     if (text)
         snprintf(text, size, "%s %s %s", selector->interface, selector->kind,
                  selector->value);
@@ -274,21 +288,21 @@ static void read_selectors(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
-    const json_t *list = read_list(reader, root, "selectors", &count);
-    out->selectors = take(reader, (count + 1) * sizeof(*out->selectors));
-    out->selector_texts = take(reader, (count + 1) * sizeof(*out->selector_texts));
+    const json_t *list = manifest_read_list(reader, root, "selectors", &count);
+    out->selectors = manifest_take(reader, (count + 1) * sizeof(*out->selectors));
+    out->selector_texts = manifest_take(reader, (count + 1) * sizeof(*out->selector_texts));
     for (uint32_t i = 0; i < count && reader->status == TN_OK; i++) {
-        const json_t *item = read_item(reader, list, "selectors", i);
+        const json_t *item = manifest_read_item(reader, list, "selectors", i);
         struct manifest_selector *selector = &out->selectors[i];
-        selector->interface = read_text(reader, item, "interface", 127);
-        selector->kind = read_text(reader, item, "kind", 31);
-        selector->value = read_text(reader, item, "value", 127);
+        selector->interface = manifest_read_text(reader, item, "interface", 127);
+        selector->kind = manifest_read_text(reader, item, "kind", 31);
+        selector->value = manifest_read_text(reader, item, "value", 127);
         if (!selector_valid(selector->kind, selector->value))
-            refuse(reader,
-                   "\"selectors\"[%" PRIu32
-                   "]: '%s' '%s', expected a kind of [a-z0-9-] and "
-                   "a value, which for \"magic\" is hexadecimal",
-                   i, selector->kind, selector->value);
+            manifest_refuse(reader,
+                            "\"selectors\"[%" PRIu32
+                            "]: '%s' '%s', expected a kind of [a-z0-9-] and "
+                            "a value, which for \"magic\" is hexadecimal",
+                            i, selector->kind, selector->value);
         out->selector_texts[i] = selector_text(reader, selector);
     }
     out->num_selectors = count;
@@ -306,7 +320,7 @@ static size_t end_of_string(const char *text, size_t size, size_t at)
 }
 
 // Depth of nesting, outside strings. Computed before the recursive parser sees the text.
-static int depth_of(const char *text, size_t size)
+static int manifest_depth_of(const char *text, size_t size)
 {
     int depth = 0, deepest = 0;
     for (size_t i = 0; i < size; i++) {
@@ -321,16 +335,16 @@ static int depth_of(const char *text, size_t size)
     return deepest;
 }
 
-static void read_root(struct manifest_reader *reader, const json_t *root)
+static void manifest_read_root(struct manifest_reader *reader, const json_t *root)
 {
     if (!json_is_object(root)) {
-        refuse(reader, "got %s, expected an object", type_name(root));
+        manifest_refuse(reader, "got %s, expected an object", manifest_type_name(root));
         return;
     }
-    uint64_t format = read_number(reader, root, "format", UINT32_MAX);
+    uint64_t format = manifest_read_number(reader, root, "format", UINT32_MAX);
     if (format != MANIFEST_FORMAT)
-        refuse(reader, "format %" PRIu64 ", this version reads %d", format,
-               MANIFEST_FORMAT);
+        manifest_refuse(reader, "format %" PRIu64 ", this version reads %d", format,
+                        MANIFEST_FORMAT);
     if (reader->status == TN_OK)
         read_identity(reader, root);
     if (reader->status == TN_OK)
@@ -374,17 +388,17 @@ tn_status manifest_parse(const char *text, size_t size, const char *path,
     json_t *root = NULL;
     json_error_t error = {0};
     if (size > MANIFEST_MAX_SIZE)
-        refuse(&reader, "%zu bytes, at most %" PRIu64, size, MANIFEST_MAX_SIZE);
-    else if (depth_of(text, size) > MANIFEST_MAX_DEPTH)
-        refuse(&reader, "nested more than %d deep", MANIFEST_MAX_DEPTH);
+        manifest_refuse(&reader, "%zu bytes, at most %" PRIu64, size, MANIFEST_MAX_SIZE);
+    else if (manifest_depth_of(text, size) > MANIFEST_MAX_DEPTH)
+        manifest_refuse(&reader, "nested more than %d deep", MANIFEST_MAX_DEPTH);
     else if (memchr(text, 0, size)) // Jansson ignores a zero byte after a number
-        refuse(&reader, "a byte of 0, expected JSON");
+        manifest_refuse(&reader, "a byte of 0, expected JSON");
     else
         root = parse_json(text, size, &error, &reader.status);
     if (root)
-        read_root(&reader, root);
+        manifest_read_root(&reader, root);
     else if (reader.status == TN_OK)
-        refuse(&reader, "line %d: %s", error.line, error.text);
+        manifest_refuse(&reader, "line %d: %s", error.line, error.text);
     json_decref(root);
     if (reader.status != TN_OK) {
         manifest_finish(&made);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <tenon/plugin.h>
 
-static bool is_digit(char c)
+static bool plugin_names_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -19,10 +19,10 @@ static bool is_lower(char c)
 bool id_valid(const char *id)
 {
     size_t size = strlen(id);
-    if (size == 0 || size > 63 || !(is_lower(id[0]) || is_digit(id[0])))
+    if (size == 0 || size > 63 || !(is_lower(id[0]) || plugin_names_is_digit(id[0])))
         return false;
     for (size_t i = 0; i < size; i++) {
-        bool plain = is_lower(id[i]) || is_digit(id[i]) || id[i] == '-';
+        bool plain = is_lower(id[i]) || plugin_names_is_digit(id[i]) || id[i] == '-';
         bool dot = id[i] == '.' && id[i + 1] != '.' && id[i + 1] != 0;
         if (!plain && !dot)
             return false;
@@ -33,20 +33,20 @@ bool id_valid(const char *id)
 // --- versions --------------------------------------------------------------------------
 
 // Reads one number of at most 9 digits; NULL when there is none.
-static const char *read_number(const char *text, unsigned *out_number)
+static const char *plugin_names_read_number(const char *text, unsigned *out_number)
 {
     const char *start = text;
     unsigned number = 0;
-    for (; is_digit(*text) && text - start < 9; text++)
+    for (; plugin_names_is_digit(*text) && text - start < 9; text++)
         number = number * 10 + (unsigned)(*text - '0');
     *out_number = number;
-    return text == start || is_digit(*text) ? NULL : text;
+    return text == start || plugin_names_is_digit(*text) ? NULL : text;
 }
 
 static const char *read_core(const char *version, unsigned numbers[3])
 {
     for (int i = 0; i < 3; i++) {
-        version = read_number(version, &numbers[i]);
+        version = plugin_names_read_number(version, &numbers[i]);
         if (!version || (i < 2 && *version++ != '.'))
             return NULL;
     }
@@ -65,8 +65,8 @@ bool version_valid(const char *version)
         return false;
     for (; *rest; rest++) {
         char c = *rest;
-        if (!is_lower(c) && !(c >= 'A' && c <= 'Z') && !is_digit(c) && c != '.' &&
-            c != '-' && c != '+')
+        if (!is_lower(c) && !(c >= 'A' && c <= 'Z') && !plugin_names_is_digit(c) &&
+            c != '.' && c != '-' && c != '+')
             return false;
     }
     return true;
@@ -81,7 +81,7 @@ static size_t part_size(const char *text)
 static bool is_numeric(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)
-        if (!is_digit(text[i]))
+        if (!plugin_names_is_digit(text[i]))
             return false;
     return size > 0;
 }
@@ -161,9 +161,9 @@ bool primitive_matches(const char *name, const char *id)
 // --- selectors -------------------------------------------------------------------------
 
 // The value of a hexadecimal digit, -1 for another character.
-static int hex_digit(char c)
+static int plugin_names_hex_digit(char c)
 {
-    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return plugin_names_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static bool magic_valid(const char *value)
@@ -172,7 +172,8 @@ static bool magic_valid(const char *value)
     bool fixed = false; // a pattern of "??" alone would match every file
     for (size_t i = 0; i + 1 < size; i += 2) {
         bool is_any = value[i] == '?' && value[i + 1] == '?';
-        if (!is_any && (hex_digit(value[i]) < 0 || hex_digit(value[i + 1]) < 0))
+        if (!is_any && (plugin_names_hex_digit(value[i]) < 0 ||
+                        plugin_names_hex_digit(value[i + 1]) < 0))
             return false;
         fixed |= !is_any;
     }
@@ -185,7 +186,7 @@ bool selector_valid(const char *kind, const char *value)
     if (!is_lower(kind[0]) || strlen(kind) > 31 || size == 0 || size > 127)
         return false;
     for (const char *c = kind; *c; c++)
-        if (!is_lower(*c) && !is_digit(*c) && *c != '-')
+        if (!is_lower(*c) && !plugin_names_is_digit(*c) && *c != '-')
             return false;
     for (const char *c = value; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -200,7 +201,8 @@ size_t magic_matches(const char *value, const void *data, size_t size)
     if (count > size)
         return 0;
     for (size_t i = 0; i < count; i++) {
-        int high = hex_digit(value[2 * i]), low = hex_digit(value[2 * i + 1]);
+        int high = plugin_names_hex_digit(value[2 * i]),
+            low = plugin_names_hex_digit(value[2 * i + 1]);
         if (value[2 * i] != '?' && bytes[i] != (high << 4 | low))
             return 0;
     }

@@ -20,7 +20,7 @@ struct key {
 
 static const char any[] = KEY_HEAD "any";
 
-static struct key key_of(const struct manifest *manifest)
+static struct key quarantine_key_of(const struct manifest *manifest)
 {
     struct key key = {.head = KEY_HEAD};
     struct sha256_ctx state;
@@ -31,7 +31,7 @@ static struct key key_of(const struct manifest *manifest)
     return key;
 }
 
-static void refuse(struct plugin *plugin, const char *why, size_t size)
+static void quarantine_refuse(struct plugin *plugin, const char *why, size_t size)
 {
     const char *id = plugin->manifest.id;
     reason_record(&plugin->reason, TN_ERR_REFUSED, REASON_QUARANTINED, id,
@@ -52,20 +52,20 @@ void find_quarantined(struct plugin_set *set)
         struct plugin *plugin = set->plugins[i];
         if (plugin->state != TN_PLUGIN_FOUND || !plugin->manifest.num_backends)
             continue;
-        struct key key = key_of(&plugin->manifest);
+        struct key key = quarantine_key_of(&plugin->manifest);
         if (cache_load_from(cache, &key, sizeof(key), &why, &size) != TN_OK)
             continue;
-        refuse(plugin, why, size < 512 ? size : 512);
+        quarantine_refuse(plugin, why, size < 512 ? size : 512);
         mem_free(why);
     }
     if (cache >= 0)
         close(cache);
 }
 
-static tn_status quarantine(struct plugin *plugin, const char *reason)
+static tn_status find_quarantine(struct plugin *plugin, const char *reason)
 {
     const struct config *config = plugin->set->runtime->config;
-    struct key key = key_of(&plugin->manifest);
+    struct key key = quarantine_key_of(&plugin->manifest);
     const char *id = plugin->manifest.id;
     const tn_cache_about about = {.struct_size = sizeof(about), .kind = "quarantine"};
     if (!cache_store(config, &key, sizeof(key), reason, strlen(reason), id, &about) ||
@@ -76,7 +76,7 @@ static tn_status quarantine(struct plugin *plugin, const char *reason)
                     plugin->manifest.id);
     pthread_mutex_lock(&plugin->set->lock);
     if (plugin->state == TN_PLUGIN_FOUND)
-        refuse(plugin, reason, strlen(reason));
+        quarantine_refuse(plugin, reason, strlen(reason));
     pthread_mutex_unlock(&plugin->set->lock);
     fail_clear();
     return TN_OK;
@@ -98,12 +98,12 @@ tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id, const char *
         const struct manifest *manifest = &plugin->manifest;
         if (!manifest->id || strcmp(manifest->id, id) != 0 || !manifest->num_backends)
             continue;
-        struct key key = key_of(manifest);
+        struct key key = quarantine_key_of(manifest);
         found |= !reason || plugin_is_available(plugin);
         if (!reason)
             cache_remove(runtime->config, &key, sizeof(key));
         else if (plugin_is_available(plugin))
-            return quarantine(plugin, reason);
+            return find_quarantine(plugin, reason);
     }
     return found ? TN_OK
                  : fail(TN_ERR_NOT_FOUND, "no plugin '%s' with a backend %s", id,

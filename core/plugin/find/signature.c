@@ -38,7 +38,7 @@ static char *next_line(char **text)
 
 // Decodes a line of base64 of exactly `size` bytes. libsodium would take a byte above 127
 // for a digit.
-static bool decode(const char *line, void *out, size_t size)
+static bool signature_decode(const char *line, void *out, size_t size)
 {
     size_t got = 0;
     for (const char *c = line; *c; c++)
@@ -50,7 +50,7 @@ static bool decode(const char *line, void *out, size_t size)
 }
 
 // Prints a key number as minisign does: a little-endian integer, in hexadecimal.
-static void number_text(const unsigned char number[8], char text[17])
+static void signature_number_text(const unsigned char number[8], char text[17])
 {
     uint64_t value = 0;
     for (int i = 8; i-- > 0;)
@@ -66,7 +66,7 @@ static bool parse_key(char *text, struct trust_key *out)
         unsigned char algorithm[2], number[8], key[32];
     } bytes;
     next_line(&text); // the untrusted comment
-    if (!decode(next_line(&text), &bytes, sizeof(bytes)) ||
+    if (!signature_decode(next_line(&text), &bytes, sizeof(bytes)) ||
         memcmp(bytes.algorithm, "Ed", 2) != 0)
         return false;
     memcpy(out->number, bytes.number, sizeof(out->number));
@@ -74,8 +74,8 @@ static bool parse_key(char *text, struct trust_key *out)
     return true;
 }
 
-static tn_status read_key(struct trust *trust, const struct config *config, int directory,
-                          const char *path, const char *name)
+static tn_status signature_read_key(struct trust *trust, const struct config *config,
+                                    int directory, const char *path, const char *name)
 {
     char *text = NULL;
     size_t size;
@@ -99,8 +99,8 @@ static tn_status read_key(struct trust *trust, const struct config *config, int 
     return status;
 }
 
-static tn_status read_keys(struct trust *trust, const struct config *config,
-                           const char *path)
+static tn_status signature_read_keys(struct trust *trust, const struct config *config,
+                                     const char *path)
 {
     struct reason reason;
     int fd = -1;
@@ -120,7 +120,7 @@ static tn_status read_keys(struct trust *trust, const struct config *config,
     while (status == TN_OK && (entry = readdir(stream))) {
         const char *dot = strrchr(entry->d_name, '.');
         if (dot && entry->d_name[0] != '.' && strcmp(dot, ".pub") == 0)
-            status = read_key(trust, config, fd, path, entry->d_name);
+            status = signature_read_key(trust, config, fd, path, entry->d_name);
     }
     closedir(stream);
     return status;
@@ -132,11 +132,11 @@ static tn_status read_all_keys(struct trust *trust, const struct config *config)
     tn_status status = TN_OK;
     if (home) {
         char *path = mem_printf("%s/tenon/trust", home);
-        status = path ? read_keys(trust, config, path) : TN_ERR_MEMORY;
+        status = path ? signature_read_keys(trust, config, path) : TN_ERR_MEMORY;
         mem_free(path);
     }
     const char *ours = installed_directory(INSTALLED_KEYS, config_is_elevated(config));
-    return status == TN_OK ? read_keys(trust, config, ours) : status;
+    return status == TN_OK ? signature_read_keys(trust, config, ours) : status;
 }
 
 // --- the policy ------------------------------------------------------------------------
@@ -180,22 +180,22 @@ struct signature {
     const char *comment; // trusted comment, borrowed from the file's text
 };
 
-static bool parse_signature(char *text, struct signature *out)
+static bool signature_parse_signature(char *text, struct signature *out)
 {
     next_line(&text); // the untrusted comment
     char *line = next_line(&text);
     out->comment = next_line(&text);
-    if (!decode(line, out, offsetof(struct signature, global)) ||
+    if (!signature_decode(line, out, offsetof(struct signature, global)) ||
         (memcmp(out->algorithm, "ED", 2) != 0 && memcmp(out->algorithm, "Ed", 2) != 0) ||
         strncmp(out->comment, COMMENT, strlen(COMMENT)) != 0)
         return false;
     out->comment += strlen(COMMENT);
-    return decode(next_line(&text), out->global, sizeof(out->global));
+    return signature_decode(next_line(&text), out->global, sizeof(out->global));
 }
 
 // Whether `key` made both signatures, over this text and its trusted comment.
-static bool signs(const struct signature *signature, const struct trust_key *key,
-                  const char *text, size_t size)
+static bool signature_signs(const struct signature *signature, const struct trust_key *key,
+                            const char *text, size_t size)
 {
     unsigned char hash[crypto_generichash_BYTES_MAX];
     unsigned char said[crypto_sign_BYTES + MAX_TEXT];
@@ -213,9 +213,9 @@ static bool signs(const struct signature *signature, const struct trust_key *key
 }
 
 // Key numbers are not unique: each trusted key with the signature's number is tried.
-static tn_status check(const struct trust *trust, const struct signature *signature,
-                       const char *path, const char *text, size_t size,
-                       struct reason *reason)
+static tn_status signature_check(const struct trust *trust,
+                                 const struct signature *signature, const char *path,
+                                 const char *text, size_t size, struct reason *reason)
 {
     bool has_key = false;
     char number[17];
@@ -224,10 +224,10 @@ static tn_status check(const struct trust *trust, const struct signature *signat
         if (memcmp(key->number, signature->number, sizeof(key->number)) != 0)
             continue;
         has_key = true;
-        if (signs(signature, key, text, size))
+        if (signature_signs(signature, key, text, size))
             return TN_OK;
     }
-    number_text(signature->number, number);
+    signature_number_text(signature->number, number);
     if (has_key)
         return reason_record(reason, TN_ERR_REFUSED, REASON_SIGNATURE, path,
                              "%s: the signature by key %s is not of this plugin.json", path,
@@ -253,11 +253,11 @@ tn_status trust_check_signature(const struct trust *trust, int directory, const 
                              "%s has no signature (" SIGNATURE_FILE
                              "), and TENON_TRUST=signed asks for one",
                              path);
-    if (status == TN_OK && !parse_signature(file, &signature))
+    if (status == TN_OK && !signature_parse_signature(file, &signature))
         status = reason_record(reason, TN_ERR_REFUSED, REASON_SIGNATURE, path,
                                "%s/" SIGNATURE_FILE " is no signature of minisign", path);
     if (status == TN_OK)
-        status = check(trust, &signature, path, text, size, reason);
+        status = signature_check(trust, &signature, path, text, size, reason);
     mem_free(file);
     return status;
 }

@@ -26,7 +26,7 @@ static bool is_own_group(gid_t group)
 
 // Called only with S_IWGRP: in a file with an access control list these bits of the mode
 // are the list's mask, and without them the list lets nobody write.
-static tn_status check_list(int fd, const char *path, struct reason *reason)
+static tn_status trust_check_list(int fd, const char *path, struct reason *reason)
 {
     unsigned char list[ACL_MAX_SIZE];
     static const char *const whom[] = {[ACL_USER] = "user", [ACL_GROUP] = "group"};
@@ -63,7 +63,7 @@ static tn_status check_owner(int fd, const struct stat *info, const char *path,
                              "%s can be changed by %s (mode %04o)", path,
                              by_others ? "everybody" : "its group",
                              (unsigned)info->st_mode & 07777);
-    return info->st_mode & S_IWGRP ? check_list(fd, path, reason) : TN_OK;
+    return info->st_mode & S_IWGRP ? trust_check_list(fd, path, reason) : TN_OK;
 }
 
 static tn_status cannot_open(const char *path, struct reason *reason)
@@ -99,8 +99,8 @@ tn_status trust_open_directory(int at, const char *name, const char *path, int *
 
 // Opens the first component of `name` in `directory`: a file when `name` has no slash, else
 // a directory, which is checked. Closes `directory` unless it is `keep`.
-static int open_below(int directory, const char *name, const char *path, int keep,
-                      struct reason *reason, tn_status *out_status)
+static int trust_open_below(int directory, const char *name, const char *path, int keep,
+                            struct reason *reason, tn_status *out_status)
 {
     const char *slash = strchr(name, '/');
     char part[256];
@@ -125,9 +125,9 @@ tn_status trust_open_file(int directory, const char *name, const char *path, int
     char full[TRUST_MAX_PATH];
     snprintf(full, sizeof(full), "%s/%s", path, name);
     tn_status status = TN_OK;
-    int fd = open_below(directory, name, full, directory, reason, &status);
+    int fd = trust_open_below(directory, name, full, directory, reason, &status);
     for (name = strchr(name, '/'); status == TN_OK && name; name = strchr(name, '/'))
-        fd = open_below(fd, ++name, full, directory, reason, &status);
+        fd = trust_open_below(fd, ++name, full, directory, reason, &status);
     if (status != TN_OK)
         return status;
     struct stat info;

@@ -6,16 +6,16 @@
 #include "host.h"
 
 // One callback in progress; lives on the machine stack of call_back().
-struct call {
+struct callback_call {
     const tn_runtime *runtime;
-    const struct call *outer; // the enclosing callback of this thread; NULL: none
+    const struct callback_call *outer; // the enclosing callback of this thread; NULL: none
 };
 
-static _Thread_local const struct call *innermost;
+static _Thread_local const struct callback_call *innermost;
 
 static bool is_in(const tn_runtime *runtime)
 {
-    const struct call *call = innermost;
+    const struct callback_call *call = innermost;
     while (call && call->runtime != runtime)
         call = call->outer;
     return call;
@@ -44,7 +44,7 @@ bool callback_refuses(const tn_runtime *runtime, const char *what)
 
 static void call_back(const tn_host *host, void (*body)(void *context), void *context)
 {
-    const struct call call = {host->self->runtime, innermost};
+    const struct callback_call call = {host->self->runtime, innermost};
     innermost = &call;
     body(context);
     innermost = call.outer;

@@ -54,7 +54,7 @@ static const char *last_part(const char *name)
 }
 
 // State of hash_files(): the objects that were taken so far.
-struct check {
+struct load_check {
     const struct trust *trust;
     int directory;
     const char *path;
@@ -63,7 +63,8 @@ struct check {
     struct objects objects;
 };
 
-static bool is_taken(const struct check *check, const struct manifest_file *file)
+static bool load_check_is_taken(const struct load_check *check,
+                                const struct manifest_file *file)
 {
     for (uint32_t i = 0; i < check->objects.count; i++)
         if (check->files[i] == file)
@@ -71,7 +72,7 @@ static bool is_taken(const struct check *check, const struct manifest_file *file
     return false;
 }
 
-static bool is_needed(const struct check *check, const char *name)
+static bool load_check_is_needed(const struct load_check *check, const char *name)
 {
     if (!strstr(name, ".so"))
         return false;
@@ -81,7 +82,7 @@ static bool is_needed(const struct check *check, const char *name)
     return false;
 }
 
-static tn_status take_object(struct check *check, const struct manifest_file *file)
+static tn_status take_object(struct load_check *check, const struct manifest_file *file)
 {
     struct objects *objects = &check->objects;
     if (objects->count == MAX_OBJECTS)
@@ -99,7 +100,7 @@ static tn_status take_object(struct check *check, const struct manifest_file *fi
 
 // Takes the plugin's shared object, then the listed libraries that taken objects need,
 // until no more are needed.
-static tn_status take_objects(struct check *check, const struct manifest *manifest)
+static tn_status take_objects(struct load_check *check, const struct manifest *manifest)
 {
     tn_status status = take_object(check, manifest_object(manifest));
     uint32_t before = 0;
@@ -107,7 +108,8 @@ static tn_status take_objects(struct check *check, const struct manifest *manife
         before = check->objects.count;
         for (uint32_t i = 0; status == TN_OK && i < manifest->num_files; i++) {
             const struct manifest_file *file = &manifest->files[i];
-            if (!is_taken(check, file) && is_needed(check, last_part(file->name)))
+            if (!load_check_is_taken(check, file) &&
+                load_check_is_needed(check, last_part(file->name)))
                 status = take_object(check, file);
         }
     }
@@ -120,11 +122,11 @@ static tn_status hash_files(const struct trust *trust, int directory, const char
                             const struct manifest *manifest, struct objects *out,
                             struct reason *reason)
 {
-    struct check check = {trust, directory, path, reason, .objects.count = 0};
+    struct load_check check = {trust, directory, path, reason, .objects.count = 0};
     struct content content;
     tn_status status = take_objects(&check, manifest);
     for (uint32_t i = 0; status == TN_OK && i < manifest->num_files; i++)
-        if (!is_taken(&check, &manifest->files[i]))
+        if (!load_check_is_taken(&check, &manifest->files[i]))
             status = hash_file(trust, directory, path, &manifest->files[i], false, &content,
                                reason);
     if (status == TN_OK)

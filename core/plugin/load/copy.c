@@ -26,7 +26,8 @@
 
 // Hashes the first `max` bytes of the file `fd` and appends them to the file `copy` (-1: no
 // copy). `block` is a buffer of BLOCK bytes. False with errno.
-static bool stream(int fd, int copy, uint64_t max, void *block, struct content *out)
+static bool module_copy_stream(int fd, int copy, uint64_t max, void *block,
+                               struct content *out)
 {
     struct sha256_ctx state;
     sha256_init(&state);
@@ -73,7 +74,7 @@ bool file_version_equal(const struct file_version *a, const struct file_version 
            time_equal(a->changed, b->changed);
 }
 
-static tn_status cannot_read(void)
+static tn_status module_copy_cannot_read(void)
 {
     return fail(TN_ERR_IO, "reading: %s", strerror(errno));
 }
@@ -84,7 +85,9 @@ tn_status content_hash(int fd, struct content *out)
     void *block = mem_alloc(BLOCK);
     if (!block)
         return TN_ERR_MEMORY;
-    tn_status status = stream(fd, -1, UINT64_MAX, block, &made) ? TN_OK : cannot_read();
+    tn_status status = module_copy_stream(fd, -1, UINT64_MAX, block, &made)
+                           ? TN_OK
+                           : module_copy_cannot_read();
     mem_free(block);
     if (status == TN_OK)
         *out = made;
@@ -94,7 +97,7 @@ tn_status content_hash(int fd, struct content *out)
 // --- files for a copy ------------------------------------------------------------------
 
 // Writing past RLIMIT_FSIZE would raise SIGXFSZ, which ends the process.
-static bool has_room(uint64_t size)
+static bool module_copy_has_room(uint64_t size)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && size <= limit.rlim_cur;
@@ -136,13 +139,13 @@ static bool seal_nameless(int *fd)
 // Copies the file `fd` to the open file `into`, which it takes, and seals the copy. `size`
 // is the file's size when the file was opened: bytes appended meanwhile are not copied, so
 // that RLIMIT_FSIZE, which was checked against `size`, holds.
-static bool fill(int fd, uint64_t size, void *block, int into, bool (*seal)(int *),
-                 struct content *out)
+static bool module_copy_fill(int fd, uint64_t size, void *block, int into,
+                             bool (*seal)(int *), struct content *out)
 {
     struct content made = {.fd = into};
     if (into < 0)
         return false;
-    if (!stream(fd, into, size, block, &made) || !seal(&made.fd)) {
+    if (!module_copy_stream(fd, into, size, block, &made) || !seal(&made.fd)) {
         close(made.fd);
         return false;
     }
@@ -160,7 +163,7 @@ static bool is_out_of_reach(const struct stat *info)
 }
 
 // Hashes the file itself, without a copy.
-static tn_status keep(int fd, bool may_change, struct content *out)
+static tn_status module_copy_keep(int fd, bool may_change, struct content *out)
 {
     struct content made;
     tn_status status = content_hash(fd, &made);
@@ -168,7 +171,7 @@ static tn_status keep(int fd, bool may_change, struct content *out)
         return status;
     made.fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (made.fd < 0)
-        return cannot_read();
+        return module_copy_cannot_read();
     made.may_change = may_change;
     *out = made;
     return TN_OK;
@@ -176,7 +179,7 @@ static tn_status keep(int fd, bool may_change, struct content *out)
 
 tn_status content_keep(int fd, struct content *out)
 {
-    return keep(fd, false, out);
+    return module_copy_keep(fd, false, out);
 }
 
 static tn_status copy_or_keep(int fd, const char *path, const struct config *config,
@@ -184,20 +187,20 @@ static tn_status copy_or_keep(int fd, const char *path, const struct config *con
 {
     struct stat info;
     if (fstat(fd, &info))
-        return cannot_read();
+        return module_copy_cannot_read();
     if (is_out_of_reach(&info))
-        return keep(fd, false, out);
+        return module_copy_keep(fd, false, out);
     uint64_t size = (uint64_t)info.st_size;
-    if (!has_room(size))
-        return keep(fd, true, out);
+    if (!module_copy_has_room(size))
+        return module_copy_keep(fd, true, out);
     void *block = mem_alloc(BLOCK);
     if (!block)
         return TN_ERR_MEMORY;
-    bool copied =
-        fill(fd, size, block, memory_file(path), seal_memory, out) ||
-        (config && fill(fd, size, block, cache_nameless_file(config), seal_nameless, out));
+    bool copied = module_copy_fill(fd, size, block, memory_file(path), seal_memory, out) ||
+                  (config && module_copy_fill(fd, size, block, cache_nameless_file(config),
+                                              seal_nameless, out));
     mem_free(block);
-    return copied ? TN_OK : keep(fd, true, out);
+    return copied ? TN_OK : module_copy_keep(fd, true, out);
 }
 
 tn_status content_copy(int fd, const char *path, const struct config *config,

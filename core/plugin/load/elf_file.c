@@ -86,8 +86,8 @@ static bool is_text_at(const struct elf *elf, uint64_t offset, const char *text)
            memcmp(there, text, size) == 0;
 }
 
-static bool is_needed(const struct elf *elf, const Elf64_Dyn *entries, size_t count,
-                      const char *name)
+static bool elf_is_needed(const struct elf *elf, const Elf64_Dyn *entries, size_t count,
+                          const char *name)
 {
     uint64_t strings = 0, text;
     for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++)
@@ -108,7 +108,7 @@ static bool is_needed_in(const struct elf *elf, const Elf64_Phdr *dynamic, const
         return false;
     Elf64_Dyn *entries = mem_alloc(dynamic->p_filesz);
     bool found = entries && elf_read(elf, dynamic->p_offset, entries, dynamic->p_filesz) &&
-                 is_needed(elf, entries, dynamic->p_filesz / sizeof(*entries), name);
+                 elf_is_needed(elf, entries, dynamic->p_filesz / sizeof(*entries), name);
     mem_free(entries);
     return found;
 }

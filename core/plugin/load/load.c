@@ -55,7 +55,7 @@ static tn_status check_newest(struct load *load)
 }
 
 // The plugin as found by check_newest(): its manifest and file are those that are loaded.
-static const struct plugin *newest(const struct plugin *plugin)
+static const struct plugin *plugin_load_newest(const struct plugin *plugin)
 {
     return plugin->newer ? plugin->newer : plugin;
 }
@@ -66,16 +66,16 @@ static tn_status load_open(struct load *load)
     struct checked *checked = &load->checked;
     tn_status status = check_newest(load);
     if (status == TN_OK)
-        status = module_acquire(&checked->objects, newest(plugin)->file, &plugin->module,
-                                &load->reason);
+        status = module_acquire(&checked->objects, plugin_load_newest(plugin)->file,
+                                &plugin->module, &load->reason);
     return status;
 }
 
 static tn_status load_negotiate(struct load *load)
 {
     struct plugin *plugin = load->plugin;
-    const struct manifest *manifest = &newest(plugin)->manifest;
-    const char *id = plugin->manifest.id, *file = newest(plugin)->file;
+    const struct manifest *manifest = &plugin_load_newest(plugin)->manifest;
+    const char *id = plugin->manifest.id, *file = plugin_load_newest(plugin)->file;
     uint64_t size = 0;
     plugin->entry = module_entry(plugin->module, &size);
     if (!plugin->entry)
@@ -90,10 +90,11 @@ static tn_status load_negotiate(struct load *load)
 
 // Calls init. An op pack has no prefix for its messages: the core puts the operator's name
 // in front.
-static tn_status initialise(struct plugin *plugin, uint32_t minor, struct reason *reason)
+static tn_status plugin_load_initialise(struct plugin *plugin, uint32_t minor,
+                                        struct reason *reason)
 {
     const char *id = plugin->manifest.id;
-    bool is_pack = newest(plugin)->manifest.num_primitives > 0;
+    bool is_pack = plugin_load_newest(plugin)->manifest.num_primitives > 0;
     plugin->self = (struct tn_host_self){plugin->set->runtime, plugin, is_pack ? NULL : id};
     plugin->host = plugin->set->host;
     plugin->host.self = &plugin->self;
@@ -121,7 +122,7 @@ static tn_status initialise(struct plugin *plugin, uint32_t minor, struct reason
 tn_status plugin_start(struct plugin *plugin, uint32_t minor, struct reason *reason)
 {
     const char *id = plugin->manifest.id;
-    tn_status status = initialise(plugin, minor, reason);
+    tn_status status = plugin_load_initialise(plugin, minor, reason);
     if (status != TN_OK)
         return status;
     plugin->ops = plugin->entry->query(TN_IFACE_OPS);
@@ -223,7 +224,7 @@ static tn_status not_available(const struct plugin *plugin)
 
 // True when the calling thread becomes the loader. Else waits for the loader thread, and
 // gives the result in *out_status.
-static bool claim(struct plugin *plugin, tn_status *out_status)
+static bool plugin_load_claim(struct plugin *plugin, tn_status *out_status)
 {
     struct plugin_set *set = plugin->set;
     bool mine = false;
@@ -271,8 +272,8 @@ static void tell_loaded(const struct plugin *plugin)
     const struct config *config = plugin->set->runtime->config;
     const char *displaced = module_displaced(plugin->module);
     log_write(config, TN_LOG_DEBUG, "plugin", "loaded %s %s: %s as %s", plugin->manifest.id,
-              newest(plugin)->manifest.version, newest(plugin)->file,
-              module_name(plugin->module));
+              plugin_load_newest(plugin)->manifest.version,
+              plugin_load_newest(plugin)->file, module_name(plugin->module));
     if (displaced)
         log_write(
             config, TN_LOG_WARN, "plugin",
@@ -285,7 +286,7 @@ tn_status plugin_load(struct plugin *plugin)
     if (atomic_load_explicit(&plugin->state, memory_order_acquire) == TN_PLUGIN_LOADED)
         return TN_OK;
     tn_status status = TN_OK;
-    if (!claim(plugin, &status))
+    if (!plugin_load_claim(plugin, &status))
         return status;
     struct load load = {.plugin = plugin};
     // `tenon` reads this line while it probes a plugin: the plugin's code may run from here

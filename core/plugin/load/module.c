@@ -59,7 +59,7 @@ static struct module *modules;
 static _Atomic uint32_t num_opened; // makes the names for dlopen unique
 
 // The listed module with the same content, or loaded from the same inode. Under `lock`.
-static struct module *find(const struct module *like)
+static struct module *load_module_find(const struct module *like)
 {
     for (struct module *module = modules; module; module = module->next)
         if (memcmp(module->sha256, like->sha256, 32) == 0 ||
@@ -68,7 +68,7 @@ static struct module *find(const struct module *like)
     return NULL;
 }
 
-static void destroy(struct module *module)
+static void module_destroy(struct module *module)
 {
     for (uint32_t i = 0; i < module->num_objects; i++)
         if (module->objects[i].fd >= 0)
@@ -87,12 +87,12 @@ static void unlink_module(struct module *module)
 
 // --- fork ------------------------------------------------------------------------------
 
-static void before_fork(void)
+static void module_before_fork(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void after_fork(void)
+static void module_after_fork(void)
 {
     pthread_mutex_unlock(&lock);
 }
@@ -100,7 +100,7 @@ static void after_fork(void)
 // The child has no other threads. Modules that other threads were opening or closing leave
 // the list, to be opened again when needed; modules that other threads had entered may be
 // entered.
-static void enter_child(void)
+static void module_enter_child(void)
 {
     for (struct module **at = &modules; *at;) {
         if ((*at)->is_entered && !pthread_equal((*at)->entered_by, pthread_self()))
@@ -114,9 +114,10 @@ static void enter_child(void)
     pthread_mutex_unlock(&lock);
 }
 
-static void watch_forks(void)
+static void module_watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, enter_child); // on failure, no handler runs
+    pthread_atfork(module_before_fork, module_after_fork,
+                   module_enter_child); // on failure, no handler runs
 }
 
 // --- opening ---------------------------------------------------------------------------
@@ -168,7 +169,7 @@ bool module_content(int fd, struct content *out)
 }
 
 // Whether a listed module loaded `handle` as a needed library with this content.
-static bool is_ours(const void *handle, const unsigned char sha256[32])
+static bool module_is_ours(const void *handle, const unsigned char sha256[32])
 {
     bool found = false;
     pthread_mutex_lock(&lock);
@@ -189,7 +190,7 @@ static bool is_name_taken(struct module *module, const struct object *object,
     void *taken = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
     if (!taken)
         return false;
-    if (!is_ours(taken, object->sha256))
+    if (!module_is_ours(taken, object->sha256))
         snprintf(module->displaced, sizeof(module->displaced), "%s", name);
     dlclose(taken);
     return true;
@@ -199,7 +200,7 @@ static bool is_name_taken(struct module *module, const struct object *object,
 // trial: dlopen of a library whose own needs are not loaded yet fails, before any of its
 // code runs, and is tried again after the next success. The error for a library that never
 // loads comes from opening the first object.
-static void open_needed(struct module *module, const char *const *names)
+static void module_open_needed(struct module *module, const char *const *names)
 {
     bool is_done[MAX_OBJECTS] = {false};
     bool progress = module->num_objects > 1;
@@ -258,7 +259,7 @@ static tn_status linker_failed(const char *path, struct reason *reason)
 static tn_status open_objects(struct module *module, const struct objects *objects,
                               const char *path, struct reason *reason)
 {
-    open_needed(module, objects->names);
+    module_open_needed(module, objects->names);
     module->objects[0].handle = open_descriptor(module->objects[0].fd);
     if (!module->objects[0].handle) {
         tn_status status = linker_failed(path, reason);
@@ -290,7 +291,7 @@ static tn_status open_module(struct module *module, const struct objects *object
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     if (status != TN_OK)
-        destroy(module);
+        module_destroy(module);
     return status;
 }
 
@@ -325,7 +326,7 @@ static tn_status module_create(const struct objects *objects, const char *path,
         return TN_OK;
     }
     int error = errno;
-    destroy(module);
+    module_destroy(module);
     return reason_record(reason, TN_ERR_REFUSED, REASON_READ, path, "%s: %s", path,
                          strerror(error));
 }
@@ -338,10 +339,10 @@ tn_status module_acquire(const struct objects *objects, const char *path,
     tn_status status = module_create(objects, path, &made, reason);
     if (status != TN_OK)
         return status;
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, module_watch_forks);
 
     pthread_mutex_lock(&lock);
-    while ((module = find(made)) && module->busy)
+    while ((module = load_module_find(made)) && module->busy)
         pthread_cond_wait(&changed, &lock);
     bool same = module && memcmp(module->sha256, made->sha256, 32) == 0;
     if (same) {
@@ -356,7 +357,7 @@ tn_status module_acquire(const struct objects *objects, const char *path,
         status = open_module(made, objects, path, reason);
         module = made;
     } else {
-        destroy(made);
+        module_destroy(made);
         if (!same)
             status = reason_record(reason, TN_ERR_REFUSED, REASON_HASH, path,
                                    "%s was changed in place while its code is in use: "
@@ -383,7 +384,7 @@ void module_release(struct module *module, bool unload)
     unlink_module(module);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
-    destroy(module);
+    module_destroy(module);
 }
 
 bool module_enter(struct module *module)

@@ -11,7 +11,7 @@
 
 // --- one segment of notes --------------------------------------------------------------
 
-static uint64_t align_up(uint64_t value, uint64_t alignment)
+static uint64_t elf_note_align_up(uint64_t value, uint64_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);
 }
@@ -55,7 +55,7 @@ static tn_status scan_notes(const struct elf *elf, const unsigned char *notes,
         memcpy(&header, notes + at, sizeof(header));
         // 64-bit sums of 32-bit sizes do not overflow.
         uint64_t name = at + sizeof(header);
-        uint64_t content = align_up(name + header.n_namesz, alignment);
+        uint64_t content = elf_note_align_up(name + header.n_namesz, alignment);
         if (content > size || header.n_descsz > size - content)
             return elf_refuse(elf, "a note reaches past its segment");
         if (header.n_namesz == sizeof(TN_NOTE_NAME) && header.n_type == TN_NOTE_TYPE &&
@@ -66,7 +66,7 @@ static tn_status scan_notes(const struct elf *elf, const unsigned char *notes,
             if (status != TN_OK)
                 return status;
         }
-        at = align_up(content + header.n_descsz, alignment);
+        at = elf_note_align_up(content + header.n_descsz, alignment);
         if (at > size)
             break; // the padding of the last note may be missing
     }

@@ -17,7 +17,7 @@ static bool has_primitive(const struct plugin *plugin, const char *name)
     return false;
 }
 
-static bool has_backend(const struct plugin *plugin, const char *name)
+static bool on_demand_has_backend(const struct plugin *plugin, const char *name)
 {
     const struct manifest *manifest = &plugin->manifest;
     for (uint32_t i = 0; i < manifest->num_backends; i++)
@@ -119,7 +119,7 @@ static bool has_pack(const struct plugin_set *set, const char *name)
     return size == 0;
 }
 
-static tn_status no_primitive(const struct plugin_set *set, const char *name)
+static tn_status on_demand_no_primitive(const struct plugin_set *set, const char *name)
 {
     const char *reason = reason_of(set, name, has_primitive);
     if (reason)
@@ -138,9 +138,9 @@ static tn_status no_primitive(const struct plugin_set *set, const char *name)
                 *nearest ? "; did you mean " : "", nearest, *nearest ? "?" : "");
 }
 
-static tn_status no_backend(const struct plugin_set *set, const char *name)
+static tn_status on_demand_no_backend(const struct plugin_set *set, const char *name)
 {
-    const char *reason = reason_of(set, name, has_backend);
+    const char *reason = reason_of(set, name, on_demand_has_backend);
     if (reason)
         return fail(TN_ERR_NOT_FOUND, "backend '%s': a plugin has it, but: %s", name,
                     reason);
@@ -182,7 +182,7 @@ tn_status plugin_load_primitive(tn_runtime *runtime, const char *name)
             return status;
         loaded |= status == TN_OK;
     }
-    return loaded ? TN_OK : no_primitive(set, name);
+    return loaded ? TN_OK : on_demand_no_primitive(set, name);
 }
 
 tn_status plugin_load_kernels(tn_runtime *runtime, const char *id,
@@ -206,7 +206,7 @@ static struct plugin *choose_backend(const struct plugin_set *set, const char *n
     struct plugin *chosen = NULL;
     for (uint32_t i = 0; i < set->count; i++) {
         struct plugin *plugin = set->plugins[i];
-        if (plugin_is_available(plugin) && has_backend(plugin, name) &&
+        if (plugin_is_available(plugin) && on_demand_has_backend(plugin, name) &&
             (!chosen || strcmp(plugin->manifest.id, chosen->manifest.id) < 0))
             chosen = plugin;
     }
@@ -221,7 +221,7 @@ tn_status plugin_backend(tn_runtime *runtime, const char *name,
     if (status == TN_ERR_MEMORY || status == TN_ERR_INTERNAL)
         return status;
     if (!plugin || status != TN_OK)
-        return no_backend(runtime->plugins, name);
+        return on_demand_no_backend(runtime->plugins, name);
     if (!plugin->backend || strcmp(plugin->backend->name, name) != 0)
         return fail(TN_ERR_REFUSED,
                     "plugin %s has no backend '%s', as its manifest says: reinstall it",

@@ -12,7 +12,7 @@
 
 // --- the list --------------------------------------------------------------------------
 
-static int by_id(const void *a, const void *b)
+static int provider_by_id(const void *a, const void *b)
 {
     const struct plugin *const *x = a, *const *y = b;
     return strcmp((*x)->manifest.id, (*y)->manifest.id);
@@ -28,13 +28,13 @@ static struct plugin **list_providers(const struct plugin_set *set, const char *
         if (plugin_offers(set->plugins[i], id) && plugin_is_available(set->plugins[i]))
             list[count++] = set->plugins[i];
     if (list)
-        qsort(list, count, sizeof(struct plugin *), by_id);
+        qsort(list, count, sizeof(struct plugin *), provider_by_id);
     *out_count = count;
     return list;
 }
 
-static tn_status check_call(const char *function, tn_runtime *runtime, const char *id,
-                            const void *place)
+static tn_status provider_check_call(const char *function, tn_runtime *runtime,
+                                     const char *id, const void *place)
 {
     if (!runtime || !id || !place)
         return fail(TN_ERR_ARGUMENT, "%s: %s is NULL", function,
@@ -48,7 +48,7 @@ tn_status tn_providers(tn_runtime *runtime, const char *id, tn_provider *out,
                        uint64_t *count)
 {
     uint32_t found;
-    tn_status status = check_call("tn_providers", runtime, id, count);
+    tn_status status = provider_check_call("tn_providers", runtime, id, count);
     if (status != TN_OK)
         return status;
     struct plugin **list = list_providers(runtime->plugins, id, &found);
@@ -82,13 +82,13 @@ struct wanted {
 };
 
 // Whether the value of a selector names a file of the folder.
-static bool is_within(const char *value, int directory)
+static bool provider_is_within(const char *value, int directory)
 {
     return !strchr(value, '/') && faccessat(directory, value, F_OK, 0) == 0;
 }
 
 // How well a plugin answers: 0 not at all; for bytes, the length of the longest match.
-static size_t answers(const struct plugin *plugin, const struct wanted *wanted)
+static size_t provider_answers(const struct plugin *plugin, const struct wanted *wanted)
 {
     size_t best = 0;
     for (uint32_t i = 0; i < plugin->manifest.num_selectors; i++) {
@@ -98,26 +98,27 @@ static size_t answers(const struct plugin *plugin, const struct wanted *wanted)
             continue;
         size_t match = wanted->value ? strcmp(selector->value, wanted->value) == 0
                        : wanted->directory >= 0
-                           ? is_within(selector->value, wanted->directory)
+                           ? provider_is_within(selector->value, wanted->directory)
                            : magic_matches(selector->value, wanted->data, wanted->size);
         best = match > best ? match : best;
     }
     return best;
 }
 
-struct choice {
+struct provider_choice {
     struct plugin *first, *second; // usable, of the best match
     struct plugin *unusable;
     size_t match;
 };
 
-static struct choice choose(const struct plugin_set *set, const struct wanted *wanted)
+static struct provider_choice provider_choose(const struct plugin_set *set,
+                                              const struct wanted *wanted)
 {
-    struct choice choice = {0};
+    struct provider_choice choice = {0};
     for (uint32_t i = 0; i < set->count; i++) {
         struct plugin *plugin = set->plugins[i];
         size_t match =
-            plugin_offers(plugin, wanted->interface) ? answers(plugin, wanted) : 0;
+            plugin_offers(plugin, wanted->interface) ? provider_answers(plugin, wanted) : 0;
         if (!match)
             continue;
         if (!plugin_is_available(plugin)) {
@@ -155,11 +156,11 @@ static void list_values(const struct plugin_set *set, const struct wanted *wante
     }
 }
 
-static tn_status find(tn_runtime *runtime, const struct wanted *wanted,
-                      const char **out_plugin)
+static tn_status load_provider_find(tn_runtime *runtime, const struct wanted *wanted,
+                                    const char **out_plugin)
 {
     const struct plugin_set *set = runtime->plugins;
-    struct choice choice = choose(set, wanted);
+    struct provider_choice choice = provider_choose(set, wanted);
     const char *value = wanted->value            ? wanted->value
                         : wanted->directory >= 0 ? "(by a file in it)"
                                                  : "(the file's first bytes)";
@@ -189,7 +190,7 @@ static tn_status find(tn_runtime *runtime, const struct wanted *wanted,
 tn_status tn_provider_find(tn_runtime *runtime, const char *id, const char *kind,
                            const char *value, const char **out_plugin)
 {
-    tn_status status = check_call("tn_provider_find", runtime, id, out_plugin);
+    tn_status status = provider_check_call("tn_provider_find", runtime, id, out_plugin);
     if (status == TN_OK)
         status = fail_if_null("tn_provider_find", "the kind", kind);
     if (status == TN_OK)
@@ -197,13 +198,13 @@ tn_status tn_provider_find(tn_runtime *runtime, const char *id, const char *kind
     if (status != TN_OK)
         return status;
     const struct wanted wanted = {.interface = id, .kind = kind, .value = value};
-    return find(runtime, &wanted, out_plugin);
+    return load_provider_find(runtime, &wanted, out_plugin);
 }
 
 tn_status tn_provider_match(tn_runtime *runtime, const char *id, const void *data,
                             uint64_t size, const char **out_plugin)
 {
-    tn_status status = check_call("tn_provider_match", runtime, id, out_plugin);
+    tn_status status = provider_check_call("tn_provider_match", runtime, id, out_plugin);
     if (status == TN_OK && size > 0)
         status = fail_if_null("tn_provider_match", "the data", data);
     if (status != TN_OK)
@@ -213,7 +214,7 @@ tn_status tn_provider_match(tn_runtime *runtime, const char *id, const void *dat
                                   .data = data,
                                   .size = size,
                                   .directory = -1};
-    return find(runtime, &wanted, out_plugin);
+    return load_provider_find(runtime, &wanted, out_plugin);
 }
 
 tn_status plugin_in_folder(tn_runtime *runtime, const char *id, int directory,
@@ -221,14 +222,14 @@ tn_status plugin_in_folder(tn_runtime *runtime, const char *id, int directory,
 {
     const struct wanted wanted = {
         .interface = id, .kind = "folder", .directory = directory};
-    return find(runtime, &wanted, out_plugin);
+    return load_provider_find(runtime, &wanted, out_plugin);
 }
 
 tn_status tn_provider_load(tn_runtime *runtime, const char *id, const char *plugin,
                            const void **out_interface, const tn_host **out_host)
 {
     struct plugin *found = NULL;
-    tn_status status = check_call("tn_provider_load", runtime, id, out_interface);
+    tn_status status = provider_check_call("tn_provider_load", runtime, id, out_interface);
     if (status == TN_OK)
         status = fail_if_null("tn_provider_load", "the plugin's id", plugin);
     if (status == TN_OK)

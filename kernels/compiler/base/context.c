@@ -11,8 +11,8 @@
 
 // Bytes in [clean, dirty) have the values of an earlier compilation; they are cleared a
 // part at a time, so that they are in the first-level cache when they are used.
-struct arena_chunk {
-    struct arena_chunk *next;
+struct context_chunk {
+    struct context_chunk *next;
     size_t used, size; // bytes behind the chunk
     size_t clean, dirty;
     alignas(max_align_t) unsigned char bytes[];
@@ -41,29 +41,29 @@ enum {
 #endif
 
 // Chunks of compilations that have ended, the largest first. A compilation takes one list.
-static struct arena_chunk *_Atomic kept[NUM_KEPT];
+static struct context_chunk *_Atomic kept[NUM_KEPT];
 
-static void free_chunks(struct arena_chunk *chunk)
+static void free_chunks(struct context_chunk *chunk)
 {
     while (chunk) {
-        struct arena_chunk *next = chunk->next;
+        struct context_chunk *next = chunk->next;
         free(chunk);
         chunk = next;
     }
 }
 
-static struct arena_chunk *take_kept(void)
+static struct context_chunk *context_take_kept(void)
 {
-    struct arena_chunk *list = NULL;
+    struct context_chunk *list = NULL;
     for (int i = 0; i < NUM_KEPT && !list; i++)
         list = atomic_exchange(&kept[i], NULL);
     return list;
 }
 
-static void keep(struct arena_chunk *list)
+static void context_keep(struct context_chunk *list)
 {
     for (int i = 0; i < NUM_KEPT && list; i++) {
-        struct arena_chunk *none = NULL;
+        struct context_chunk *none = NULL;
         if (atomic_compare_exchange_strong(&kept[i], &none, list))
             return;
     }
@@ -77,10 +77,10 @@ void compiler_free_kept(void)
 }
 
 // Moves chunks to the front of *kept_chunks, as long as these have at most *left bytes.
-static void sort_out(struct arena_chunk *chunk, struct arena_chunk **kept_chunks,
+static void sort_out(struct context_chunk *chunk, struct context_chunk **kept_chunks,
                      size_t *left)
 {
-    for (struct arena_chunk *next; chunk; chunk = next) {
+    for (struct context_chunk *next; chunk; chunk = next) {
         next = chunk->next;
         if (ONE_BY_ONE || chunk->size > *left) {
             free(chunk);
@@ -88,7 +88,7 @@ static void sort_out(struct arena_chunk *chunk, struct arena_chunk **kept_chunks
         }
         *left -= chunk->size;
         chunk->dirty = chunk->used > chunk->dirty ? chunk->used : chunk->dirty;
-        struct arena_chunk **at = kept_chunks;
+        struct context_chunk **at = kept_chunks;
         while (*at && (*at)->size > chunk->size)
             at = &(*at)->next;
         chunk->next = *at;
@@ -98,21 +98,21 @@ static void sort_out(struct arena_chunk *chunk, struct arena_chunk **kept_chunks
 
 static void end_memory(struct compiler *c)
 {
-    struct arena_chunk *list = NULL;
+    struct context_chunk *list = NULL;
     size_t left = MOST_KEPT;
     sort_out(c->chunks, &list, &left);
     sort_out(c->spare, &list, &left);
     c->chunks = c->spare = NULL;
-    keep(list);
+    context_keep(list);
 }
 
 // A chunk of an earlier compilation, or NULL.
-static struct arena_chunk *take_spare(struct compiler *c, size_t size)
+static struct context_chunk *take_spare(struct compiler *c, size_t size)
 {
-    struct arena_chunk **at = &c->spare;
+    struct context_chunk **at = &c->spare;
     while (*at && (*at)->size < size)
         at = &(*at)->next;
-    struct arena_chunk *chunk = *at;
+    struct context_chunk *chunk = *at;
     if (!chunk || chunk->size > MOST_MEMORY - c->memory)
         return NULL;
     *at = chunk->next;
@@ -120,7 +120,7 @@ static struct arena_chunk *take_spare(struct compiler *c, size_t size)
     return chunk;
 }
 
-static struct arena_chunk *make_chunk(struct compiler *c, size_t size)
+static struct context_chunk *make_chunk(struct compiler *c, size_t size)
 {
     size_t room = c->memory < FIRST_CHUNK ? FIRST_CHUNK : c->memory;
     room = room > MOST_CHUNK ? MOST_CHUNK : room;
@@ -130,28 +130,28 @@ static struct arena_chunk *make_chunk(struct compiler *c, size_t size)
     if (room > MOST_MEMORY - c->memory)
         compiler_fail(c, NULL, "the source needs more than %d MiB of memory to compile",
                       MOST_MEMORY >> 20);
-    struct arena_chunk *chunk = calloc(1, sizeof(*chunk) + room);
+    struct context_chunk *chunk = calloc(1, sizeof(*chunk) + room);
     if (!chunk)
         compiler_fail(c, NULL, "out of memory: no %zu bytes", room);
     chunk->size = room;
     return chunk;
 }
 
-static struct arena_chunk *add_chunk(struct compiler *c, size_t size)
+static struct context_chunk *add_chunk(struct compiler *c, size_t size)
 {
-    struct arena_chunk *chunk = take_spare(c, size);
+    struct context_chunk *chunk = take_spare(c, size);
     if (!chunk)
         chunk = make_chunk(c, size);
     c->memory += chunk->size;
     // A chunk that is full at once goes behind the one that still has room.
-    struct arena_chunk **at =
+    struct context_chunk **at =
         c->chunks && chunk->size == size ? &c->chunks->next : &c->chunks;
     chunk->next = *at;
     *at = chunk;
     return chunk;
 }
 
-static void clear(struct arena_chunk *chunk)
+static void context_clear(struct context_chunk *chunk)
 {
     size_t end =
         chunk->used > chunk->clean + CLEARED ? chunk->used : chunk->clean + CLEARED;
@@ -167,13 +167,13 @@ void *compiler_allocate(struct compiler *c, size_t size)
                       MOST_MEMORY >> 20);
     if (!ONE_BY_ONE)
         size = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
-    struct arena_chunk *chunk = c->chunks;
+    struct context_chunk *chunk = c->chunks;
     if (!chunk || size > chunk->size - chunk->used)
         chunk = add_chunk(c, size);
     void *memory = chunk->bytes + chunk->used;
     chunk->used += size;
     if (chunk->used > chunk->clean && chunk->clean < chunk->dirty)
-        clear(chunk);
+        context_clear(chunk);
     return memory;
 }
 
@@ -192,7 +192,8 @@ void *compiler_grow(struct compiler *c, void *items, uint32_t count, uint32_t *c
     return grown;
 }
 
-static bool run(struct compiler *c, void (*work)(struct compiler *, void *), void *context)
+static bool context_run(struct compiler *c, void (*work)(struct compiler *, void *),
+                        void *context)
 {
     if (setjmp(c->failed))
         return false;
@@ -203,8 +204,8 @@ static bool run(struct compiler *c, void (*work)(struct compiler *, void *), voi
 bool compiler_run(struct compiler *c, void (*work)(struct compiler *, void *),
                   void *context)
 {
-    c->spare = ONE_BY_ONE ? NULL : take_kept();
-    bool ok = run(c, work, context);
+    c->spare = ONE_BY_ONE ? NULL : context_take_kept();
+    bool ok = context_run(c, work, context);
     end_memory(c);
     if (ok)
         return true;

@@ -31,15 +31,15 @@ struct name {
     struct name *next;     // in its bucket
 };
 
-struct arena_chunk;
+struct context_chunk;
 
 struct compiler {
     const struct glsl_source *source;
     struct glsl_result *result;
     jmp_buf failed;
-    struct arena_chunk *chunks; // newest first
-    struct arena_chunk *spare;  // of earlier compilations, the largest first
-    size_t memory;              // bytes of all chunks
+    struct context_chunk *chunks; // newest first
+    struct context_chunk *spare;  // of earlier compilations, the largest first
+    size_t memory;                // bytes of all chunks
     struct name **buckets;
     uint32_t num_buckets, num_names;
     const char **files; // names, by place.file; files[0] is the source's

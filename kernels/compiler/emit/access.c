@@ -35,7 +35,7 @@ void local_access(const struct type *type, uint32_t pointer, struct access *out)
 }
 
 // Accesses the block that a reference points to.
-static void access_contents(struct translator *t, const struct expr *reference,
+static void access_contents(struct translator *t, const struct tree_expr *reference,
                             struct access *a)
 {
     const struct record *record = reference->type->record;
@@ -47,7 +47,7 @@ static void access_contents(struct translator *t, const struct expr *reference,
     a->align = record->reference_align;
 }
 
-static void access_member(struct translator *t, const struct expr *e, struct access *a)
+static void access_member(struct translator *t, const struct tree_expr *e, struct access *a)
 {
     if (e->left->type->base == TYPE_REFERENCE)
         access_contents(t, e->left, a);
@@ -56,7 +56,7 @@ static void access_member(struct translator *t, const struct expr *e, struct acc
     uint32_t align;
     if (a->layout != LAYOUT_NONE)
         type_id(t, a->type, a->layout); // has measured its members
-    const struct member *member = &e->left->type->record->members[e->number];
+    const struct type_member *member = &e->left->type->record->members[e->number];
     a->memory = memory_join(a->memory, member->memory);
     if (a->layout != LAYOUT_NONE) {
         type_size(t, a->type, a->layout, &align);
@@ -81,7 +81,7 @@ static void index_of_swizzle(struct translator *t, struct access *a, uint32_t in
                type_part(t, a->type));
 }
 
-static void access_index(struct translator *t, const struct expr *e, struct access *a)
+static void access_index(struct translator *t, const struct tree_expr *e, struct access *a)
 {
     access_of(t, e->left, a);
     uint32_t index = emit_value(t, e->right);
@@ -98,7 +98,8 @@ static void access_index(struct translator *t, const struct expr *e, struct acce
     push_index(t, a, index, e->type);
 }
 
-static void access_swizzle(struct translator *t, const struct expr *e, struct access *a)
+static void access_swizzle(struct translator *t, const struct tree_expr *e,
+                           struct access *a)
 {
     access_of(t, e->left, a);
     if (type_is_scalar(e->left->type) && e->num_swizzle == 1)
@@ -121,13 +122,14 @@ static void access_swizzle(struct translator *t, const struct expr *e, struct ac
 }
 
 // An index of a reference: an address behind it, in elements.
-static void access_reference(struct translator *t, const struct expr *e, struct access *a)
+static void access_reference(struct translator *t, const struct tree_expr *e,
+                             struct access *a)
 {
     local_access(e->type, temporary(t, e->type), a);
     access_store(t, a, emit_value(t, e));
 }
 
-void access_of(struct translator *t, const struct expr *e, struct access *out)
+void access_of(struct translator *t, const struct tree_expr *e, struct access *out)
 {
     if (e->kind == EXPR_VARIABLE) {
         memset(out, 0, sizeof *out);
@@ -167,8 +169,8 @@ uint32_t access_pointer(struct translator *t, struct access *a)
 
 // --- forms in memory -------------------------------------------------------------------
 
-static uint32_t reform(struct translator *t, uint32_t id, const struct type *type,
-                       uint32_t from, uint32_t to);
+static uint32_t emit_access_reform(struct translator *t, uint32_t id,
+                                   const struct type *type, uint32_t from, uint32_t to);
 
 static uint32_t reform_parts(struct translator *t, uint32_t id, const struct type *type,
                              uint32_t from, uint32_t to)
@@ -180,7 +182,7 @@ static uint32_t reform_parts(struct translator *t, uint32_t id, const struct typ
                 type_text(t, type));
     uint32_t *parts = compiler_allocate(t->c, count * sizeof *parts);
     for (uint32_t i = 0; i < count; i++) {
-        const struct member *member =
+        const struct type_member *member =
             type->base == TYPE_STRUCT ? &type->record->members[i] : NULL;
         const struct type *part = member != NULL ? member->type : type->element;
         uint32_t row_major = member != NULL && member->is_row_major ? LAYOUT_ROW_MAJOR : 0;
@@ -190,14 +192,14 @@ static uint32_t reform_parts(struct translator *t, uint32_t id, const struct typ
             to == LAYOUT_NONE || member == NULL ? to : to % NUM_LAYOUTS + row_major;
         uint32_t value = ir_emit(t->ir, OpCompositeExtract, type_id(t, part, inside), 2,
                                  (uint32_t[]){id, i});
-        parts[i] = reform(t, value, part, inside, outside);
+        parts[i] = emit_access_reform(t, value, part, inside, outside);
     }
     return ir_emit(t->ir, OpCompositeConstruct, type_id(t, type, to), count, parts);
 }
 
 // A value of one layout's form in another's.
-static uint32_t reform(struct translator *t, uint32_t id, const struct type *type,
-                       uint32_t from, uint32_t to)
+static uint32_t emit_access_reform(struct translator *t, uint32_t id,
+                                   const struct type *type, uint32_t from, uint32_t to)
 {
     if (type_id(t, type, from) == type_id(t, type, to))
         return id;
@@ -231,7 +233,7 @@ uint32_t access_load(struct translator *t, struct access *a)
     uint32_t id = ir_emit(t->ir, OpLoad, type, count, operands);
     use_memory(t, a->type);
     if (a->layout != LAYOUT_NONE)
-        id = reform(t, id, a->type, a->layout, LAYOUT_NONE);
+        id = emit_access_reform(t, id, a->type, a->layout, LAYOUT_NONE);
     if (a->num_swizzle == 0)
         return id;
     uint32_t shuffle[6] = {id, id};
@@ -245,7 +247,7 @@ static void store_whole(struct translator *t, struct access *a, uint32_t id)
 {
     uint32_t operands[6];
     if (a->layout != LAYOUT_NONE)
-        id = reform(t, id, a->type, LAYOUT_NONE, a->layout);
+        id = emit_access_reform(t, id, a->type, LAYOUT_NONE, a->layout);
     operands[0] = access_pointer(t, a);
     operands[1] = id;
     uint32_t count = 2 + memory_operands(t, a, true, operands + 2);

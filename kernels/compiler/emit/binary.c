@@ -81,9 +81,9 @@ static uint32_t emit_equality(struct translator *t, uint32_t op, const struct ty
 
 // --- matrices --------------------------------------------------------------------------
 
-static uint32_t emit_matrix_product(struct translator *t, const struct type *type,
-                                    const struct type *left_type, uint32_t left,
-                                    const struct type *right_type, uint32_t right)
+static uint32_t binary_emit_matrix_product(struct translator *t, const struct type *type,
+                                           const struct type *left_type, uint32_t left,
+                                           const struct type *right_type, uint32_t right)
 {
     if (type_is_scalar(right_type))
         return EMIT(t, OpMatrixTimesScalar, type, left, right);
@@ -134,8 +134,9 @@ uint32_t emit_binary(struct translator *t, uint32_t op, const struct type *type,
     }
     enum base base = left_type->base;
     if (type_is_matrix(left_type) || type_is_matrix(right_type))
-        return op == '*' ? emit_matrix_product(t, type, left_type, left, right_type, right)
-                         : emit_columns(t, op, type, left_type, left, right_type, right);
+        return op == '*'
+                   ? binary_emit_matrix_product(t, type, left_type, left, right_type, right)
+                   : emit_columns(t, op, type, left_type, left, right_type, right);
     bool is_left_scalar = type_is_scalar(left_type),
          is_right_scalar = type_is_scalar(right_type);
     if (op == '*' && base_is_float(base) && is_left_scalar != is_right_scalar)

@@ -3,14 +3,14 @@
 #include "emit.h"
 #include "../tree/builtins.h"
 
-static uint32_t kind_of(enum base base)
+static uint32_t emit_builtin_kind_of(enum base base)
 {
     return base_is_float(base) ? 0 : base_is_signed(base) ? 1 : base == TYPE_BOOL ? 3 : 2;
 }
 
-static uint32_t code_of(const struct expr *e)
+static uint32_t emit_builtin_code_of(const struct tree_expr *e)
 {
-    return e->builtin->code[kind_of((enum base)e->op)];
+    return e->builtin->code[emit_builtin_kind_of((enum base)e->op)];
 }
 
 // A scalar where the pattern has t and the rest are vectors.
@@ -27,7 +27,7 @@ static bool is_repeated(const struct builtin *b, uint32_t argument)
     return *pattern == 't';
 }
 
-static const struct type *widest(const struct expr *e)
+static const struct type *emit_builtin_widest(const struct tree_expr *e)
 {
     const struct type *type = e->arguments[0]->type;
     for (uint32_t i = 1; i < e->number; i++)
@@ -36,11 +36,11 @@ static const struct type *widest(const struct expr *e)
     return type;
 }
 
-static void emit_arguments(struct translator *t, const struct expr *e, uint32_t *out)
+static void emit_arguments(struct translator *t, const struct tree_expr *e, uint32_t *out)
 {
-    const struct type *wide = e->number > 0 ? widest(e) : NULL;
+    const struct type *wide = e->number > 0 ? emit_builtin_widest(e) : NULL;
     for (uint32_t i = 0; i < e->number; i++) {
-        const struct expr *argument = e->arguments[i];
+        const struct tree_expr *argument = e->arguments[i];
         if (builtin_is_place(e->builtin, i)) {
             out[i] = 0;
             continue;
@@ -51,7 +51,7 @@ static void emit_arguments(struct translator *t, const struct expr *e, uint32_t 
     }
 }
 
-static void store_to(struct translator *t, struct expr *argument, uint32_t id)
+static void store_to(struct translator *t, struct tree_expr *argument, uint32_t id)
 {
     struct access access;
     access_of(t, argument, &access);
@@ -65,7 +65,7 @@ static uint32_t pair_type(struct translator *t, const struct type *a, const stru
                    (uint32_t[]){type_id(t, a, LAYOUT_NONE), type_id(t, b, LAYOUT_NONE)});
 }
 
-static uint32_t emit_modf(struct translator *t, const struct expr *e)
+static uint32_t emit_modf(struct translator *t, const struct tree_expr *e)
 {
     uint32_t value = emit_value(t, e->arguments[0]);
     const struct type *second = e->arguments[1]->type;
@@ -75,7 +75,7 @@ static uint32_t emit_modf(struct translator *t, const struct expr *e)
     return EMIT(t, OpCompositeExtract, e->type, both, 0);
 }
 
-static uint32_t emit_two_results(struct translator *t, const struct expr *e)
+static uint32_t emit_two_results(struct translator *t, const struct tree_expr *e)
 {
     uint32_t operands[2];
     bool is_product = e->builtin->how == HOW_PRODUCT;
@@ -95,9 +95,10 @@ static uint32_t emit_two_results(struct translator *t, const struct expr *e)
 
 // --- atomics and barriers --------------------------------------------------------------
 
-static uint32_t constant_argument(struct translator *t, const struct expr *e, uint32_t i)
+static uint32_t constant_argument(struct translator *t, const struct tree_expr *e,
+                                  uint32_t i)
 {
-    const struct expr *argument = e->arguments[i];
+    const struct tree_expr *argument = e->arguments[i];
     if (argument->kind != EXPR_CONSTANT)
         fail_at(t, &argument->at, "argument %u of '%s' is no constant", i + 1,
                 e->builtin->name);
@@ -105,7 +106,8 @@ static uint32_t constant_argument(struct translator *t, const struct expr *e, ui
 }
 
 // Storage and order, which are two arguments.
-static uint32_t semantics_argument(struct translator *t, const struct expr *e, uint32_t i)
+static uint32_t semantics_argument(struct translator *t, const struct tree_expr *e,
+                                   uint32_t i)
 {
     enum {
         OF_VULKAN_MODEL = MemorySemanticsMakeAvailable | MemorySemanticsMakeVisible |
@@ -120,10 +122,10 @@ static uint32_t semantics_argument(struct translator *t, const struct expr *e, u
 }
 
 // Semantics of 0 and the device's scope unless arguments say others.
-static uint32_t emit_atomic(struct translator *t, const struct expr *e)
+static uint32_t emit_atomic(struct translator *t, const struct tree_expr *e)
 {
     struct access access;
-    uint32_t op = code_of(e), operands[8], count = 3, values = e->number - 1;
+    uint32_t op = emit_builtin_code_of(e), operands[8], count = 3, values = e->number - 1;
     uint32_t scope = ScopeDevice, semantics = 0;
     uint32_t plain = op == OpAtomicCompareExchange ? 2 : op == OpAtomicLoad ? 0 : 1;
     access_of(t, e->arguments[0], &access);
@@ -155,7 +157,7 @@ static uint32_t emit_atomic(struct translator *t, const struct expr *e)
     return emit(t, op, op == OpAtomicStore ? NULL : e->type, count, operands);
 }
 
-static void emit_barrier(struct translator *t, const struct expr *e)
+static void emit_barrier(struct translator *t, const struct tree_expr *e)
 {
     const uint16_t *code = e->builtin->code;
     bool is_wide = code[1] == ScopeDevice && t->has_vulkan_model;
@@ -167,7 +169,7 @@ static void emit_barrier(struct translator *t, const struct expr *e)
         IR_EMIT(t->ir, OpMemoryBarrier, 0, scope, semantics);
 }
 
-static void emit_scoped_barrier(struct translator *t, const struct expr *e)
+static void emit_scoped_barrier(struct translator *t, const struct tree_expr *e)
 {
     uint32_t last = e->number - 1;
     uint32_t semantics = ir_u32(t->ir, semantics_argument(t, e, last - 1));
@@ -181,7 +183,7 @@ static void emit_scoped_barrier(struct translator *t, const struct expr *e)
 
 // --- subgroups -------------------------------------------------------------------------
 
-static uint32_t emit_group(struct translator *t, const struct expr *e)
+static uint32_t emit_group(struct translator *t, const struct tree_expr *e)
 {
     uint32_t operands[MOST_ARGUMENTS], count = 0;
     operands[count++] = ir_u32(t->ir, ScopeSubgroup);
@@ -194,12 +196,12 @@ static uint32_t emit_group(struct translator *t, const struct expr *e)
         operands[count - 1] = ir_u32(t->ir, constant_argument(t, e, 1));
     if (e->builtin->how == HOW_GROUP_QUAD)
         operands[count++] = ir_u32(t->ir, e->builtin->number);
-    return emit(t, code_of(e), e->type, count, operands);
+    return emit(t, emit_builtin_code_of(e), e->type, count, operands);
 }
 
 // --- matrices --------------------------------------------------------------------------
 
-static uint32_t emit_matrix_product(struct translator *t, const struct expr *e)
+static uint32_t builtin_emit_matrix_product(struct translator *t, const struct tree_expr *e)
 {
     const struct type *column = type_part(t, e->type);
     uint32_t left = emit_value(t, e->arguments[0]), right = emit_value(t, e->arguments[1]);
@@ -212,7 +214,7 @@ static uint32_t emit_matrix_product(struct translator *t, const struct expr *e)
     return emit(t, OpCompositeConstruct, e->type, e->type->columns, columns);
 }
 
-static uint32_t emit_plain(struct translator *t, const struct expr *e)
+static uint32_t emit_plain(struct translator *t, const struct tree_expr *e)
 {
     uint32_t operands[MOST_ARGUMENTS];
     const struct builtin *b = e->builtin;
@@ -221,7 +223,7 @@ static uint32_t emit_plain(struct translator *t, const struct expr *e)
         use_type(t, e->arguments[0]->type);
     switch (b->how) {
     case HOW_EXTENDED:
-        return emit_extended(t, code_of(e), e->type, e->number, operands);
+        return emit_extended(t, emit_builtin_code_of(e), e->type, e->number, operands);
     case HOW_MATRIX_EXTENDED:
         return emit_extended(t, b->code[0], e->type, e->number, operands);
     case HOW_MATRIX:
@@ -232,14 +234,14 @@ static uint32_t emit_plain(struct translator *t, const struct expr *e)
         return emit(t, type_is_scalar(e->arguments[0]->type) ? OpFMul : OpDot, e->type, 2,
                     operands);
     default:
-        if (code_of(e) == OpBitcast && e->type == e->arguments[0]->type)
+        if (emit_builtin_code_of(e) == OpBitcast && e->type == e->arguments[0]->type)
             return operands[0];
-        return emit(t, e->op == TYPE_VOID ? b->code[0] : code_of(e), e->type, e->number,
-                    operands);
+        return emit(t, e->op == TYPE_VOID ? b->code[0] : emit_builtin_code_of(e), e->type,
+                    e->number, operands);
     }
 }
 
-static uint32_t emit_dot(struct translator *t, const struct expr *e)
+static uint32_t emit_dot(struct translator *t, const struct tree_expr *e)
 {
     enum { SWAPPED = 1, PACKED = 2 };
     uint32_t operands[MOST_ARGUMENTS], count = e->number;
@@ -257,17 +259,17 @@ static uint32_t emit_dot(struct translator *t, const struct expr *e)
 
 // --- cooperative matrices --------------------------------------------------------------
 
-static uint32_t word(struct translator *t, struct expr *e)
+static uint32_t emit_builtin_word(struct translator *t, struct tree_expr *e)
 {
     return emit_value(t, convert_base(t, e, TYPE_UINT32));
 }
 
 // An array's element: the place where a transfer begins.
-static void matrix_element(struct translator *t, const struct expr *call,
+static void matrix_element(struct translator *t, const struct tree_expr *call,
                            struct access *out)
 {
-    struct expr *array = call->arguments[1];
-    struct expr *e = expr_new(t, EXPR_INDEX, type_part(t, array->type), &array->at);
+    struct tree_expr *array = call->arguments[1];
+    struct tree_expr *e = expr_new(t, EXPR_INDEX, type_part(t, array->type), &array->at);
     e->left = array;
     e->right = call->arguments[2];
     access_of(t, e, out);
@@ -278,7 +280,7 @@ static void matrix_element(struct translator *t, const struct expr *call,
                 call->builtin->name);
 }
 
-static uint32_t emit_matrix_transfer(struct translator *t, const struct expr *e)
+static uint32_t emit_matrix_transfer(struct translator *t, const struct tree_expr *e)
 {
     struct access memory;
     bool is_load = e->builtin->how == HOW_COOPMAT_LOAD;
@@ -289,8 +291,8 @@ static uint32_t emit_matrix_transfer(struct translator *t, const struct expr *e)
     operands[count++] = access_pointer(t, &memory);
     if (!is_load)
         operands[count++] = value;
-    uint32_t stride = word(t, e->arguments[3]);
-    operands[count++] = word(t, e->arguments[4]);
+    uint32_t stride = emit_builtin_word(t, e->arguments[3]);
+    operands[count++] = emit_builtin_word(t, e->arguments[4]);
     operands[count++] = stride;
     count += memory_operands(t, &memory, !is_load, operands + count);
     if (!is_load) {
@@ -302,7 +304,7 @@ static uint32_t emit_matrix_transfer(struct translator *t, const struct expr *e)
     return 0;
 }
 
-static uint32_t emit_multiply(struct translator *t, const struct expr *e)
+static uint32_t emit_multiply(struct translator *t, const struct tree_expr *e)
 {
     static const uint32_t is_signed[3] = {
         CooperativeMatrixOperandsMatrixASignedComponentsKHR,
@@ -316,7 +318,7 @@ static uint32_t emit_multiply(struct translator *t, const struct expr *e)
             mask |= is_signed[i];
     }
     if (e->number == 4) {
-        const struct expr *extra = e->arguments[3];
+        const struct tree_expr *extra = e->arguments[3];
         if (extra->kind != EXPR_CONSTANT)
             fail_at(t, &extra->at, "the operands of 'coopMatMulAdd' are no constant");
         mask |= (uint32_t)extra->bits[0];
@@ -325,7 +327,7 @@ static uint32_t emit_multiply(struct translator *t, const struct expr *e)
     return emit(t, e->builtin->code[0], e->type, mask != 0 ? 4 : 3, operands);
 }
 
-static uint32_t emit_coopmat(struct translator *t, const struct expr *e)
+static uint32_t emit_coopmat(struct translator *t, const struct tree_expr *e)
 {
     return e->builtin->how == HOW_COOPMAT_MULTIPLY ? emit_multiply(t, e)
                                                    : emit_matrix_transfer(t, e);
@@ -333,7 +335,7 @@ static uint32_t emit_coopmat(struct translator *t, const struct expr *e)
 
 // --- tensors ---------------------------------------------------------------------------
 
-static uint32_t emit_set(struct translator *t, const struct expr *e)
+static uint32_t emit_set(struct translator *t, const struct tree_expr *e)
 {
     uint32_t operands[MOST_ARGUMENTS];
     if (e->builtin->number == 0)
@@ -344,7 +346,7 @@ static uint32_t emit_set(struct translator *t, const struct expr *e)
     return emit(t, e->builtin->code[0], e->type, e->number, operands);
 }
 
-static void emit_tensor_transfer(struct translator *t, const struct expr *e)
+static void emit_tensor_transfer(struct translator *t, const struct tree_expr *e)
 {
     struct access memory;
     bool is_load = e->builtin->how == HOW_COOPMAT_LOAD_TENSOR;
@@ -358,7 +360,7 @@ static void emit_tensor_transfer(struct translator *t, const struct expr *e)
     count += num_memory > 0 ? num_memory : 1; // a mask of 0
     uint32_t at_mask = count++;
     for (uint32_t i = 4; i < e->number; i++) {
-        const struct expr *argument = e->arguments[i];
+        const struct tree_expr *argument = e->arguments[i];
         bool is_view = argument->kind != EXPR_FUNCTION;
         mask |= is_view ? TensorAddressingOperandsTensorView
                         : TensorAddressingOperandsDecodeFunc;
@@ -375,14 +377,14 @@ static void emit_tensor_transfer(struct translator *t, const struct expr *e)
         ir_emit(t->ir, e->builtin->code[0], 0, count, operands);
 }
 
-static void emit_per_element(struct translator *t, const struct expr *e)
+static void emit_per_element(struct translator *t, const struct tree_expr *e)
 {
     const struct function *f = e->arguments[2]->function;
     uint32_t operands[MOST_ARGUMENTS], count = 2;
     operands[0] = emit_value(t, e->arguments[1]);
     operands[1] = f->ir->head->id;
     for (uint32_t i = 3; i < e->number; i++) { // row, column and element come before them
-        struct expr *argument = e->arguments[i];
+        struct tree_expr *argument = e->arguments[i];
         if (argument->type->base != TYPE_COOPMAT)
             argument = convert_to(t, argument, f->parameters[i].type, "an argument");
         operands[count++] = emit_value(t, argument);
@@ -391,9 +393,9 @@ static void emit_per_element(struct translator *t, const struct expr *e)
              emit(t, e->builtin->code[0], e->arguments[0]->type, count, operands));
 }
 
-static void emit_reduce(struct translator *t, const struct expr *e)
+static void emit_reduce(struct translator *t, const struct tree_expr *e)
 {
-    const struct expr *mask = e->arguments[2];
+    const struct tree_expr *mask = e->arguments[2];
     if (mask->kind != EXPR_CONSTANT)
         fail_at(t, &mask->at, "the kind of a reduction is no constant");
     uint32_t value = emit_value(t, e->arguments[1]);
@@ -402,7 +404,7 @@ static void emit_reduce(struct translator *t, const struct expr *e)
                   (uint32_t)mask->bits[0], e->arguments[3]->function->ir->head->id));
 }
 
-static uint32_t emit_tensor(struct translator *t, const struct expr *e)
+static uint32_t emit_tensor(struct translator *t, const struct tree_expr *e)
 {
     switch (e->builtin->how) {
     case HOW_TENSOR:
@@ -426,7 +428,7 @@ static uint32_t emit_tensor(struct translator *t, const struct expr *e)
 
 // --- all of them -----------------------------------------------------------------------
 
-uint32_t emit_builtin(struct translator *t, const struct expr *e)
+uint32_t emit_builtin(struct translator *t, const struct tree_expr *e)
 {
     const struct builtin *b = e->builtin;
     use_needs(t, b->needs);
@@ -451,7 +453,7 @@ uint32_t emit_builtin(struct translator *t, const struct expr *e)
     case HOW_GROUP_QUAD:
         return emit_group(t, e);
     case HOW_MATRIX_PRODUCT:
-        return emit_matrix_product(t, e);
+        return builtin_emit_matrix_product(t, e);
     case HOW_COOPMAT_LOAD:
     case HOW_COOPMAT_STORE:
     case HOW_COOPMAT_MULTIPLY:

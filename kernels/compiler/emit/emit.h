@@ -51,10 +51,10 @@ uint32_t memory_operands(struct translator *t, const struct access *a, bool is_s
 
 // expressions (value.c), places in memory (access.c), calls of built-in functions
 // (builtin.c)
-uint32_t emit_value(struct translator *t, const struct expr *e);
-void emit_effects(struct translator *t, const struct expr *e); // without a value
-uint32_t emit_builtin(struct translator *t, const struct expr *e);
-void access_of(struct translator *t, const struct expr *e, struct access *out);
+uint32_t emit_value(struct translator *t, const struct tree_expr *e);
+void emit_effects(struct translator *t, const struct tree_expr *e); // without a value
+uint32_t emit_builtin(struct translator *t, const struct tree_expr *e);
+void access_of(struct translator *t, const struct tree_expr *e, struct access *out);
 uint32_t access_pointer(struct translator *t, struct access *access);
 uint32_t access_load(struct translator *t, struct access *access);
 void access_store(struct translator *t, struct access *access, uint32_t id);

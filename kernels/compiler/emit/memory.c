@@ -5,7 +5,7 @@
 // As glslang does: with cooperative matrices the model is Vulkan's.
 bool memory_is_vulkan(const struct translator *t, const struct preprocessed *source)
 {
-    const struct token *token = source->tokens.items;
+    const struct glsl_token *token = source->tokens.items;
     if (source->uses_vulkan_memory_model)
         return true;
     if (!(t->extensions & EXTENSION_BIT(MATRIX)))

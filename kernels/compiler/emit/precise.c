@@ -24,14 +24,14 @@ static bool is_arithmetic(uint32_t op)
            (op >= OpVectorTimesScalar && op <= OpDot);
 }
 
-struct search {
+struct precise_search {
     struct translator *t;
     uint32_t *stack;
     uint32_t count, capacity;
     uint8_t *is_seen; // by id
 };
 
-static void push(struct search *s, uint32_t id)
+static void precise_push(struct precise_search *s, uint32_t id)
 {
     const struct ir_inst *inst = s->t->ir->definitions[id];
     if (s->is_seen[id] || inst == NULL || inst->op == OpFunction)
@@ -44,7 +44,7 @@ static void push(struct search *s, uint32_t id)
 }
 
 // The variable behind a pointer.
-static uint32_t root_of(const struct ir *ir, uint32_t id)
+static uint32_t precise_root_of(const struct ir *ir, uint32_t id)
 {
     const struct ir_inst *inst = ir->definitions[id];
     while (inst != NULL && inst->op == OpAccessChain) {
@@ -54,15 +54,17 @@ static uint32_t root_of(const struct ir *ir, uint32_t id)
     return id;
 }
 
-static void visit_stores(struct search *s, const struct function *f, uint32_t variable)
+static void visit_stores(struct precise_search *s, const struct function *f,
+                         uint32_t variable)
 {
     for (struct ir_block *block = f->ir->first; block != NULL; block = block->next)
         for (struct ir_inst *inst = block->insts.first; inst != NULL; inst = inst->next)
-            if (inst->op == OpStore && root_of(s->t->ir, inst->operands[0]) == variable)
-                push(s, inst->operands[1]);
+            if (inst->op == OpStore &&
+                precise_root_of(s->t->ir, inst->operands[0]) == variable)
+                precise_push(s, inst->operands[1]);
 }
 
-static void visit(struct search *s, const struct function *f, uint32_t id)
+static void precise_visit(struct precise_search *s, const struct function *f, uint32_t id)
 {
     struct ir *ir = s->t->ir;
     struct ir_inst *inst = ir->definitions[id];
@@ -72,7 +74,7 @@ static void visit(struct search *s, const struct function *f, uint32_t id)
         return;
     }
     if (inst->op == OpLoad) {
-        push(s, root_of(ir, inst->operands[0]));
+        precise_push(s, precise_root_of(ir, inst->operands[0]));
         return;
     }
     if (is_arithmetic(inst->op) && !ir_is_decorated(ir, id, DecorationNoContraction))
@@ -82,20 +84,20 @@ static void visit(struct search *s, const struct function *f, uint32_t id)
     // A call's arguments are precise; the function's own operations are not.
     if (inst->op == OpFunctionCall) {
         for (uint32_t i = 1; i < inst->num_operands; i++)
-            push(s, root_of(ir, inst->operands[i]));
+            precise_push(s, precise_root_of(ir, inst->operands[i]));
         return;
     }
     struct spirv_ids ids = ir_ids(ir, inst);
     for (uint32_t *operand; (operand = ir_next_id(&ids)) != NULL;)
-        push(s, *operand);
+        precise_push(s, *operand);
 }
 
 void precise_spread(struct translator *t, struct function *f)
 {
-    struct search search = {.t = t};
+    struct precise_search search = {.t = t};
     search.is_seen = compiler_allocate(t->c, t->ir->bound);
     for (; t->precise != NULL; t->precise = t->precise->next)
-        push(&search, t->precise->id);
+        precise_push(&search, t->precise->id);
     while (search.count > 0)
-        visit(&search, f, search.stack[--search.count]);
+        precise_visit(&search, f, search.stack[--search.count]);
 }

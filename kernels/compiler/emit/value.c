@@ -6,7 +6,7 @@
 
 // Whether computing it without need costs less than a branch. Loads from buffers are not:
 // they may be out of range where the condition does not hold.
-static bool is_cheap(const struct expr *e, uint32_t most_height)
+static bool is_cheap(const struct tree_expr *e, uint32_t most_height)
 {
     if (e->has_effects || e->height > most_height)
         return false;
@@ -30,7 +30,7 @@ static bool is_cheap(const struct expr *e, uint32_t most_height)
     }
 }
 
-static uint32_t emit_logical(struct translator *t, const struct expr *e)
+static uint32_t emit_logical(struct translator *t, const struct tree_expr *e)
 {
     uint32_t left = emit_value(t, e->left);
     if (e->op == '^')
@@ -53,7 +53,7 @@ static uint32_t emit_logical(struct translator *t, const struct expr *e)
     return EMIT(t, OpPhi, e->type, left, left_end, right, right_end);
 }
 
-static uint32_t emit_select(struct translator *t, const struct expr *e)
+static uint32_t emit_select(struct translator *t, const struct tree_expr *e)
 {
     uint32_t condition = emit_value(t, e->left);
     bool is_void = e->type->base == TYPE_VOID;
@@ -81,7 +81,7 @@ static uint32_t emit_select(struct translator *t, const struct expr *e)
 
 // --- parts of values -------------------------------------------------------------------
 
-static uint32_t emit_swizzle(struct translator *t, const struct expr *e)
+static uint32_t emit_swizzle(struct translator *t, const struct tree_expr *e)
 {
     uint32_t id = emit_value(t, e->left), shuffle[6] = {id, id};
     if (type_is_scalar(e->left->type))
@@ -94,14 +94,14 @@ static uint32_t emit_swizzle(struct translator *t, const struct expr *e)
 }
 
 // p[i] of a reference: the address i blocks behind it.
-static uint32_t emit_reference_index(struct translator *t, const struct expr *e)
+static uint32_t emit_reference_index(struct translator *t, const struct tree_expr *e)
 {
     const struct type *address = type_scalar(t, TYPE_UINT64);
     const struct record *record = e->type->record;
     uint32_t align, size = type_size(t, record->contents, record->layout, &align);
     align = record->reference_align > align ? record->reference_align : align;
     size = (size + align - 1) / align * align;
-    struct expr *index = convert_base(t, e->right, TYPE_INT64);
+    struct tree_expr *index = convert_base(t, e->right, TYPE_INT64);
     index = convert_base(t, index, TYPE_UINT64);
     uint32_t base = EMIT(t, OpConvertPtrToU, address, emit_value(t, e->left));
     uint32_t offset = EMIT(t, OpIMul, address, emit_value(t, index),
@@ -109,7 +109,7 @@ static uint32_t emit_reference_index(struct translator *t, const struct expr *e)
     return EMIT(t, OpConvertUToPtr, e->type, EMIT(t, OpIAdd, address, base, offset));
 }
 
-static uint32_t emit_part(struct translator *t, const struct expr *e)
+static uint32_t value_emit_part(struct translator *t, const struct tree_expr *e)
 {
     struct access access;
     if (e->kind == EXPR_INDEX && e->left->type->base == TYPE_REFERENCE)
@@ -138,7 +138,7 @@ static uint32_t emit_part(struct translator *t, const struct expr *e)
 
 // --- operators -------------------------------------------------------------------------
 
-static uint32_t emit_unary(struct translator *t, const struct expr *e)
+static uint32_t emit_unary(struct translator *t, const struct tree_expr *e)
 {
     uint32_t id = emit_value(t, e->left);
     enum base base = e->type->base == TYPE_COOPMAT ? e->type->element->base : e->type->base;
@@ -158,7 +158,7 @@ static uint32_t emit_unary(struct translator *t, const struct expr *e)
     return emit(t, OpCompositeConstruct, e->type, e->type->columns, columns);
 }
 
-static uint32_t emit_assign(struct translator *t, const struct expr *e)
+static uint32_t emit_assign(struct translator *t, const struct tree_expr *e)
 {
     struct access access;
     access_of(t, e->left, &access);
@@ -171,7 +171,7 @@ static uint32_t emit_assign(struct translator *t, const struct expr *e)
     return value;
 }
 
-static uint32_t emit_increment(struct translator *t, const struct expr *e)
+static uint32_t emit_increment(struct translator *t, const struct tree_expr *e)
 {
     struct access access;
     access_of(t, e->left, &access);
@@ -182,7 +182,7 @@ static uint32_t emit_increment(struct translator *t, const struct expr *e)
     return e->number ? old : value;
 }
 
-static uint32_t emit_length(struct translator *t, const struct expr *e)
+static uint32_t emit_length(struct translator *t, const struct tree_expr *e)
 {
     const struct type *type = type_scalar(t, TYPE_UINT32);
     uint32_t id;
@@ -202,7 +202,7 @@ static uint32_t emit_length(struct translator *t, const struct expr *e)
     return EMIT(t, OpBitcast, e->type, id);
 }
 
-static uint32_t emit_convert(struct translator *t, const struct expr *e)
+static uint32_t emit_convert(struct translator *t, const struct tree_expr *e)
 {
     uint32_t id = emit_value(t, e->left);
     const struct type *from = e->left->type, *to = e->type;
@@ -253,7 +253,8 @@ static uint32_t emit_resize(struct translator *t, const struct type *type,
 }
 
 // Scalars of all arguments, as many as fit.
-static uint32_t flatten_scalars(struct translator *t, const struct expr *e, uint32_t *out)
+static uint32_t flatten_scalars(struct translator *t, const struct tree_expr *e,
+                                uint32_t *out)
 {
     const struct type *scalar = type_scalar(t, e->type->base);
     uint32_t count = 0, most = e->type->components;
@@ -270,7 +271,7 @@ static uint32_t flatten_scalars(struct translator *t, const struct expr *e, uint
     return count;
 }
 
-static uint32_t emit_flatten(struct translator *t, const struct expr *e)
+static uint32_t emit_flatten(struct translator *t, const struct tree_expr *e)
 {
     const struct type *type = e->type;
     uint32_t parts[16], columns[4], components = 0;
@@ -293,7 +294,7 @@ static uint32_t emit_flatten(struct translator *t, const struct expr *e)
     return emit(t, OpCompositeConstruct, type, type->columns, columns);
 }
 
-static uint32_t emit_construct(struct translator *t, const struct expr *e)
+static uint32_t emit_construct(struct translator *t, const struct tree_expr *e)
 {
     if (e->kind == EXPR_FLATTEN)
         return emit_flatten(t, e);
@@ -317,15 +318,15 @@ static uint32_t emit_construct(struct translator *t, const struct expr *e)
 
 // Whether a variable can be passed itself, without a copy: it is local, and no other
 // parameter is the same one.
-static bool passes_itself(const struct expr *e, uint32_t number)
+static bool passes_itself(const struct tree_expr *e, uint32_t number)
 {
-    const struct expr *argument = e->arguments[number];
+    const struct tree_expr *argument = e->arguments[number];
     if (argument->kind != EXPR_VARIABLE ||
         argument->symbol->storage != StorageClassFunction ||
         argument->type != e->function->parameters[number].type)
         return false;
     for (uint32_t i = 0; i < e->number; i++) {
-        const struct expr *other = e->arguments[i];
+        const struct tree_expr *other = e->arguments[i];
         while (other->kind == EXPR_MEMBER || other->kind == EXPR_INDEX ||
                other->kind == EXPR_SWIZZLE)
             other = other->left;
@@ -336,11 +337,11 @@ static bool passes_itself(const struct expr *e, uint32_t number)
     return true;
 }
 
-static uint32_t pass(struct translator *t, const struct expr *e, uint32_t number,
-                     struct access *access)
+static uint32_t emit_value_pass(struct translator *t, const struct tree_expr *e,
+                                uint32_t number, struct access *access)
 {
     const struct parameter *p = &e->function->parameters[number];
-    const struct expr *argument = e->arguments[number];
+    const struct tree_expr *argument = e->arguments[number];
     struct access local;
     if (parameter_is_by_value(p))
         return emit_value(t, argument);
@@ -358,14 +359,14 @@ static uint32_t pass(struct translator *t, const struct expr *e, uint32_t number
     return local.base;
 }
 
-static uint32_t emit_call(struct translator *t, const struct expr *e)
+static uint32_t value_emit_call(struct translator *t, const struct tree_expr *e)
 {
     const struct function *f = e->function;
     struct access *accesses = compiler_allocate(t->c, (e->number + 1) * sizeof *accesses);
     uint32_t operands[MOST_PARAMETERS + 1];
     operands[0] = f->ir->head->id;
     for (uint32_t i = 0; i < e->number; i++)
-        operands[1 + i] = pass(t, e, i, &accesses[i]);
+        operands[1 + i] = emit_value_pass(t, e, i, &accesses[i]);
     uint32_t id = emit(t, OpFunctionCall, e->type, 1 + e->number, operands);
     for (uint32_t i = 0; i < e->number; i++) {
         const struct parameter *p = &f->parameters[i];
@@ -383,7 +384,7 @@ static uint32_t emit_call(struct translator *t, const struct expr *e)
 
 // --- values ----------------------------------------------------------------------------
 
-uint32_t emit_value(struct translator *t, const struct expr *e)
+uint32_t emit_value(struct translator *t, const struct tree_expr *e)
 {
     struct access access;
     switch (e->kind) {
@@ -400,7 +401,7 @@ uint32_t emit_value(struct translator *t, const struct expr *e)
     case EXPR_MEMBER:
     case EXPR_INDEX:
     case EXPR_SWIZZLE:
-        return emit_part(t, e);
+        return value_emit_part(t, e);
     case EXPR_UNARY:
         return emit_unary(t, e);
     case EXPR_BINARY: {
@@ -417,7 +418,7 @@ uint32_t emit_value(struct translator *t, const struct expr *e)
     case EXPR_CONVERT:
         return emit_convert(t, e);
     case EXPR_CALL:
-        return emit_call(t, e);
+        return value_emit_call(t, e);
     case EXPR_BUILTIN:
         return emit_builtin(t, e);
     case EXPR_SELECT:
@@ -435,7 +436,7 @@ uint32_t emit_value(struct translator *t, const struct expr *e)
     }
 }
 
-void emit_effects(struct translator *t, const struct expr *e)
+void emit_effects(struct translator *t, const struct tree_expr *e)
 {
     if (e->has_effects || e->type->base == TYPE_VOID)
         emit_value(t, e);

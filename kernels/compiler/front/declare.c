@@ -4,7 +4,7 @@
 
 bool declaration_is_next(struct translator *t)
 {
-    const struct token *token = t->token;
+    const struct glsl_token *token = t->token;
     if (token->kind != TOKEN_NAME)
         return false;
     uint32_t keyword = token->name->keyword;
@@ -21,7 +21,7 @@ bool declaration_is_next(struct translator *t)
 
 static void declare_spec(struct translator *t, const struct qualifiers *q,
                          const struct type *type, const struct name *name,
-                         struct expr *value, const struct place *at)
+                         struct tree_expr *value, const struct place *at)
 {
     if (t->depth != 0 || !q->is_const)
         fail_at(t, at, "specialisation constant '%.60s' is no const of the whole shader",
@@ -49,7 +49,7 @@ static void declare_spec(struct translator *t, const struct qualifiers *q,
 // --- variables -------------------------------------------------------------------------
 
 static const struct type *with_size(struct translator *t, const struct type *type,
-                                    const struct expr *value, const struct place *at)
+                                    const struct tree_expr *value, const struct place *at)
 {
     if (!type_is_unsized(type))
         return type;
@@ -60,7 +60,7 @@ static const struct type *with_size(struct translator *t, const struct type *typ
 
 static void declare_local(struct translator *t, const struct qualifiers *q,
                           const struct type *type, const struct name *name,
-                          struct expr *value, const struct place *at)
+                          struct tree_expr *value, const struct place *at)
 {
     type = with_size(t, type, value, at);
     if (q->is_const && value == NULL)
@@ -85,7 +85,8 @@ static void declare_local(struct translator *t, const struct qualifiers *q,
     }
 }
 
-static void add_initial(struct translator *t, struct symbol *symbol, struct expr *value)
+static void add_initial(struct translator *t, struct symbol *symbol,
+                        struct tree_expr *value)
 {
     if (t->main != NULL && t->main->is_defined) {
         if (value->kind != EXPR_CONSTANT)
@@ -103,7 +104,7 @@ static void add_initial(struct translator *t, struct symbol *symbol, struct expr
 
 static void declare_global(struct translator *t, const struct qualifiers *q,
                            const struct type *type, const struct name *name,
-                           struct expr *value, const struct place *at)
+                           struct tree_expr *value, const struct place *at)
 {
     type = with_size(t, type, value, at);
     if (q->is_const && (value == NULL || !expr_is_constant(value)))
@@ -134,7 +135,7 @@ static void declare_variable(struct translator *t, const struct qualifiers *q,
                              const struct type *type, const struct name *name,
                              const struct place *at)
 {
-    struct expr *value = NULL;
+    struct tree_expr *value = NULL;
     if (type->base == TYPE_VOID)
         fail_at(t, at, "variable '%.60s' is of type 'void'", name->text);
     type = parse_array_suffix(t, type);

@@ -2,12 +2,12 @@
 // The parser of expressions.
 #include "parse.h"
 
-static struct expr *parse_unary(struct translator *t);
+static struct tree_expr *expression_parse_unary(struct translator *t);
 
 // --- primary expressions ---------------------------------------------------------------
 
 struct arguments {
-    struct expr **items;
+    struct tree_expr **items;
     uint32_t count, capacity;
 };
 
@@ -19,7 +19,7 @@ static void parse_arguments(struct translator *t, struct arguments *out, uint32_
         t->token[1].kind == TOKEN_PUNCTUATOR && t->token[1].punctuator == ')')
         t->token++;
     while (!next_is(t, closing)) {
-        struct expr *e = parse_assignment(t);
+        struct tree_expr *e = parse_assignment(t);
         if (out->count == out->capacity)
             out->items = compiler_grow(t->c, out->items, out->count, &out->capacity,
                                        sizeof *out->items);
@@ -30,7 +30,7 @@ static void parse_arguments(struct translator *t, struct arguments *out, uint32_
     expect(t, closing, "behind the arguments");
 }
 
-static struct expr *parse_literal(struct translator *t)
+static struct tree_expr *parse_literal(struct translator *t)
 {
     static const uint8_t bases[] = {
         [TOKEN_INT] = TYPE_INT32,      [TOKEN_UINT] = TYPE_UINT32,
@@ -39,7 +39,7 @@ static struct expr *parse_literal(struct translator *t)
         [TOKEN_FLOAT] = TYPE_FLOAT32,  [TOKEN_FLOAT16] = TYPE_FLOAT16,
         [TOKEN_DOUBLE] = TYPE_FLOAT64,
     };
-    const struct token *token = t->token++;
+    const struct glsl_token *token = t->token++;
     enum base base = bases[token->kind];
     uint64_t bits =
         base_is_float(base) ? double_bits(token->number) : fold_wrap(base, token->integer);
@@ -47,7 +47,7 @@ static struct expr *parse_literal(struct translator *t)
     return expr_uint(t, base, bits, &token->at);
 }
 
-static struct expr *parse_constructor(struct translator *t)
+static struct tree_expr *parse_constructor(struct translator *t)
 {
     struct place at = t->token->at;
     const struct type *type = parse_type(t);
@@ -57,9 +57,9 @@ static struct expr *parse_constructor(struct translator *t)
     return expr_construct(t, type, arguments.items, arguments.count, &at);
 }
 
-static struct expr *parse_name(struct translator *t)
+static struct tree_expr *expression_parse_name(struct translator *t)
 {
-    const struct token *token = t->token;
+    const struct glsl_token *token = t->token;
     const struct name *name = expect_identifier(t, "an expression");
     if (next_is(t, '(')) {
         struct arguments arguments;
@@ -82,9 +82,9 @@ static struct expr *parse_name(struct translator *t)
     return expr_variable(t, symbol, &token->at);
 }
 
-static struct expr *parse_primary(struct translator *t)
+static struct tree_expr *expression_parse_primary(struct translator *t)
 {
-    const struct token *token = t->token;
+    const struct glsl_token *token = t->token;
     if (token->kind >= TOKEN_INT)
         return parse_literal(t);
     if (next_is_keyword(t, KEYWORD_true) || next_is_keyword(t, KEYWORD_false)) {
@@ -93,7 +93,7 @@ static struct expr *parse_primary(struct translator *t)
     }
     if (accept(t, '(')) {
         enter_level(t);
-        struct expr *e = parse_expression(t);
+        struct tree_expr *e = parse_expression(t);
         t->level--;
         expect(t, ')', "behind an expression");
         return e;
@@ -101,12 +101,12 @@ static struct expr *parse_primary(struct translator *t)
     if (type_is_next(t))
         return parse_constructor(t);
     if (token->kind == TOKEN_NAME)
-        return parse_name(t);
+        return expression_parse_name(t);
     fail_at(t, &token->at, "found %s, expected an expression", token_text(t, token));
 }
 
 // .name, or .length()
-static struct expr *parse_field(struct translator *t, struct expr *left)
+static struct tree_expr *parse_field(struct translator *t, struct tree_expr *left)
 {
     struct place at = t->token->at;
     if (t->token->kind != TOKEN_NAME)
@@ -120,14 +120,14 @@ static struct expr *parse_field(struct translator *t, struct expr *left)
     return expr_length(t, left, &at);
 }
 
-static struct expr *parse_postfix(struct translator *t)
+static struct tree_expr *expression_parse_postfix(struct translator *t)
 {
-    struct expr *e = parse_primary(t);
+    struct tree_expr *e = expression_parse_primary(t);
     for (;;) {
         struct place at = t->token->at;
         if (accept(t, '[')) {
             enter_level(t);
-            struct expr *index = parse_expression(t);
+            struct tree_expr *index = parse_expression(t);
             t->level--;
             expect(t, ']', "behind an index");
             e = expr_index(t, e, index, &at);
@@ -143,16 +143,16 @@ static struct expr *parse_postfix(struct translator *t)
     }
 }
 
-static struct expr *parse_unary(struct translator *t)
+static struct tree_expr *expression_parse_unary(struct translator *t)
 {
     struct place at = t->token->at;
     uint32_t op = t->token->kind == TOKEN_PUNCTUATOR ? t->token->punctuator : 0;
     if (op != '-' && op != '+' && op != '!' && op != '~' && op != PUNCTUATOR('+', '+') &&
         op != PUNCTUATOR('-', '-'))
-        return parse_postfix(t);
+        return expression_parse_postfix(t);
     t->token++;
     enter_level(t);
-    struct expr *e = parse_unary(t);
+    struct tree_expr *e = expression_parse_unary(t);
     t->level--;
     if (op > 255)
         return expr_increment(t, op & 255, e, false, &at);
@@ -162,7 +162,7 @@ static struct expr *parse_unary(struct translator *t)
 // --- operators -------------------------------------------------------------------------
 
 // 0: no binary operator; the larger, the tighter it binds.
-static uint32_t precedence_of(const struct token *token)
+static uint32_t precedence_of(const struct glsl_token *token)
 {
     if (token->kind != TOKEN_PUNCTUATOR)
         return 0;
@@ -202,43 +202,43 @@ static uint32_t precedence_of(const struct token *token)
     }
 }
 
-static struct expr *parse_binary(struct translator *t, uint32_t least)
+static struct tree_expr *expression_parse_binary(struct translator *t, uint32_t least)
 {
-    struct expr *left = parse_unary(t);
+    struct tree_expr *left = expression_parse_unary(t);
     for (;;) {
-        const struct token *token = t->token;
+        const struct glsl_token *token = t->token;
         uint32_t precedence = precedence_of(token);
         if (precedence == 0 || precedence < least)
             return left;
         t->token++;
-        struct expr *right = parse_binary(t, precedence + 1);
+        struct tree_expr *right = expression_parse_binary(t, precedence + 1);
         left = precedence <= 3
                    ? expr_logical(t, token->punctuator & 255, left, right, &token->at)
                    : expr_binary(t, token->punctuator, left, right, &token->at);
     }
 }
 
-struct expr *parse_additive(struct translator *t)
+struct tree_expr *parse_additive(struct translator *t)
 {
-    return parse_binary(t, 10);
+    return expression_parse_binary(t, 10);
 }
 
-struct expr *parse_conditional(struct translator *t)
+struct tree_expr *parse_conditional(struct translator *t)
 {
-    struct expr *condition = parse_binary(t, 1);
+    struct tree_expr *condition = expression_parse_binary(t, 1);
     struct place at = t->token->at;
     if (!accept(t, '?'))
         return condition;
     enter_level(t);
-    struct expr *left = parse_expression(t);
+    struct tree_expr *left = parse_expression(t);
     expect(t, ':', "in ?:");
-    struct expr *right = parse_assignment(t);
+    struct tree_expr *right = parse_assignment(t);
     t->level--;
     return expr_select(t, condition, left, right, &at);
 }
 
 // Gives the operator of op=, and 0 for =. False: no assignment.
-static bool assignment_of(const struct token *token, uint32_t *op)
+static bool assignment_of(const struct glsl_token *token, uint32_t *op)
 {
     if (token->kind != TOKEN_PUNCTUATOR)
         return false;
@@ -257,29 +257,29 @@ static bool assignment_of(const struct token *token, uint32_t *op)
            *op == '&' || *op == '|' || *op == '^';
 }
 
-struct expr *parse_assignment(struct translator *t)
+struct tree_expr *parse_assignment(struct translator *t)
 {
-    struct expr *left = parse_conditional(t);
-    const struct token *token = t->token;
+    struct tree_expr *left = parse_conditional(t);
+    const struct glsl_token *token = t->token;
     uint32_t op;
     if (!assignment_of(token, &op))
         return left;
     t->token++;
     enter_level(t);
-    struct expr *right = parse_assignment(t);
+    struct tree_expr *right = parse_assignment(t);
     t->level--;
     return expr_assign(t, op, left, right, &token->at);
 }
 
-struct expr *parse_expression(struct translator *t)
+struct tree_expr *parse_expression(struct translator *t)
 {
-    struct expr *left = parse_assignment(t);
+    struct tree_expr *left = parse_assignment(t);
     for (;;) {
         struct place at = t->token->at;
         if (!accept(t, ','))
             return left;
-        struct expr *right = parse_assignment(t);
-        struct expr *e = expr_new(t, EXPR_COMMA, right->type, &at);
+        struct tree_expr *right = parse_assignment(t);
+        struct tree_expr *e = expr_new(t, EXPR_COMMA, right->type, &at);
         e->left = left;
         e->right = right;
         expr_child(t, e, left);
@@ -291,7 +291,8 @@ struct expr *parse_expression(struct translator *t)
 // --- initialisers ----------------------------------------------------------------------
 
 // { ... } for a type; NULL or an array without a size: what it is made of says.
-static struct expr *parse_list(struct translator *t, const struct type *type)
+static struct tree_expr *expression_parse_list(struct translator *t,
+                                               const struct type *type)
 {
     struct arguments out = {NULL, 0, 0};
     struct place at = t->token->at;
@@ -308,7 +309,7 @@ static struct expr *parse_list(struct translator *t, const struct type *type)
         if (part == NULL)
             fail_at(t, &t->token->at, "'%.60s' is made of too many values",
                     type_text(t, type));
-        struct expr *e = parse_initialiser(t, part);
+        struct tree_expr *e = parse_initialiser(t, part);
         if (out.count == out.capacity)
             out.items =
                 compiler_grow(t->c, out.items, out.count, &out.capacity, sizeof *out.items);
@@ -324,11 +325,11 @@ static struct expr *parse_list(struct translator *t, const struct type *type)
     return expr_construct(t, type, out.items, out.count, &at);
 }
 
-struct expr *parse_initialiser(struct translator *t, const struct type *type)
+struct tree_expr *parse_initialiser(struct translator *t, const struct type *type)
 {
     if (next_is(t, '{'))
-        return parse_list(t, type);
-    struct expr *e = parse_assignment(t);
+        return expression_parse_list(t, type);
+    struct tree_expr *e = parse_assignment(t);
     if (type_is_unsized(type) && e->type->base == TYPE_ARRAY &&
         e->type->element == type->element)
         return e;
@@ -338,7 +339,7 @@ struct expr *parse_initialiser(struct translator *t, const struct type *type)
 uint32_t parse_constant_uint(struct translator *t, const char *what)
 {
     struct place at = t->token->at;
-    struct expr *e = parse_conditional(t);
+    struct tree_expr *e = parse_conditional(t);
     if (e->kind != EXPR_CONSTANT || !base_is_int(e->type->base) || !type_is_scalar(e->type))
         fail_at(t, &at, "%s is no constant integer", what);
     if (e->bits[0] > INT32_MAX)

@@ -46,9 +46,11 @@ static void check_redeclared(struct translator *t, const struct function *f,
                     f->name->text, f->at.line);
 }
 
-static struct function *find_or_add(struct translator *t, const struct type *result,
-                                    const struct name *name, struct parameter *parameters,
-                                    uint32_t count, const struct place *at)
+static struct function *front_functions_find_or_add(struct translator *t,
+                                                    const struct type *result,
+                                                    const struct name *name,
+                                                    struct parameter *parameters,
+                                                    uint32_t count, const struct place *at)
 {
     struct symbol *symbol = name->symbol;
     if (symbol == NULL || symbol->kind != SYMBOL_FUNCTION)
@@ -77,7 +79,7 @@ static struct function *find_or_add(struct translator *t, const struct type *res
     return f;
 }
 
-static void parse_parameter(struct translator *t, struct parameter *p)
+static void front_functions_parse_parameter(struct translator *t, struct parameter *p)
 {
     *p = (struct parameter){.at = t->token->at};
     for (;; t->token++) {
@@ -111,7 +113,7 @@ static void parse_parameter(struct translator *t, struct parameter *p)
     p->memory &= (uint8_t)~MEMORY_READONLY;
 }
 
-static void define(struct translator *t, struct function *f)
+static void front_functions_define(struct translator *t, struct function *f)
 {
     if (f->is_defined)
         fail_at(t, &f->at, "'%.60s' has two bodies with the same parameters",
@@ -166,12 +168,13 @@ void function_declare(struct translator *t, const struct type *result,
         if (count == MOST_PARAMETERS)
             fail_at(t, at, "'%.60s' has too many parameters, expected at most %d",
                     name->text, MOST_PARAMETERS);
-        parse_parameter(t, &parameters[count++]);
+        front_functions_parse_parameter(t, &parameters[count++]);
         if (!accept(t, ','))
             break;
     }
     expect(t, ')', "behind the parameters");
-    struct function *f = find_or_add(t, result, name, parameters, count, at);
+    struct function *f =
+        front_functions_find_or_add(t, result, name, parameters, count, at);
     if (name == t->name_main) {
         if (count != 0 || result->base != TYPE_VOID)
             fail_at(t, at, "main() has parameters or a result, expected 'void main()'");
@@ -184,14 +187,15 @@ void function_declare(struct translator *t, const struct type *result,
     f->at = *at;
     for (uint32_t i = 0; i < count; i++) // its names are those of the definition
         f->parameters[i] = parameters[i];
-    define(t, f);
+    front_functions_define(t, f);
 }
 
 // --- the end ---------------------------------------------------------------------------
 
 enum { UNVISITED, ON_THE_WAY, CHECKED };
 
-static void check_calls(struct translator *t, struct function *f, uint32_t depth)
+static void front_functions_check_calls(struct translator *t, struct function *f,
+                                        uint32_t depth)
 {
     if (depth > MOST_LEVELS)
         fail_at(t, &f->at, "functions call each other deeper than %d levels", MOST_LEVELS);
@@ -204,19 +208,20 @@ static void check_calls(struct translator *t, struct function *f, uint32_t depth
             fail_at(t, &call->at, "'%.60s' is called, and has no body",
                     call->callee->name->text);
         if (call->callee->mark == UNVISITED)
-            check_calls(t, call->callee, depth + 1);
+            front_functions_check_calls(t, call->callee, depth + 1);
     }
     f->mark = CHECKED;
 }
 
 // Appends what a function calls, and then the function.
-static void keep(struct translator *t, struct function *f, struct ir_function **last)
+static void front_functions_keep(struct translator *t, struct function *f,
+                                 struct ir_function **last)
 {
     if (f->mark != CHECKED)
         return;
     f->mark = UNVISITED;
     for (struct call *call = f->calls; call != NULL; call = call->next)
-        keep(t, call->callee, last);
+        front_functions_keep(t, call->callee, last);
     t->needs |= f->needs;
     if (*last == NULL)
         t->ir->functions = f->ir;
@@ -233,12 +238,12 @@ void functions_finish(struct translator *t)
         fail_at(t, NULL, "the shader has no 'void main()'");
     for (struct function *f = t->functions; f != NULL; f = f->later)
         if (f->is_defined && f->mark == UNVISITED)
-            check_calls(t, f, 0);
-    keep(t, t->main, &last);
+            front_functions_check_calls(t, f, 0);
+    front_functions_keep(t, t->main, &last);
     if (t->c->source->flags & (GLSL_KEEPS_FUNCTIONS | GLSL_NOT_OPTIMISED))
         for (struct function *f = t->functions; f != NULL; f = f->later)
             if (f->is_defined)
-                keep(t, f, &last);
+                front_functions_keep(t, f, &last);
     t->ir->last_function = last;
     ir_entry_point(t->ir, t->main->ir, "main");
 }

@@ -43,7 +43,7 @@ void expect(struct translator *t, uint32_t punctuator, const char *after)
 
 const struct name *expect_identifier(struct translator *t, const char *what)
 {
-    const struct token *token = t->token;
+    const struct glsl_token *token = t->token;
     if (token->kind != TOKEN_NAME)
         fail_at(t, &token->at, "found %s, expected %s", token_text(t, token), what);
     if (token->name->keyword >= KEYWORDS_TAKEN)

@@ -15,7 +15,7 @@ struct target {
 struct initial {
     struct initial *next;
     struct symbol *symbol;
-    struct expr *value;
+    struct tree_expr *value;
 };
 
 // tokens (parse.c)
@@ -28,11 +28,11 @@ const struct name *expect_identifier(struct translator *t, const char *what);
 void enter_level(struct translator *t); // and `level--` when it ends
 
 // expressions (expression.c)
-struct expr *parse_expression(struct translator *t);
-struct expr *parse_assignment(struct translator *t); // without commas
-struct expr *parse_conditional(struct translator *t);
-struct expr *parse_additive(struct translator *t); // without comparisons and shifts
-struct expr *parse_initialiser(struct translator *t, const struct type *type);
+struct tree_expr *parse_expression(struct translator *t);
+struct tree_expr *parse_assignment(struct translator *t); // without commas
+struct tree_expr *parse_conditional(struct translator *t);
+struct tree_expr *parse_additive(struct translator *t); // without comparisons and shifts
+struct tree_expr *parse_initialiser(struct translator *t, const struct type *type);
 // A constant integer from 0 on, for a layout or an array.
 uint32_t parse_constant_uint(struct translator *t, const char *what);
 

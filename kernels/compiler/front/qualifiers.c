@@ -98,7 +98,7 @@ static void parse_layout(struct translator *t, struct qualifiers *q)
     expect(t, '(', "behind 'layout'");
     q->has_layout = true;
     do {
-        const struct token *token = t->token++;
+        const struct glsl_token *token = t->token++;
         uint32_t word = 0;
         if (token->kind != TOKEN_NAME)
             fail_at(t, &token->at, "found %s, expected a layout's name",

@@ -9,11 +9,12 @@ struct hints {
     uint32_t length;          // operand of DependencyLength; 0: none
 };
 
-static void parse_statement(struct translator *t);
+static void statement_parse_statement(struct translator *t);
 
 // --- hints -----------------------------------------------------------------------------
 
-static void set_hint(struct translator *t, struct hints *hints, const struct token *token)
+static void set_hint(struct translator *t, struct hints *hints,
+                     const struct glsl_token *token)
 {
     const char *text = token->name->text;
     if (strcmp(text, "unroll") == 0)
@@ -45,7 +46,7 @@ static void parse_hints(struct translator *t, struct hints *hints)
         extension_check(t, EXTENSION_BIT(CONTROL_FLOW), &t->token->at, "[[...]]");
         t->token += 2;
         do {
-            const struct token *token = t->token++;
+            const struct glsl_token *token = t->token++;
             if (token->kind != TOKEN_NAME)
                 fail_at(t, &token->at, "found %s, expected an attribute",
                         token_text(t, token));
@@ -61,16 +62,16 @@ static void parse_hints(struct translator *t, struct hints *hints)
 static void parse_scoped(struct translator *t)
 {
     scope_open(t);
-    parse_statement(t);
+    statement_parse_statement(t);
     scope_close(t);
 }
 
-static struct expr *parse_condition(struct translator *t, const char *what)
+static struct tree_expr *parse_condition(struct translator *t, const char *what)
 {
     if (declaration_is_next(t))
         fail_at(t, &t->token->at, "a declaration in the condition of '%s' is not supported",
                 what);
-    struct expr *e = parse_expression(t);
+    struct tree_expr *e = parse_expression(t);
     if (e->type != type_scalar(t, TYPE_BOOL))
         fail_at(t, &e->at, "the condition of '%s' is of type '%s', expected 'bool'", what,
                 type_text(t, e->type));
@@ -112,7 +113,7 @@ struct switched {
     const struct type *type;
 };
 
-static void add_word(struct translator *t, struct switched *s, uint32_t word)
+static void statement_add_word(struct translator *t, struct switched *s, uint32_t word)
 {
     if (s->count == s->capacity)
         s->operands =
@@ -137,7 +138,7 @@ static void parse_case(struct translator *t, struct switched *s, bool is_first)
         s->otherwise = block;
     } else {
         t->token++;
-        struct expr *e = parse_expression(t);
+        struct tree_expr *e = parse_expression(t);
         if (e->kind != EXPR_CONSTANT || !base_is_int(e->type->base) ||
             !type_is_scalar(e->type))
             fail_at(t, &at, "a case has no constant integer");
@@ -151,10 +152,10 @@ static void parse_case(struct translator *t, struct switched *s, bool is_first)
             s->values = compiler_grow(t->c, s->values, s->num_values, &s->capacity_values,
                                       sizeof *s->values);
         s->values[s->num_values++] = e->bits[0];
-        add_word(t, s, (uint32_t)(e->bits[0] & 0xffffffffu));
+        statement_add_word(t, s, (uint32_t)(e->bits[0] & 0xffffffffu));
         if (base_width(s->type->base) == 64)
-            add_word(t, s, (uint32_t)(e->bits[0] >> 32));
-        add_word(t, s, block->id);
+            statement_add_word(t, s, (uint32_t)(e->bits[0] >> 32));
+        statement_add_word(t, s, block->id);
     }
     expect(t, ':', "behind a case");
 }
@@ -170,7 +171,7 @@ static void parse_cases(struct translator *t, struct switched *s)
             if (is_first)
                 fail_at(t, &t->token->at, "found %s, expected a case",
                         token_text(t, t->token));
-            parse_statement(t);
+            statement_parse_statement(t);
         }
     }
     if (is_first)
@@ -182,13 +183,13 @@ static void parse_switch(struct translator *t, const struct hints *hints)
     struct target target = {t->target, ir_block(t->ir), NULL, false};
     struct switched s = {0};
     expect(t, '(', "behind 'switch'");
-    struct expr *e = parse_expression(t);
+    struct tree_expr *e = parse_expression(t);
     if (!base_is_int(e->type->base) || !type_is_scalar(e->type))
         fail_at(t, &e->at, "a switch is over type '%s', expected an integer",
                 type_text(t, e->type));
     s.type = e->type;
-    add_word(t, &s, emit_value(t, e));
-    add_word(t, &s, target.on_break->id);
+    statement_add_word(t, &s, emit_value(t, e));
+    statement_add_word(t, &s, target.on_break->id);
     expect(t, ')', "behind the value of 'switch'");
     expect(t, '{', "before the cases");
     struct ir_block *header = t->ir->at;
@@ -236,13 +237,13 @@ static void emit_loop_merge(struct translator *t, const struct loop *loop,
     start_block(t, next);
 }
 
-static bool is_always(const struct expr *condition)
+static bool is_always(const struct tree_expr *condition)
 {
     return condition == NULL || (condition->kind == EXPR_CONSTANT && condition->bits[0]);
 }
 
 static void emit_test(struct translator *t, const struct loop *loop,
-                      const struct expr *condition, struct ir_block *on_true)
+                      const struct tree_expr *condition, struct ir_block *on_true)
 {
     if (is_always(condition))
         IR_EMIT(t->ir, OpBranch, 0, on_true->id);
@@ -253,7 +254,7 @@ static void emit_test(struct translator *t, const struct loop *loop,
 
 // The part that `for` and `while` share: test, body, step.
 static void run_loop(struct translator *t, const struct hints *hints,
-                     const struct expr *condition, const struct expr *step,
+                     const struct tree_expr *condition, const struct tree_expr *step,
                      struct loop *loop)
 {
     emit_loop_merge(t, loop, hints, ir_block(t->ir));
@@ -273,11 +274,11 @@ static void run_loop(struct translator *t, const struct hints *hints,
 static void parse_for(struct translator *t, const struct hints *hints)
 {
     struct loop loop;
-    struct expr *condition = NULL, *step = NULL;
+    struct tree_expr *condition = NULL, *step = NULL;
     scope_open(t);
     expect(t, '(', "behind 'for'");
     if (!accept(t, ';'))
-        parse_statement(t);
+        statement_parse_statement(t);
     open_loop(t, &loop);
     if (!next_is(t, ';'))
         condition = parse_condition(t, "for");
@@ -294,7 +295,7 @@ static void parse_while(struct translator *t, const struct hints *hints)
     struct loop loop;
     expect(t, '(', "behind 'while'");
     open_loop(t, &loop);
-    struct expr *condition = parse_condition(t, "while");
+    struct tree_expr *condition = parse_condition(t, "while");
     expect(t, ')', "behind the condition");
     run_loop(t, hints, condition, NULL, &loop);
 }
@@ -313,7 +314,7 @@ static void parse_do(struct translator *t, const struct hints *hints)
         fail_at(t, &t->token->at, "found %s, expected 'while' behind the body of 'do'",
                 token_text(t, t->token));
     expect(t, '(', "behind 'while'");
-    struct expr *condition = parse_condition(t, "while");
+    struct tree_expr *condition = parse_condition(t, "while");
     emit_test(t, &loop, condition, loop.header);
     expect(t, ')', "behind the condition");
     expect(t, ';', "behind 'do'");
@@ -324,7 +325,7 @@ static void parse_do(struct translator *t, const struct hints *hints)
 
 static void parse_jump(struct translator *t, bool is_break)
 {
-    const struct token *token = t->token - 1;
+    const struct glsl_token *token = t->token - 1;
     struct target *target = t->target;
     while (target != NULL && !is_break && target->on_continue == NULL)
         target = target->outer;
@@ -346,7 +347,7 @@ static void parse_return(struct translator *t)
         ir_emit(t->ir, OpReturn, 0, 0, NULL);
         return;
     }
-    struct expr *e = parse_expression(t);
+    struct tree_expr *e = parse_expression(t);
     if (f->result->base == TYPE_VOID)
         fail_at(t, &at, "'return' has a value, and '%.60s' has no result", f->name->text);
     e = convert_to(t, e, f->result, "the returned value");
@@ -366,7 +367,7 @@ static void parse_compound(struct translator *t)
     while (!next_is(t, '}')) {
         if (t->token->kind == TOKEN_END)
             fail_at(t, &t->token->at, "found the end of the source, expected '}'");
-        parse_statement(t);
+        statement_parse_statement(t);
     }
     t->token++;
     scope_close(t);
@@ -409,12 +410,12 @@ static void parse_simple(struct translator *t)
         parse_declaration(t);
         return;
     }
-    struct expr *e = parse_expression(t);
+    struct tree_expr *e = parse_expression(t);
     emit_effects(t, e);
     expect(t, ';', "behind a statement");
 }
 
-static void parse_statement(struct translator *t)
+static void statement_parse_statement(struct translator *t)
 {
     struct hints hints;
     parse_hints(t, &hints);
@@ -443,7 +444,7 @@ static void emit_initials(struct translator *t)
 {
     for (struct initial *i = t->initials; i != NULL; i = i->next) {
         struct access access;
-        struct expr *variable = expr_variable(t, i->symbol, &i->symbol->at);
+        struct tree_expr *variable = expr_variable(t, i->symbol, &i->symbol->at);
         access_of(t, variable, &access);
         access_store(t, &access, emit_value(t, i->value));
     }
@@ -457,7 +458,7 @@ void parse_body(struct translator *t, struct function *f)
     while (!next_is(t, '}')) {
         if (t->token->kind == TOKEN_END)
             fail_at(t, &t->token->at, "found the end of the source, expected '}'");
-        parse_statement(t);
+        statement_parse_statement(t);
     }
     struct place at = t->token++->at;
     if (f->result->base != TYPE_VOID && !f->returns_value)

@@ -13,7 +13,8 @@ static const struct {
 };
 
 // Fails where the type's extension is off. Storage extensions have the scalar types too.
-static void check_extension(struct translator *t, enum base base, const struct token *token)
+static void check_extension(struct translator *t, enum base base,
+                            const struct glsl_token *token)
 {
     uint64_t any_of = 0;
     if (base == TYPE_INT8 || base == TYPE_UINT8)
@@ -31,7 +32,7 @@ static void check_extension(struct translator *t, enum base base, const struct t
 
 bool type_is_next(struct translator *t)
 {
-    const struct token *token = t->token;
+    const struct glsl_token *token = t->token;
     if (token->kind != TOKEN_NAME)
         return false;
     if (token->name->keyword != KEYWORD_NONE)
@@ -42,11 +43,11 @@ bool type_is_next(struct translator *t)
 // coopmat<type, scope, rows, columns, use>
 static const struct type *parse_coopmat(struct translator *t)
 {
-    const struct token *token = t->token++;
+    const struct glsl_token *token = t->token++;
     uint32_t ids[4];
     extension_check(t, EXTENSION_BIT(MATRIX), &token->at, "coopmat");
     expect(t, '<', "behind 'coopmat'");
-    const struct token *at = t->token;
+    const struct glsl_token *at = t->token;
     const struct type *component = parse_type(t);
     if (!type_is_number(component) || !type_is_scalar(component) ||
         component->base == TYPE_BOOL)
@@ -54,7 +55,7 @@ static const struct type *parse_coopmat(struct translator *t)
                 type_text(t, component));
     for (uint32_t i = 0; i < 4; i++) {
         expect(t, ',', "and five parameters of 'coopmat'");
-        struct expr *e = parse_additive(t);
+        struct tree_expr *e = parse_additive(t);
         if (!expr_is_constant(e) || !base_is_int(e->type->base) || !type_is_scalar(e->type))
             fail_at(t, &e->at, "a parameter of 'coopmat' is no constant integer");
         coopmat_check_parameter(t, e, i);
@@ -69,13 +70,13 @@ static const struct type *parse_coopmat(struct translator *t)
 // tensorViewNV<dimensions, has dimensions, permutation ...>
 static const struct type *parse_tensor(struct translator *t, enum base base)
 {
-    const struct token *token = t->token++;
+    const struct glsl_token *token = t->token++;
     uint64_t values[8] = {0};
     uint32_t count = 0;
     extension_check(t, EXTENSION_BIT(MATRIX_2), &token->at, token->name->text);
     expect(t, '<', "behind a tensor's type");
     do {
-        struct expr *e = parse_additive(t);
+        struct tree_expr *e = parse_additive(t);
         if (e->kind != EXPR_CONSTANT || !type_is_number(e->type) ||
             !type_is_scalar(e->type) || base_is_float(e->type->base) || count == 7)
             fail_at(t, &e->at,
@@ -107,7 +108,7 @@ static const struct type *parse_struct_type(struct translator *t)
 
 static const struct type *parse_plain_type(struct translator *t)
 {
-    const struct token *token = t->token;
+    const struct glsl_token *token = t->token;
     if (!type_is_next(t)) {
         if (token->kind == TOKEN_NAME && token->name->keyword >= KEYWORDS_TAKEN)
             fail_at(t, &token->at, "'%.60s' is not supported, expected a type",
@@ -141,7 +142,7 @@ static void parse_length(struct translator *t, uint32_t *length, uint32_t *id)
     if (accept(t, ']'))
         return;
     struct place at = t->token->at;
-    struct expr *e = parse_conditional(t);
+    struct tree_expr *e = parse_conditional(t);
     if (!expr_is_constant(e) || !base_is_int(e->type->base) || !type_is_scalar(e->type))
         fail_at(t, &at, "the size of an array is no constant integer");
     if (e->kind == EXPR_CONSTANT && (e->bits[0] == 0 || e->bits[0] > INT32_MAX))
@@ -186,7 +187,7 @@ const struct type *parse_type(struct translator *t)
 // --- structs and blocks ----------------------------------------------------------------
 
 static void add_member(struct translator *t, struct record *record, uint32_t *capacity,
-                       const struct member *member)
+                       const struct type_member *member)
 {
     for (uint32_t i = 0; i < record->num_members; i++)
         if (record->members[i].name == member->name)
@@ -205,7 +206,7 @@ static void add_member(struct translator *t, struct record *record, uint32_t *ca
 }
 
 static void check_member(struct translator *t, const struct qualifiers *of,
-                         const struct qualifiers *q, const struct member *member)
+                         const struct qualifiers *q, const struct type_member *member)
 {
     bool is_buffer = of->is_buffer;
     if (member->type->base == TYPE_VOID)
@@ -235,10 +236,10 @@ void parse_struct(struct translator *t, struct record *record, const struct qual
         parse_qualifiers(t, &q);
         const struct type *type = parse_type(t);
         do {
-            struct member member = {.at = t->token->at,
-                                    .offset = q.offset,
-                                    .align = q.align != 0 ? q.align : of->align,
-                                    .memory = memory_join(q.memory, of->memory)};
+            struct type_member member = {.at = t->token->at,
+                                         .offset = q.offset,
+                                         .align = q.align != 0 ? q.align : of->align,
+                                         .memory = memory_join(q.memory, of->memory)};
             member.is_row_major =
                 q.is_row_major || (of->is_row_major && !q.is_column_major);
             member.name = expect_identifier(t, "a member's name");
@@ -256,7 +257,7 @@ void parse_struct(struct translator *t, struct record *record, const struct qual
 
 bool block_is_next(struct translator *t, const struct qualifiers *q)
 {
-    const struct token *token = t->token;
+    const struct glsl_token *token = t->token;
     return (q->is_buffer || q->is_uniform || q->is_shared) && token->kind == TOKEN_NAME &&
            token->name->keyword == KEYWORD_NONE && token[1].kind == TOKEN_PUNCTUATOR &&
            (token[1].punctuator == '{' || (q->is_reference && token[1].punctuator == ';'));
@@ -293,7 +294,7 @@ static void declare_members(struct translator *t, struct symbol *block)
 {
     const struct record *record = block->type->record;
     for (uint32_t i = 0; i < record->num_members; i++) {
-        const struct member *member = &record->members[i];
+        const struct type_member *member = &record->members[i];
         struct symbol *symbol =
             symbol_declare(t, SYMBOL_MEMBER, member->name, member->type, &member->at);
         symbol->block = block;
@@ -308,8 +309,8 @@ static uint32_t block_storage(const struct qualifiers *q)
                                : StorageClassStorageBuffer;
 }
 
-static void check_block(struct translator *t, const struct qualifiers *q,
-                        const struct name *name)
+static void front_type_check_block(struct translator *t, const struct qualifiers *q,
+                                   const struct name *name)
 {
     if (t->depth != 0)
         fail_at(t, &q->at, "block '%.60s' is declared in a function", name->text);
@@ -342,7 +343,7 @@ void parse_block(struct translator *t, const struct qualifiers *q)
         parse_reference(t, &with, name, &at);
         return;
     }
-    check_block(t, q, name);
+    front_type_check_block(t, q, name);
     struct record *record = compiler_allocate(t->c, sizeof *record);
     *record = (struct record){.name = name, .at = at, .is_uniform = q->is_uniform};
     parse_struct(t, record, &with);

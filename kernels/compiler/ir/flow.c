@@ -20,33 +20,33 @@ struct targets targets_of(const struct ir *ir, const struct ir_inst *end)
     }
 }
 
-static void *array(struct ir *ir, uint32_t count)
+static void *ir_flow_array(struct ir *ir, uint32_t count)
 {
     return ir_scratch(ir, ((size_t)count + 1) * sizeof(uint32_t));
 }
 
 // --- reverse postorder -------------------------------------------------------------------
 
-struct step {
+struct ir_flow_step {
     struct ir_block *block;
     struct targets targets;
     uint32_t next;
 };
 
 static void number_blocks(struct ir *ir, const struct ir_function *function,
-                          struct flow *flow)
+                          struct ir_flow *flow)
 {
     uint32_t count = 0;
     for (struct ir_block *block = function->first; block; block = block->next, count++)
         block->mark = 0;
     flow->blocks = ir_scratch(ir, count * sizeof(*flow->blocks));
-    struct step *stack = ir_scratch(ir, count * sizeof(*stack));
+    struct ir_flow_step *stack = ir_scratch(ir, count * sizeof(*stack));
     uint32_t depth = 1, left = count;
     function->first->mark = 1;
-    stack[0] =
-        (struct step){function->first, targets_of(ir, function->first->insts.last), 0};
+    stack[0] = (struct ir_flow_step){function->first,
+                                     targets_of(ir, function->first->insts.last), 0};
     while (depth > 0) {
-        struct step *top = &stack[depth - 1];
+        struct ir_flow_step *top = &stack[depth - 1];
         if (top->next == top->targets.count) {
             flow->blocks[--left] = top->block;
             depth--;
@@ -57,7 +57,7 @@ static void number_blocks(struct ir *ir, const struct ir_function *function,
         if (to->mark)
             continue;
         to->mark = 1;
-        stack[depth++] = (struct step){to, targets_of(ir, to->insts.last), 0};
+        stack[depth++] = (struct ir_flow_step){to, targets_of(ir, to->insts.last), 0};
     }
     flow->num = count - left;
     memmove(flow->blocks, flow->blocks + left, flow->num * sizeof(*flow->blocks));
@@ -67,10 +67,11 @@ static void number_blocks(struct ir *ir, const struct ir_function *function,
 
 // --- predecessors ------------------------------------------------------------------------
 
-static void find_preds(struct ir *ir, struct flow *flow)
+static void find_preds(struct ir *ir, struct ir_flow *flow)
 {
-    flow->first_pred = array(ir, flow->num + 1);
-    uint32_t *last = array(ir, flow->num); // that counted block i, + 1: each counts once
+    flow->first_pred = ir_flow_array(ir, flow->num + 1);
+    uint32_t *last =
+        ir_flow_array(ir, flow->num); // that counted block i, + 1: each counts once
     for (uint32_t pass = 0, total = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < flow->num; i++) {
             struct targets targets = targets_of(ir, flow->blocks[i]->insts.last);
@@ -89,7 +90,7 @@ static void find_preds(struct ir *ir, struct flow *flow)
             for (uint32_t i = 0; i < flow->num; i++)
                 flow->first_pred[i + 1] += flow->first_pred[i];
             total = flow->first_pred[flow->num];
-            flow->preds = array(ir, total);
+            flow->preds = ir_flow_array(ir, total);
         }
     }
     // Filling has moved each start to its end.
@@ -99,7 +100,7 @@ static void find_preds(struct ir *ir, struct flow *flow)
 
 // --- dominators: Cooper, Harvey, Kennedy -------------------------------------------------
 
-static uint32_t common(const uint32_t *dominator, uint32_t a, uint32_t b)
+static uint32_t ir_flow_common(const uint32_t *dominator, uint32_t a, uint32_t b)
 {
     while (a != b)
         if (a > b)
@@ -109,9 +110,9 @@ static uint32_t common(const uint32_t *dominator, uint32_t a, uint32_t b)
     return a;
 }
 
-static void find_dominators(struct ir *ir, struct flow *flow)
+static void find_dominators(struct ir *ir, struct ir_flow *flow)
 {
-    flow->dominator = array(ir, flow->num);
+    flow->dominator = ir_flow_array(ir, flow->num);
     for (uint32_t i = 1; i < flow->num; i++)
         flow->dominator[i] = UINT32_MAX;
     for (bool again = true; again;) {
@@ -121,8 +122,9 @@ static void find_dominators(struct ir *ir, struct flow *flow)
             for (uint32_t p = flow->first_pred[i]; p < flow->first_pred[i + 1]; p++) {
                 uint32_t pred = flow->preds[p];
                 if (flow->dominator[pred] != UINT32_MAX)
-                    found =
-                        found == UINT32_MAX ? pred : common(flow->dominator, pred, found);
+                    found = found == UINT32_MAX
+                                ? pred
+                                : ir_flow_common(flow->dominator, pred, found);
             }
             again = again || flow->dominator[i] != found;
             flow->dominator[i] = found;
@@ -130,10 +132,10 @@ static void find_dominators(struct ir *ir, struct flow *flow)
     }
 }
 
-static void find_children(struct ir *ir, struct flow *flow)
+static void find_children(struct ir *ir, struct ir_flow *flow)
 {
-    flow->first_child = array(ir, flow->num + 1);
-    flow->children = array(ir, flow->num);
+    flow->first_child = ir_flow_array(ir, flow->num + 1);
+    flow->children = ir_flow_array(ir, flow->num);
     for (uint32_t i = 1; i < flow->num; i++)
         flow->first_child[flow->dominator[i] + 1]++;
     for (uint32_t i = 0; i < flow->num; i++)
@@ -144,11 +146,11 @@ static void find_children(struct ir *ir, struct flow *flow)
     flow->first_child[0] = 0;
 }
 
-static void time_tree(struct ir *ir, struct flow *flow)
+static void time_tree(struct ir *ir, struct ir_flow *flow)
 {
-    flow->enter = array(ir, flow->num);
-    flow->leave = array(ir, flow->num);
-    uint32_t *stack = array(ir, flow->num), *next = array(ir, flow->num);
+    flow->enter = ir_flow_array(ir, flow->num);
+    flow->leave = ir_flow_array(ir, flow->num);
+    uint32_t *stack = ir_flow_array(ir, flow->num), *next = ir_flow_array(ir, flow->num);
     uint32_t depth = 1, time = 0;
     memcpy(next, flow->first_child, flow->num * sizeof(*next));
     while (depth > 0) {
@@ -164,17 +166,17 @@ static void time_tree(struct ir *ir, struct flow *flow)
     }
 }
 
-struct flow *flow_without_dominators(struct ir *ir, const struct ir_function *function)
+struct ir_flow *flow_without_dominators(struct ir *ir, const struct ir_function *function)
 {
-    struct flow *flow = ir_scratch(ir, sizeof(*flow));
+    struct ir_flow *flow = ir_scratch(ir, sizeof(*flow));
     number_blocks(ir, function, flow);
     find_preds(ir, flow);
     return flow;
 }
 
-struct flow *flow_of(struct ir *ir, const struct ir_function *function)
+struct ir_flow *flow_of(struct ir *ir, const struct ir_function *function)
 {
-    struct flow *flow = flow_without_dominators(ir, function);
+    struct ir_flow *flow = flow_without_dominators(ir, function);
     find_dominators(ir, flow);
     find_children(ir, flow);
     time_tree(ir, flow);

@@ -8,7 +8,7 @@
 
 // Blocks have numbers: their places in `blocks`. block->mark is the number + 1, or 0 where
 // no path leads to the block.
-struct flow {
+struct ir_flow {
     struct ir_block **blocks; // in reverse postorder: the function's first one first
     uint32_t num;
     uint32_t *first_pred, *preds;     // of block i: preds[first_pred[i]] and on, each once
@@ -19,10 +19,10 @@ struct flow {
 
 // It lives in the scratch memory. Without dominators: `dominator` and what follows it are
 // NULL.
-struct flow *flow_without_dominators(struct ir *ir, const struct ir_function *function);
-struct flow *flow_of(struct ir *ir, const struct ir_function *function);
+struct ir_flow *flow_without_dominators(struct ir *ir, const struct ir_function *function);
+struct ir_flow *flow_of(struct ir *ir, const struct ir_function *function);
 
-static inline bool flow_dominates(const struct flow *flow, uint32_t a, uint32_t b)
+static inline bool flow_dominates(const struct ir_flow *flow, uint32_t a, uint32_t b)
 {
     return flow->enter[a] <= flow->enter[b] && flow->leave[b] <= flow->leave[a];
 }

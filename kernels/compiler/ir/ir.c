@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static uint8_t shape_of(const char *pattern)
+static uint8_t ir_shape_of(const char *pattern)
 {
     while (*pattern == '!' || *pattern == '~' || *pattern == 't' || *pattern == 'r')
         pattern++;
@@ -24,7 +24,7 @@ static void note_shapes(struct ir_intern *interned)
 {
     for (uint32_t op = 0; op < NUM_SHAPES; op++) {
         const char *pattern = spirv_pattern(op);
-        interned->shapes[op] = pattern ? shape_of(pattern) : SHAPE_OTHER;
+        interned->shapes[op] = pattern ? ir_shape_of(pattern) : SHAPE_OTHER;
         interned->kinds[op] = !pattern || spirv_has_effects(pattern) ? HAS_EFFECTS
                               : spirv_is_pure(pattern)               ? IS_PURE
                                                                      : 0;
@@ -256,8 +256,9 @@ void ir_name(struct ir *ir, uint32_t id, const char *text)
     ir_append(&ir->names, inst_of_text(ir, OpName, 0, 1, &id, text));
 }
 
-static void decorate(struct ir *ir, uint32_t op, const uint32_t *head, uint32_t num_head,
-                     uint32_t count, const uint32_t *literals)
+static void compiler_ir_decorate(struct ir *ir, uint32_t op, const uint32_t *head,
+                                 uint32_t num_head, uint32_t count,
+                                 const uint32_t *literals)
 {
     uint32_t *words = compiler_allocate(ir->compiler, (count + num_head) * sizeof(*words));
     memcpy(words, head, num_head * sizeof(*words));
@@ -269,15 +270,15 @@ static void decorate(struct ir *ir, uint32_t op, const uint32_t *head, uint32_t 
 void ir_decorate(struct ir *ir, uint32_t id, uint32_t decoration, uint32_t count,
                  const uint32_t *literals)
 {
-    decorate(ir, OpDecorate, (uint32_t[]){id, decoration}, 2, count, literals);
+    compiler_ir_decorate(ir, OpDecorate, (uint32_t[]){id, decoration}, 2, count, literals);
     ir_note_decoration(ir, id, decoration);
 }
 
 void ir_decorate_member(struct ir *ir, uint32_t id, uint32_t member, uint32_t decoration,
                         uint32_t count, const uint32_t *literals)
 {
-    decorate(ir, OpMemberDecorate, (uint32_t[]){id, member, decoration}, 3, count,
-             literals);
+    compiler_ir_decorate(ir, OpMemberDecorate, (uint32_t[]){id, member, decoration}, 3,
+                         count, literals);
 }
 
 // --- functions ---------------------------------------------------------------------------
@@ -408,7 +409,7 @@ static bool extended_has_effects(const struct ir *ir, const struct ir_inst *inst
 }
 
 // Properties of an instruction by its number.
-static uint32_t kind_of(const struct ir *ir, uint32_t op)
+static uint32_t ir_kind_of(const struct ir *ir, uint32_t op)
 {
     if (op < NUM_SHAPES)
         return ir->interned->kinds[op];
@@ -422,12 +423,12 @@ bool ir_has_effects(const struct ir *ir, const struct ir_inst *inst)
 {
     if (inst->op == OpLoad)
         return inst->num_operands > 1 && (inst->operands[1] & MemoryAccessVolatile);
-    return (kind_of(ir, inst->op) & HAS_EFFECTS) ||
+    return (ir_kind_of(ir, inst->op) & HAS_EFFECTS) ||
            (inst->op == OpExtInst && extended_has_effects(ir, inst));
 }
 
 bool ir_is_pure(const struct ir *ir, const struct ir_inst *inst)
 {
-    return (kind_of(ir, inst->op) & IS_PURE) &&
+    return (ir_kind_of(ir, inst->op) & IS_PURE) &&
            (inst->op != OpExtInst || !extended_has_effects(ir, inst));
 }

@@ -8,27 +8,29 @@
 
 // --- tables ------------------------------------------------------------------------------
 
-static uint32_t mix(uint32_t hash, uint32_t word)
+static uint32_t ir_types_mix(uint32_t hash, uint32_t word)
 {
     uint64_t product = (uint64_t)(hash ^ word) * UINT32_C(0x9e3779b1);
     return (uint32_t)((product ^ product >> 32) & UINT32_MAX);
 }
 
-static uint32_t hash_of(uint32_t op, uint32_t type, uint32_t count,
-                        const uint32_t *operands)
+static uint32_t ir_types_hash_of(uint32_t op, uint32_t type, uint32_t count,
+                                 const uint32_t *operands)
 {
-    uint32_t hash = mix(mix(0, op), type);
+    uint32_t hash = ir_types_mix(ir_types_mix(0, op), type);
     for (uint32_t i = 0; i < count; i++)
-        hash = mix(hash, operands[i]);
+        hash = ir_types_mix(hash, operands[i]);
     return hash;
 }
 
 // The slot of these words: the instruction's, or the free one where it belongs.
-static struct ir_inst **slot_of(const struct ir_intern *interned, uint32_t op,
-                                uint32_t type, uint32_t count, const uint32_t *operands)
+static struct ir_inst **ir_types_slot_of(const struct ir_intern *interned, uint32_t op,
+                                         uint32_t type, uint32_t count,
+                                         const uint32_t *operands)
 {
     uint32_t mask = interned->num_slots - 1;
-    for (uint32_t at = hash_of(op, type, count, operands) & mask;; at = (at + 1) & mask) {
+    for (uint32_t at = ir_types_hash_of(op, type, count, operands) & mask;;
+         at = (at + 1) & mask) {
         struct ir_inst *inst = interned->slots[at];
         if (!inst)
             return &interned->slots[at];
@@ -38,7 +40,7 @@ static struct ir_inst **slot_of(const struct ir_intern *interned, uint32_t op,
     }
 }
 
-static void make_room(struct ir *ir)
+static void ir_types_make_room(struct ir *ir)
 {
     struct ir_intern *interned = ir->interned;
     if (interned->num_used * 2 < interned->num_slots)
@@ -50,15 +52,15 @@ static void make_room(struct ir *ir)
         compiler_allocate(ir->compiler, interned->num_slots * sizeof(*interned->slots));
     for (uint32_t i = 0; i < num_old; i++)
         if (old[i])
-            *slot_of(interned, old[i]->op, old[i]->type, old[i]->num_operands,
-                     old[i]->operands) = old[i];
+            *ir_types_slot_of(interned, old[i]->op, old[i]->type, old[i]->num_operands,
+                              old[i]->operands) = old[i];
 }
 
 void ir_intern(struct ir *ir, struct ir_inst *inst)
 {
-    make_room(ir);
-    struct ir_inst **slot =
-        slot_of(ir->interned, inst->op, inst->type, inst->num_operands, inst->operands);
+    ir_types_make_room(ir);
+    struct ir_inst **slot = ir_types_slot_of(ir->interned, inst->op, inst->type,
+                                             inst->num_operands, inst->operands);
     if (*slot)
         return;
     *slot = inst;
@@ -73,11 +75,11 @@ static uint32_t add_global(struct ir *ir, uint32_t op, uint32_t type, uint32_t c
     return inst->id;
 }
 
-static uint32_t find_or_add(struct ir *ir, uint32_t op, uint32_t type, uint32_t count,
-                            const uint32_t *operands)
+static uint32_t ir_types_find_or_add(struct ir *ir, uint32_t op, uint32_t type,
+                                     uint32_t count, const uint32_t *operands)
 {
-    make_room(ir);
-    struct ir_inst **slot = slot_of(ir->interned, op, type, count, operands);
+    ir_types_make_room(ir);
+    struct ir_inst **slot = ir_types_slot_of(ir->interned, op, type, count, operands);
     if (*slot)
         return (*slot)->id;
     uint32_t id = add_global(ir, op, type, count, operands);
@@ -89,7 +91,8 @@ static uint32_t find_or_add(struct ir *ir, uint32_t op, uint32_t type, uint32_t 
 static uint64_t *pair_of(const struct ir_intern *interned, uint64_t pair)
 {
     uint32_t mask = interned->num_pairs - 1;
-    uint32_t at = mix(mix(0, (uint32_t)(pair >> 32)), (uint32_t)pair) & mask;
+    uint32_t at =
+        ir_types_mix(ir_types_mix(0, (uint32_t)(pair >> 32)), (uint32_t)pair) & mask;
     while (interned->decorated[at] && interned->decorated[at] != pair)
         at = (at + 1) & mask;
     return &interned->decorated[at];
@@ -128,7 +131,7 @@ bool ir_has_decorated_member(const struct ir *ir, uint32_t id, uint32_t decorati
 
 uint32_t ir_type(struct ir *ir, uint32_t op, uint32_t count, const uint32_t *operands)
 {
-    return find_or_add(ir, op, 0, count, operands);
+    return ir_types_find_or_add(ir, op, 0, count, operands);
 }
 
 uint32_t ir_type_of_its_own(struct ir *ir, uint32_t op, uint32_t count,
@@ -203,21 +206,21 @@ static uint32_t integer_type(struct ir *ir, uint32_t *cached, uint32_t is_signed
 uint32_t ir_u32(struct ir *ir, uint32_t value)
 {
     uint32_t type = integer_type(ir, &ir->interned->u32, 0);
-    return find_or_add(ir, OpConstant, type, 1, &value);
+    return ir_types_find_or_add(ir, OpConstant, type, 1, &value);
 }
 
 uint32_t ir_i32(struct ir *ir, int32_t value)
 {
     uint32_t type = integer_type(ir, &ir->interned->i32, 1);
-    return find_or_add(ir, OpConstant, type, 1, &(uint32_t){(uint32_t)value});
+    return ir_types_find_or_add(ir, OpConstant, type, 1, &(uint32_t){(uint32_t)value});
 }
 
 uint32_t ir_bool(struct ir *ir, bool value)
 {
     if (!ir->interned->boolean)
         ir->interned->boolean = ir_type(ir, OpTypeBool, 0, NULL);
-    return find_or_add(ir, value ? OpConstantTrue : OpConstantFalse, ir->interned->boolean,
-                       0, NULL);
+    return ir_types_find_or_add(ir, value ? OpConstantTrue : OpConstantFalse,
+                                ir->interned->boolean, 0, NULL);
 }
 
 // The words of a scalar: their number.
@@ -244,25 +247,26 @@ uint32_t ir_constant(struct ir *ir, uint32_t type, uint64_t bits)
 {
     uint32_t words[2];
     if (ir_definition(ir, type)->op == OpTypeBool)
-        return find_or_add(ir, bits ? OpConstantTrue : OpConstantFalse, type, 0, NULL);
+        return ir_types_find_or_add(ir, bits ? OpConstantTrue : OpConstantFalse, type, 0,
+                                    NULL);
     uint32_t count = words_of(ir, type, bits, words);
-    return find_or_add(ir, OpConstant, type, count, words);
+    return ir_types_find_or_add(ir, OpConstant, type, count, words);
 }
 
 uint32_t ir_composite(struct ir *ir, uint32_t type, uint32_t count,
                       const uint32_t *constants)
 {
-    return find_or_add(ir, OpConstantComposite, type, count, constants);
+    return ir_types_find_or_add(ir, OpConstantComposite, type, count, constants);
 }
 
 uint32_t ir_null(struct ir *ir, uint32_t type)
 {
-    return find_or_add(ir, OpConstantNull, type, 0, NULL);
+    return ir_types_find_or_add(ir, OpConstantNull, type, 0, NULL);
 }
 
 uint32_t ir_undefined(struct ir *ir, uint32_t type)
 {
-    return find_or_add(ir, OpUndef, type, 0, NULL);
+    return ir_types_find_or_add(ir, OpUndef, type, 0, NULL);
 }
 
 uint32_t ir_spec_constant(struct ir *ir, uint32_t type, uint64_t bits, uint32_t spec_id)
@@ -290,7 +294,7 @@ uint32_t ir_spec_operation(struct ir *ir, uint32_t type, uint32_t op, uint32_t c
     words[0] = op;
     if (count)
         memcpy(words + 1, operands, count * sizeof(*words));
-    return find_or_add(ir, OpSpecConstantOp, type, count + 1, words);
+    return ir_types_find_or_add(ir, OpSpecConstantOp, type, count + 1, words);
 }
 
 uint32_t ir_global(struct ir *ir, uint32_t pointer_type, uint32_t storage_class,

@@ -19,7 +19,7 @@ struct marking {
     uint32_t *first_link; // by id of a variable, from 1
 };
 
-static void mark(struct marking *m, uint32_t id)
+static void dead_pass_mark(struct marking *m, uint32_t id)
 {
     if (m->is_live[id])
         return;
@@ -30,10 +30,10 @@ static void mark(struct marking *m, uint32_t id)
 static void mark_operands(struct marking *m, const struct ir_inst *inst)
 {
     if (inst->type)
-        mark(m, inst->type);
+        dead_pass_mark(m, inst->type);
     struct spirv_ids ids = ir_ids_quick(m->o->ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
-        mark(m, *id);
+        dead_pass_mark(m, *id);
 }
 
 // The local variable that a pointer leads into, or NULL.
@@ -69,13 +69,13 @@ static void mark_function(struct marking *m, const struct ir_function *function)
                     mark_operands(m, inst);
             } else if (ir_has_effects(ir, inst)) {
                 if (inst->id)
-                    mark(m, inst->id);
+                    dead_pass_mark(m, inst->id);
                 mark_operands(m, inst);
             }
         }
 }
 
-static void look_at(struct marking *m, uint32_t id)
+static void dead_pass_look_at(struct marking *m, uint32_t id)
 {
     struct optimiser *o = m->o;
     const struct ir_inst *inst = ir_definition(o->ir, id);
@@ -97,7 +97,7 @@ static void mark_roots(struct marking *m)
 {
     const struct ir *ir = m->o->ir;
     for (const struct ir_inst *inst = ir->entry_points.first; inst; inst = inst->next)
-        mark(m, inst->operands[1]);
+        dead_pass_mark(m, inst->operands[1]);
     for (const struct ir_inst *inst = ir->modes.first; inst; inst = inst->next)
         mark_operands(m, inst);
     for (const struct ir_inst *inst = ir->decorations.first; inst; inst = inst->next)
@@ -105,10 +105,10 @@ static void mark_roots(struct marking *m)
             (inst->operands[1] == DecorationSpecId ||
              (inst->operands[1] == DecorationBuiltIn &&
               inst->operands[2] == BuiltInWorkgroupSize)))
-            mark(m, inst->operands[0]);
+            dead_pass_mark(m, inst->operands[0]);
     if (m->o->keeps_functions || !ir->entry_points.first)
         for (const struct ir_function *f = ir->functions; f; f = f->next)
-            mark(m, f->head->id);
+            dead_pass_mark(m, f->head->id);
 }
 
 // --- removal -----------------------------------------------------------------------------
@@ -124,7 +124,7 @@ static void sweep_section(struct marking *m, struct ir_insts *section, bool by_o
     }
 }
 
-static bool is_needed(const struct marking *m, const struct ir_inst *inst)
+static bool dead_pass_is_needed(const struct marking *m, const struct ir_inst *inst)
 {
     if (inst->op == OpStore) {
         const struct ir_inst *local = local_of(m->o->ir, inst->operands[0]);
@@ -139,7 +139,7 @@ static void sweep_function(struct marking *m, const struct ir_function *function
     for (struct ir_block *b = function->last; b; b = b->previous)
         for (struct ir_inst *inst = b->insts.last, *previous; inst; inst = previous) {
             previous = inst->previous;
-            if (!is_needed(m, inst))
+            if (!dead_pass_is_needed(m, inst))
                 ir_remove(inst);
         }
 }
@@ -171,7 +171,7 @@ void opt_dead(struct optimiser *o, bool with_globals)
     m.queue = ir_scratch_raw(ir, ir->bound * sizeof(*m.queue));
     mark_roots(&m);
     while (m.count > 0)
-        look_at(&m, m.queue[--m.count]);
+        dead_pass_look_at(&m, m.queue[--m.count]);
     sweep_functions(&m);
     if (!with_globals)
         return;
@@ -184,7 +184,7 @@ void opt_dead(struct optimiser *o, bool with_globals)
 // --- functions that are not called -----------------------------------------------------
 
 // Instructions that call a function: OpFunctionCall, and those of matrices that take one.
-static bool calls(const struct ir_inst *inst)
+static bool dead_pass_calls(const struct ir_inst *inst)
 {
     return inst->op == OpFunctionCall || inst->op == OpCooperativeMatrixPerElementOpNV ||
            inst->op == OpCooperativeMatrixReduceNV ||
@@ -196,7 +196,7 @@ static void visit_calls(const struct optimiser *o, const struct ir_function *fun
 {
     for (const struct ir_block *b = function->first; b; b = b->next)
         for (const struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
-            if (!calls(inst))
+            if (!dead_pass_calls(inst))
                 continue;
             struct spirv_ids ids = ir_ids(o->ir, inst);
             for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
@@ -240,7 +240,7 @@ void opt_uncalled(struct optimiser *o)
 
 // --- ids ---------------------------------------------------------------------------------
 
-static uint32_t number_of(uint32_t *numbers, uint32_t *count, uint32_t id)
+static uint32_t dead_pass_number_of(uint32_t *numbers, uint32_t *count, uint32_t id)
 {
     if (id && !numbers[id])
         numbers[id] = ++*count;
@@ -254,9 +254,9 @@ static void number_inst(const struct ir *ir, struct ir_inst *inst, uint32_t *num
     if (inst->op == OpSwitch)
         ids.width = inst->mark;
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
-        *id = number_of(numbers, count, *id);
-    inst->type = number_of(numbers, count, inst->type);
-    inst->id = number_of(numbers, count, inst->id);
+        *id = dead_pass_number_of(numbers, count, *id);
+    inst->type = dead_pass_number_of(numbers, count, inst->type);
+    inst->id = dead_pass_number_of(numbers, count, inst->id);
 }
 
 static void number_list(const struct ir *ir, const struct ir_insts *insts,
@@ -273,7 +273,7 @@ static void number_functions(const struct ir *ir, uint32_t *numbers, uint32_t *c
         number_list(ir, &f->parameters, numbers, count);
         for (struct ir_block *b = f->first; b; b = b->next) {
             number_list(ir, &b->insts, numbers, count);
-            b->id = number_of(numbers, count, b->id);
+            b->id = dead_pass_number_of(numbers, count, b->id);
         }
     }
 }

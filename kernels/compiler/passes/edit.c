@@ -7,7 +7,8 @@
 
 // --- tables by id ------------------------------------------------------------------------
 
-static void *larger(struct optimiser *o, const void *items, uint32_t capacity, size_t size)
+static void *edit_pass_larger(struct optimiser *o, const void *items, uint32_t capacity,
+                              size_t size)
 {
     void *copy = compiler_allocate(o->ir->compiler, capacity * size);
     if (o->capacity)
@@ -20,8 +21,8 @@ void optimiser_grow(struct optimiser *o)
     if (o->ir->bound <= o->capacity)
         return;
     uint32_t capacity = 2 * o->ir->bound + 64;
-    o->same = larger(o, o->same, capacity, sizeof(*o->same));
-    o->flags = larger(o, o->flags, capacity, sizeof(*o->flags));
+    o->same = edit_pass_larger(o, o->same, capacity, sizeof(*o->same));
+    o->flags = edit_pass_larger(o, o->flags, capacity, sizeof(*o->flags));
     o->capacity = capacity;
 }
 
@@ -51,7 +52,7 @@ static void add_decoration(struct optimiser *o, struct ir_inst *inst)
     o->flags[id] |= flag_of(inst);
 }
 
-static struct decoration *first_of(struct decoration *decoration, uint32_t id)
+static struct decoration *edit_pass_first_of(struct decoration *decoration, uint32_t id)
 {
     while (decoration && decoration->inst->operands[0] != id)
         decoration = decoration->next;
@@ -60,12 +61,12 @@ static struct decoration *first_of(struct decoration *decoration, uint32_t id)
 
 struct decoration *opt_decoration(const struct optimiser *o, uint32_t id)
 {
-    return o->flags[id] ? first_of(o->buckets[id % NUM_BUCKETS], id) : NULL;
+    return o->flags[id] ? edit_pass_first_of(o->buckets[id % NUM_BUCKETS], id) : NULL;
 }
 
 struct decoration *opt_next_decoration(struct decoration *decoration, uint32_t id)
 {
-    return first_of(decoration->next, id);
+    return edit_pass_first_of(decoration->next, id);
 }
 
 struct optimiser *optimiser_create(struct ir *ir)

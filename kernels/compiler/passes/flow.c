@@ -35,7 +35,7 @@ static void add_back_edge(struct optimiser *o, const struct ir_block *header, ui
 enum { IS_MERGE = UINT32_MAX, IS_CONTINUE = UINT32_MAX - 1 }; // in marks of blocks
 
 // Keeps the blocks that merge instructions name, though no path leads to them.
-static void keep_named(struct optimiser *o, const struct flow *flow)
+static void keep_named(struct optimiser *o, const struct ir_flow *flow)
 {
     for (uint32_t i = 0; i < flow->num; i++) {
         const struct ir_inst *merge = merge_of(flow->blocks[i]);
@@ -57,7 +57,7 @@ static void keep_named(struct optimiser *o, const struct flow *flow)
 }
 
 // Drops the values of phis that come from blocks without a path.
-static void trim_phis(struct optimiser *o, const struct flow *flow, uint32_t at)
+static void trim_phis(struct optimiser *o, const struct ir_flow *flow, uint32_t at)
 {
     for (struct ir_inst *phi = flow->blocks[at]->insts.first; phi && phi->op == OpPhi;
          phi = phi->next) {
@@ -86,9 +86,9 @@ static void replace_single_phis(struct optimiser *o, struct ir_block *block)
     }
 }
 
-static struct flow *drop_unreachable(struct optimiser *o, struct ir_function *function)
+static struct ir_flow *drop_unreachable(struct optimiser *o, struct ir_function *function)
 {
-    struct flow *flow = flow_without_dominators(o->ir, function);
+    struct ir_flow *flow = flow_without_dominators(o->ir, function);
     keep_named(o, flow);
     for (uint32_t i = 0; i < flow->num; i++)
         trim_phis(o, flow, i);
@@ -118,7 +118,8 @@ void opt_unreachable(struct optimiser *o, struct ir_function *function)
 // --- branches on constants ---------------------------------------------------------------
 
 // Makes a branch of a block's terminator. A selection ends to be one; a loop stays one.
-static void branch_to(struct optimiser *o, struct ir_block *block, uint32_t target)
+static void flow_pass_branch_to(struct optimiser *o, struct ir_block *block,
+                                uint32_t target)
 {
     struct ir_inst *merge = merge_of(block), *end = block->insts.last;
     struct targets targets = targets_of(o->ir, end);
@@ -148,7 +149,7 @@ static bool fold_condition(struct optimiser *o, struct ir_block *block)
     if (end->op != OpBranchConditional)
         return false;
     if (end->operands[1] == end->operands[2]) {
-        branch_to(o, block, end->operands[1]);
+        flow_pass_branch_to(o, block, end->operands[1]);
         return true;
     }
     if (!opt_constant(o->ir, end->operands[0], &value))
@@ -156,7 +157,7 @@ static bool fold_condition(struct optimiser *o, struct ir_block *block)
     // A loop keeps its branch back, though it is not taken.
     if (leads_back(o, block, end->operands[value ? 2 : 1]))
         return false;
-    branch_to(o, block, end->operands[value ? 1 : 2]);
+    flow_pass_branch_to(o, block, end->operands[value ? 1 : 2]);
     return true;
 }
 
@@ -207,7 +208,7 @@ static bool fold_branches(struct optimiser *o, const struct ir_function *functio
 // --- selections that do nothing ----------------------------------------------------------
 
 // Where a block leads that does nothing but branch, and has one predecessor; otherwise 0.
-static uint32_t passes_to(const struct optimiser *o, const struct flow *flow,
+static uint32_t passes_to(const struct optimiser *o, const struct ir_flow *flow,
                           uint32_t label)
 {
     const struct ir_block *block = o->ir->labels[label];
@@ -230,7 +231,7 @@ static uint32_t value_from(const struct ir_inst *phi, uint32_t pred)
 
 // A selection whose two ways are empty is a branch, where the phis do not tell the ways
 // apart.
-static bool drop_selection(struct optimiser *o, const struct flow *flow,
+static bool drop_selection(struct optimiser *o, const struct ir_flow *flow,
                            struct ir_block *block)
 {
     struct ir_inst *merge = merge_of(block), *end = block->insts.last;
@@ -275,7 +276,8 @@ static bool can_join(const struct ir_block *first, const struct ir_block *second
            (end->op == OpBranch || end->op == OpBranchConditional);
 }
 
-static void join(struct optimiser *o, struct ir_block *first, struct ir_block *second)
+static void flow_pass_join(struct optimiser *o, struct ir_block *first,
+                           struct ir_block *second)
 {
     struct ir_inst *merge = merge_of(first);
     ir_remove(first->insts.last);
@@ -310,8 +312,8 @@ static void mark_named(const struct ir_function *function, uint8_t *is_named)
     }
 }
 
-static void join_chains(struct optimiser *o, const struct flow *flow,
-                        const struct ir_function *function)
+static void flow_pass_join_chains(struct optimiser *o, const struct ir_flow *flow,
+                                  const struct ir_function *function)
 {
     uint8_t *is_named = ir_scratch(o->ir, o->ir->bound);
     mark_named(function, is_named);
@@ -324,7 +326,7 @@ static void join_chains(struct optimiser *o, const struct flow *flow,
                 flow->first_pred[at + 1] - flow->first_pred[at] != 1 ||
                 !can_join(block, next))
                 break;
-            join(o, block, next);
+            flow_pass_join(o, block, next);
         }
     }
 }
@@ -335,13 +337,13 @@ bool opt_flow(struct optimiser *o, struct ir_function *function)
     bool changed = false;
     for (uint32_t round = 0, again = 1; again && round < MOST_ROUNDS; round++) {
         again = fold_branches(o, function);
-        struct flow *flow = drop_unreachable(o, function);
+        struct ir_flow *flow = drop_unreachable(o, function);
         bool dropped = false;
         for (uint32_t left = flow->num; left > 0; left--)
             dropped = drop_selection(o, flow, flow->blocks[left - 1]) || dropped;
         if (dropped)
             flow = drop_unreachable(o, function);
-        join_chains(o, flow, function);
+        flow_pass_join_chains(o, flow, function);
         again |= dropped;
         changed = changed || again;
     }

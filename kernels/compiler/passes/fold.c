@@ -27,24 +27,25 @@ static bool set_type(const struct ir *ir, uint32_t type, struct scalar *out)
     return true;
 }
 
-static uint64_t cut(uint64_t bits, uint32_t width)
+static uint64_t fold_pass_cut(uint64_t bits, uint32_t width)
 {
     return width < 64 ? bits & ((UINT64_C(1) << width) - 1) : bits;
 }
 
 // The value of an integer as one with a sign.
-static int64_t extended(uint64_t bits, uint32_t width)
+static int64_t fold_pass_extended(uint64_t bits, uint32_t width)
 {
     uint64_t sign = UINT64_C(1) << (width - 1);
-    bits = cut(bits, width);
+    bits = fold_pass_cut(bits, width);
     return bits & sign ? (int64_t)(bits - sign) - (int64_t)(sign - 1) - 1 : (int64_t)bits;
 }
 
 // --- integers ----------------------------------------------------------------------------
 
-static bool divide(uint32_t op, uint64_t a, uint64_t b, uint32_t width, uint64_t *out)
+static bool fold_pass_divide(uint32_t op, uint64_t a, uint64_t b, uint32_t width,
+                             uint64_t *out)
 {
-    int64_t x = extended(a, width), y = extended(b, width);
+    int64_t x = fold_pass_extended(a, width), y = fold_pass_extended(b, width);
     if (b == 0 || (y == -1 && op != OpUDiv && op != OpUMod))
         return false; // undefined, or not worth the care
     switch (op) {
@@ -66,12 +67,13 @@ static bool divide(uint32_t op, uint64_t a, uint64_t b, uint32_t width, uint64_t
     }
 }
 
-static bool shift(uint32_t op, uint64_t a, uint64_t b, uint32_t width, uint64_t *out)
+static bool fold_pass_shift(uint32_t op, uint64_t a, uint64_t b, uint32_t width,
+                            uint64_t *out)
 {
     if (b >= width)
         return false; // undefined
     if (op == OpShiftRightArithmetic) {
-        int64_t x = extended(a, width);
+        int64_t x = fold_pass_extended(a, width);
         *out = x < 0 ? ~(~(uint64_t)x >> b) : (uint64_t)x >> b;
     } else {
         *out = op == OpShiftLeftLogical ? a << b : a >> b;
@@ -82,7 +84,7 @@ static bool shift(uint32_t op, uint64_t a, uint64_t b, uint32_t width, uint64_t 
 static bool compare_integers(uint32_t op, uint64_t a, uint64_t b, uint32_t width,
                              uint64_t *out)
 {
-    int64_t x = extended(a, width), y = extended(b, width);
+    int64_t x = fold_pass_extended(a, width), y = fold_pass_extended(b, width);
     switch (op) {
     case OpIEqual:
     case OpLogicalEqual:
@@ -140,11 +142,11 @@ static bool combine_integers(uint32_t op, uint64_t a, uint64_t b, uint32_t width
     case OpUMod:
     case OpSRem:
     case OpSMod:
-        return divide(op, a, b, width, out);
+        return fold_pass_divide(op, a, b, width, out);
     case OpShiftLeftLogical:
     case OpShiftRightLogical:
     case OpShiftRightArithmetic:
-        return shift(op, a, b, width, out);
+        return fold_pass_shift(op, a, b, width, out);
     case OpBitwiseAnd:
     case OpLogicalAnd:
         *out = a & b;
@@ -182,7 +184,7 @@ static bool change_integer(uint32_t op, const struct scalar *a, uint64_t *out)
         *out = a->bits;
         return true;
     case OpSConvert:
-        *out = (uint64_t)extended(a->bits, a->width);
+        *out = (uint64_t)fold_pass_extended(a->bits, a->width);
         return true;
     default:
         return false;
@@ -192,7 +194,7 @@ static bool change_integer(uint32_t op, const struct scalar *a, uint64_t *out)
 // --- floats ------------------------------------------------------------------------------
 
 // Whether it is zero or a normal number, of 32 or 64 bits.
-static bool is_usual(uint64_t bits, uint32_t width)
+static bool fold_pass_is_usual(uint64_t bits, uint32_t width)
 {
     uint32_t mantissa = width == 32 ? 23 : 52, most = width == 32 ? 0xff : 0x7ff;
     uint64_t exponent = bits >> mantissa & most;
@@ -200,7 +202,7 @@ static bool is_usual(uint64_t bits, uint32_t width)
     return (width == 32 || width == 64) && exponent != most && (exponent || !has_mantissa);
 }
 
-static double number_of(uint64_t bits, uint32_t width)
+static double fold_pass_number_of(uint64_t bits, uint32_t width)
 {
     double number;
     float narrow;
@@ -214,7 +216,7 @@ static double number_of(uint64_t bits, uint32_t width)
 }
 
 // The bits of a number that the width has exactly.
-static bool bits_of(double number, uint32_t width, uint64_t *out)
+static bool fold_pass_bits_of(double number, uint32_t width, uint64_t *out)
 {
     float narrow = (float)number;
     uint32_t word;
@@ -226,7 +228,7 @@ static bool bits_of(double number, uint32_t width, uint64_t *out)
         memcpy(&word, &narrow, sizeof(narrow));
         *out = word;
     }
-    return is_usual(*out, width);
+    return fold_pass_is_usual(*out, width);
 }
 
 // Knuth: what rounding took from a sum.
@@ -254,14 +256,14 @@ static bool combine_floats(uint32_t op, double a, double b, uint32_t width, uint
     switch (op) {
     case OpFAdd:
         result = a + b;
-        return is_exact_sum(a, b, result) && bits_of(result, width, out);
+        return is_exact_sum(a, b, result) && fold_pass_bits_of(result, width, out);
     case OpFSub:
         result = a - b;
-        return is_exact_sum(a, -b, result) && bits_of(result, width, out);
+        return is_exact_sum(a, -b, result) && fold_pass_bits_of(result, width, out);
     case OpFMul:
         result = a * b;
         return (a == 0 || b == 0 || significant_bits(a) + significant_bits(b) <= 53) &&
-               (result != 0 || a == 0 || b == 0) && bits_of(result, width, out);
+               (result != 0 || a == 0 || b == 0) && fold_pass_bits_of(result, width, out);
     case OpFOrdEqual:
     case OpFUnordEqual:
         *out = a == b;
@@ -308,14 +310,14 @@ static bool from_integer(const struct scalar *from, bool is_signed, uint32_t wid
                          uint64_t *out)
 {
     const uint64_t most = UINT64_C(1) << 53;
-    int64_t value = extended(from->bits, from->width);
+    int64_t value = fold_pass_extended(from->bits, from->width);
     if (is_signed ? value > (int64_t)most || value < -(int64_t)most : from->bits > most)
         return false;
-    return bits_of(is_signed ? (double)value : (double)from->bits, width, out);
+    return fold_pass_bits_of(is_signed ? (double)value : (double)from->bits, width, out);
 }
 
-static bool convert(uint32_t op, const struct scalar *from, const struct scalar *to,
-                    uint64_t *out)
+static bool fold_pass_convert(uint32_t op, const struct scalar *from,
+                              const struct scalar *to, uint64_t *out)
 {
     bool is_float = from->kind == OpTypeFloat;
     if (op == OpBitcast) {
@@ -323,11 +325,11 @@ static bool convert(uint32_t op, const struct scalar *from, const struct scalar 
         return from->width == to->width && from->kind != OpTypeBool &&
                to->kind != OpTypeBool;
     }
-    if (is_float && !is_usual(from->bits, from->width))
+    if (is_float && !fold_pass_is_usual(from->bits, from->width))
         return false;
     if (to->kind == OpTypeFloat && to->width < 32)
         return false;
-    double number = is_float ? number_of(from->bits, from->width) : 0;
+    double number = is_float ? fold_pass_number_of(from->bits, from->width) : 0;
     switch (op) {
     case OpConvertFToS:
     case OpConvertFToU:
@@ -338,7 +340,8 @@ static bool convert(uint32_t op, const struct scalar *from, const struct scalar 
         return from->kind == OpTypeInt && to->kind == OpTypeFloat &&
                from_integer(from, op == OpConvertSToF, to->width, out);
     case OpFConvert:
-        return is_float && to->kind == OpTypeFloat && bits_of(number, to->width, out);
+        return is_float && to->kind == OpTypeFloat &&
+               fold_pass_bits_of(number, to->width, out);
     default:
         return false;
     }
@@ -350,7 +353,7 @@ static bool fold_scalar(uint32_t op, const struct scalar *a, const struct scalar
                         const struct scalar *to, uint64_t *out)
 {
     if (!b)
-        return convert(op, a, to, out) ||
+        return fold_pass_convert(op, a, to, out) ||
                (a->kind != OpTypeFloat && to->kind != OpTypeFloat &&
                 change_integer(op, a, out));
     bool is_shift = op >= OpShiftRightLogical && op <= OpShiftLeftLogical;
@@ -358,13 +361,14 @@ static bool fold_scalar(uint32_t op, const struct scalar *a, const struct scalar
         return false;
     if (a->kind != OpTypeFloat)
         return combine_integers(op, a->bits, b->bits, a->width, out);
-    return is_usual(a->bits, a->width) && is_usual(b->bits, b->width) &&
-           combine_floats(op, number_of(a->bits, a->width), number_of(b->bits, b->width),
-                          a->width, out);
+    return fold_pass_is_usual(a->bits, a->width) && fold_pass_is_usual(b->bits, b->width) &&
+           combine_floats(op, fold_pass_number_of(a->bits, a->width),
+                          fold_pass_number_of(b->bits, b->width), a->width, out);
 }
 
 // Component `i` of a constant, or a constant scalar.
-static bool component(const struct ir *ir, uint32_t id, uint32_t i, struct scalar *out)
+static bool fold_pass_component(const struct ir *ir, uint32_t id, uint32_t i,
+                                struct scalar *out)
 {
     const struct ir_inst *inst = ir_definition(ir, id);
     if (inst && inst->op == OpConstantComposite && i < inst->num_operands)
@@ -375,7 +379,7 @@ static bool component(const struct ir *ir, uint32_t id, uint32_t i, struct scala
         !opt_constant(ir, inst->id, &out->bits))
         return false;
     if (out->kind == OpTypeInt)
-        out->bits = cut(out->bits, out->width);
+        out->bits = fold_pass_cut(out->bits, out->width);
     return true;
 }
 
@@ -412,8 +416,8 @@ uint32_t opt_fold(struct ir *ir, const struct ir_inst *inst)
         struct scalar a, b, to;
         uint64_t bits;
         bool has_two = inst->num_operands == 2;
-        if (!component(ir, inst->operands[0], i, &a) ||
-            (has_two && !component(ir, inst->operands[1], i, &b)) ||
+        if (!fold_pass_component(ir, inst->operands[0], i, &a) ||
+            (has_two && !fold_pass_component(ir, inst->operands[1], i, &b)) ||
             !set_type(ir, type, &to) ||
             !fold_scalar(inst->op, &a, has_two ? &b : NULL, &to, &bits))
             return 0;

@@ -14,7 +14,7 @@
 enum { MOST_INSTS = 30000, SMALL = 40 };
 
 // Function with the facts that inlining needs.
-struct body {
+struct inline_pass_body {
     struct ir_function *function;
     uint32_t num_insts, num_calls; // calls of it
     bool has_changed;
@@ -27,12 +27,12 @@ struct body {
 struct inlining {
     struct optimiser *o;
     bool merges_returns;
-    struct body *bodies; // by mark of the function
-    uint32_t *map;       // ids of the body that is being copied to those of its copy
-    uint32_t capacity;   // of map
+    struct inline_pass_body *bodies; // by mark of the function
+    uint32_t *map;     // ids of the body that is being copied to those of its copy
+    uint32_t capacity; // of map
 };
 
-static struct body *body_of(const struct inlining *in, uint32_t id)
+static struct inline_pass_body *inline_pass_body_of(const struct inlining *in, uint32_t id)
 {
     const struct ir_function *function = opt_function(in->o, id);
     return &in->bodies[function->mark];
@@ -40,7 +40,7 @@ static struct body *body_of(const struct inlining *in, uint32_t id)
 
 // --- a copy of a body --------------------------------------------------------------------
 
-struct copy {
+struct inline_pass_copy {
     struct inlining *in;
     struct ir_function *from;
     struct ir_inst *call;
@@ -48,7 +48,7 @@ struct copy {
     struct ir_block *after; // what follows the call
 };
 
-static uint32_t mapped(const struct inlining *in, uint32_t id)
+static uint32_t inline_pass_mapped(const struct inlining *in, uint32_t id)
 {
     id = opt_same(in->o, id);
     return id < in->capacity && in->map[id] ? in->map[id] : id;
@@ -86,7 +86,7 @@ static void clear_map(struct inlining *in, const struct ir_function *from)
 
 // A variable goes to the caller's first block. Its initial value is stored where the call
 // was, each time.
-static void copy_variable(struct copy *copy, const struct ir_inst *inst)
+static void copy_variable(struct inline_pass_copy *copy, const struct ir_inst *inst)
 {
     struct optimiser *o = copy->in->o;
     struct ir_block *first = copy->call->block->function->first;
@@ -99,7 +99,7 @@ static void copy_variable(struct copy *copy, const struct ir_inst *inst)
                   opt_make(o, OpStore, 0, 2, (uint32_t[]){id, inst->operands[1]}));
 }
 
-static void copy_inst(struct copy *copy, const struct ir_inst *inst)
+static void copy_inst(struct inline_pass_copy *copy, const struct ir_inst *inst)
 {
     struct inlining *in = copy->in;
     struct optimiser *o = in->o;
@@ -107,23 +107,24 @@ static void copy_inst(struct copy *copy, const struct ir_inst *inst)
                                    inst->num_operands, inst->operands);
     struct spirv_ids ids = ir_ids(o->ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
-        made->operands[id - inst->operands] = mapped(in, *id);
+        made->operands[id - inst->operands] = inline_pass_mapped(in, *id);
     // The copy of a body of one block stands before the call, in its block.
     ir_insert(copy->into, copy->after ? NULL : copy->call, made);
     if (inst->id && o->flags[inst->id])
         opt_copy_decorations(o, inst->id, made->id);
 }
 
-static void copy_return(struct copy *copy, const struct ir_inst *inst)
+static void copy_return(struct inline_pass_copy *copy, const struct ir_inst *inst)
 {
     struct optimiser *o = copy->in->o;
     if (inst->op == OpReturnValue)
-        opt_replace(o, copy->call->id, mapped(copy->in, inst->operands[0]));
+        opt_replace(o, copy->call->id, inline_pass_mapped(copy->in, inst->operands[0]));
     if (copy->after)
         ir_insert(copy->into, NULL, opt_make(o, OpBranch, 0, 1, &copy->after->id));
 }
 
-static void copy_block(struct copy *copy, const struct ir_block *block)
+static void inline_pass_copy_block(struct inline_pass_copy *copy,
+                                   const struct ir_block *block)
 {
     for (const struct ir_inst *inst = block->insts.first; inst; inst = inst->next)
         if (inst->op == OpVariable)
@@ -134,7 +135,7 @@ static void copy_block(struct copy *copy, const struct ir_block *block)
             copy_inst(copy, inst);
 }
 
-static void copy_body(struct copy *copy)
+static void copy_body(struct inline_pass_copy *copy)
 {
     struct inlining *in = copy->in;
     struct ir *ir = in->o->ir;
@@ -143,20 +144,20 @@ static void copy_body(struct copy *copy)
     uint32_t i = 1;
     for (const struct ir_inst *p = copy->from->parameters.first; p; p = p->next)
         in->map[p->id] = copy->call->operands[i++];
-    copy_block(copy, copy->from->first);
+    inline_pass_copy_block(copy, copy->from->first);
     for (const struct ir_block *block = copy->from->first->next; block;
          block = block->next) {
         struct ir_block *made = ir->labels[in->map[block->id]];
         opt_insert_block(copy->into, made);
         copy->into = made;
-        copy_block(copy, block);
+        inline_pass_copy_block(copy, block);
     }
     clear_map(in, copy->from);
 }
 
 // --- the body itself ---------------------------------------------------------------------
 
-static void move_variable(struct copy *copy, struct ir_inst *inst)
+static void inline_pass_move_variable(struct inline_pass_copy *copy, struct ir_inst *inst)
 {
     struct ir_block *first = copy->call->block->function->first;
     ir_remove(inst);
@@ -168,12 +169,12 @@ static void move_variable(struct copy *copy, struct ir_inst *inst)
     inst->num_operands = 1;
 }
 
-static void move_insts(struct copy *copy, struct ir_block *block)
+static void move_insts(struct inline_pass_copy *copy, struct ir_block *block)
 {
     for (struct ir_inst *inst = block->insts.first, *next; inst; inst = next) {
         next = inst->next;
         if (inst->op == OpVariable) {
-            move_variable(copy, inst);
+            inline_pass_move_variable(copy, inst);
         } else if (inst->op == OpReturn || inst->op == OpReturnValue) {
             ir_remove(inst);
             copy_return(copy, inst);
@@ -185,7 +186,7 @@ static void move_insts(struct copy *copy, struct ir_block *block)
 }
 
 // The function is left without blocks.
-static void move_body(struct copy *copy)
+static void move_body(struct inline_pass_copy *copy)
 {
     struct optimiser *o = copy->in->o;
     struct ir_function *from = copy->from;
@@ -240,10 +241,10 @@ static void split_header(struct optimiser *o, struct ir_block *header)
 }
 
 static void inline_call(struct inlining *in, struct ir_inst *call,
-                        const struct body *callee)
+                        const struct inline_pass_body *callee)
 {
     struct ir_function *from = callee->function;
-    struct copy copy = {.in = in, .from = from, .call = call};
+    struct inline_pass_copy copy = {.in = in, .from = from, .call = call};
     if (from->first->next) {
         const struct ir_inst *merge = merge_of(call->block);
         if (merge && merge->op == OpLoopMerge)
@@ -268,13 +269,14 @@ static void inline_call(struct inlining *in, struct ir_inst *call,
 
 // --- the functions -----------------------------------------------------------------------
 
-static bool is_wanted(const struct body *caller, const struct body *callee)
+static bool inline_pass_is_wanted(const struct inline_pass_body *caller,
+                                  const struct inline_pass_body *callee)
 {
     return callee->num_calls == 1 || callee->num_insts <= SMALL ||
            caller->num_insts + callee->num_insts <= MOST_INSTS;
 }
 
-static void inline_into(struct inlining *in, struct body *body)
+static void inline_into(struct inlining *in, struct inline_pass_body *body)
 {
     bool changed = false;
     for (struct ir_block *block = body->function->first; block; block = block->next)
@@ -282,8 +284,8 @@ static void inline_into(struct inlining *in, struct body *body)
             next = inst->next;
             if (inst->op != OpFunctionCall)
                 continue;
-            struct body *callee = body_of(in, inst->operands[0]);
-            if (!callee->can_inline || !is_wanted(body, callee))
+            struct inline_pass_body *callee = inline_pass_body_of(in, inst->operands[0]);
+            if (!callee->can_inline || !inline_pass_is_wanted(body, callee))
                 continue;
             bool is_one_block = !callee->function->first->next;
             inline_call(in, inst, callee);
@@ -295,7 +297,7 @@ static void inline_into(struct inlining *in, struct body *body)
     body->has_changed = changed;
 }
 
-static void finish(struct inlining *in, struct body *body)
+static void inline_pass_finish(struct inlining *in, struct inline_pass_body *body)
 {
     struct optimiser *o = in->o;
     inline_into(in, body);
@@ -313,27 +315,28 @@ static void finish(struct inlining *in, struct body *body)
 }
 
 // The next call in a function of one that is not looked at yet.
-static struct body *find_callee(struct inlining *in, struct body *body)
+static struct inline_pass_body *find_callee(struct inlining *in,
+                                            struct inline_pass_body *body)
 {
     while (body->block) {
         for (; body->inst; body->inst = body->inst->next)
             if (body->inst->op == OpFunctionCall &&
-                body_of(in, body->inst->operands[0])->state == NEW)
-                return body_of(in, body->inst->operands[0]);
+                inline_pass_body_of(in, body->inst->operands[0])->state == NEW)
+                return inline_pass_body_of(in, body->inst->operands[0]);
         body->block = body->block->next;
         body->inst = body->block ? body->block->insts.first : NULL;
     }
     return NULL;
 }
 
-static void count_all(struct inlining *in)
+static void inline_pass_count_all(struct inlining *in)
 {
     uint32_t count = 0;
     for (struct ir_function *f = in->o->ir->functions; f; f = f->next)
         f->mark = count++;
     in->bodies = compiler_allocate(in->o->ir->compiler, (count + 1) * sizeof(*in->bodies));
     for (struct ir_function *f = in->o->ir->functions; f; f = f->next) {
-        struct body *body = &in->bodies[f->mark];
+        struct inline_pass_body *body = &in->bodies[f->mark];
         body->function = f;
         body->block = f->first;
         if (f->first)
@@ -344,12 +347,12 @@ static void count_all(struct inlining *in)
             for (const struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
                 body->num_insts++;
                 if (inst->op == OpFunctionCall)
-                    body_of(in, inst->operands[0])->num_calls++;
+                    inline_pass_body_of(in, inst->operands[0])->num_calls++;
             }
     }
     // An entry point is called from outside, too: its body stays.
     for (const struct ir_inst *e = in->o->ir->entry_points.first; e; e = e->next)
-        body_of(in, e->operands[1])->num_calls++;
+        inline_pass_body_of(in, e->operands[1])->num_calls++;
 }
 
 // Bodies that move from function to function are rewritten once, where they stay.
@@ -367,20 +370,21 @@ void opt_inline(struct optimiser *o, bool merges_returns)
 {
     struct inlining in = {.o = o, .merges_returns = merges_returns};
     o->delays = true;
-    count_all(&in);
+    inline_pass_count_all(&in);
     uint32_t count = o->ir->last_function ? o->ir->last_function->mark + 1 : 0, depth = 0;
-    struct body **stack = compiler_allocate(o->ir->compiler, (count + 1) * sizeof(*stack));
+    struct inline_pass_body **stack =
+        compiler_allocate(o->ir->compiler, (count + 1) * sizeof(*stack));
     for (uint32_t i = 0; i < count; i++) {
         if (in.bodies[i].state == NEW)
             stack[depth++] = &in.bodies[i];
         while (depth > 0) {
-            struct body *top = stack[depth - 1];
+            struct inline_pass_body *top = stack[depth - 1];
             top->state = OPEN; // on the way: a call of it is recursive, and stays
-            struct body *callee = find_callee(&in, top);
+            struct inline_pass_body *callee = find_callee(&in, top);
             if (callee) {
                 stack[depth++] = callee;
             } else {
-                finish(&in, top);
+                inline_pass_finish(&in, top);
                 depth--;
             }
         }

@@ -25,7 +25,7 @@ static bool is_special(const struct ir *ir, uint32_t root, uint32_t type)
     return has_special(ir, root) || (inner && has_special(ir, inner->id));
 }
 
-static struct place_of place_of(const struct ir *ir, uint32_t pointer)
+static struct place_of memory_pass_place_of(const struct ir *ir, uint32_t pointer)
 {
     enum { MOST_STEPS = 16 };
     const struct ir_inst *inst = ir_definition(ir, pointer);
@@ -87,8 +87,8 @@ static void forget_shared(struct memory *memory)
             forget_at(memory, left - 1);
 }
 
-static void note(struct memory *memory, uint32_t pointer, uint32_t value,
-                 const struct place_of *place)
+static void memory_pass_note(struct memory *memory, uint32_t pointer, uint32_t value,
+                             const struct place_of *place)
 {
     uint32_t i = memory->num;
     if (memory->num < MOST_KNOWN)
@@ -102,27 +102,27 @@ static void note(struct memory *memory, uint32_t pointer, uint32_t value,
 }
 
 // Whether the memory operands say nothing but where and how aligned.
-static bool is_usual(const struct ir_inst *inst, uint32_t mask_at)
+static bool memory_pass_is_usual(const struct ir_inst *inst, uint32_t mask_at)
 {
     return inst->num_operands <= mask_at ||
            !(inst->operands[mask_at] & ~(uint32_t)MemoryAccessAligned);
 }
 
-static uint32_t load(struct memory *memory, const struct ir_inst *inst)
+static uint32_t memory_pass_load(struct memory *memory, const struct ir_inst *inst)
 {
-    struct place_of place = place_of(memory->ir, inst->operands[0]);
-    if (!place.is_plain || !is_usual(inst, 1))
+    struct place_of place = memory_pass_place_of(memory->ir, inst->operands[0]);
+    if (!place.is_plain || !memory_pass_is_usual(inst, 1))
         return 0;
     for (uint32_t i = 0; i < memory->num; i++)
         if (memory->known[i].pointer == inst->operands[0])
             return memory->known[i].value;
-    note(memory, inst->operands[0], inst->id, &place);
+    memory_pass_note(memory, inst->operands[0], inst->id, &place);
     return 0;
 }
 
-static void store(struct memory *memory, const struct ir_inst *inst)
+static void memory_pass_store(struct memory *memory, const struct ir_inst *inst)
 {
-    struct place_of place = place_of(memory->ir, inst->operands[0]);
+    struct place_of place = memory_pass_place_of(memory->ir, inst->operands[0]);
     if (!place.root) {
         memory_forget(memory);
         return;
@@ -131,17 +131,17 @@ static void store(struct memory *memory, const struct ir_inst *inst)
         if (may_alias(memory->ir, place.root, place.storage, memory->known[left - 1].root,
                       memory->known[left - 1].storage))
             forget_at(memory, left - 1);
-    if (place.is_plain && is_usual(inst, 2))
-        note(memory, inst->operands[0], inst->operands[1], &place);
+    if (place.is_plain && memory_pass_is_usual(inst, 2))
+        memory_pass_note(memory, inst->operands[0], inst->operands[1], &place);
 }
 
 uint32_t memory_access(struct memory *memory, const struct ir_inst *inst)
 {
     switch (inst->op) {
     case OpLoad:
-        return load(memory, inst);
+        return memory_pass_load(memory, inst);
     case OpStore:
-        store(memory, inst);
+        memory_pass_store(memory, inst);
         return 0;
     case OpControlBarrier:
     case OpMemoryBarrier:
@@ -156,9 +156,9 @@ uint32_t memory_access(struct memory *memory, const struct ir_inst *inst)
 
 bool memory_is_constant(const struct ir *ir, const struct ir_inst *inst)
 {
-    if (inst->op != OpLoad || !is_usual(inst, 1))
+    if (inst->op != OpLoad || !memory_pass_is_usual(inst, 1))
         return false;
-    struct place_of place = place_of(ir, inst->operands[0]);
+    struct place_of place = memory_pass_place_of(ir, inst->operands[0]);
     if (!place.is_plain)
         return false;
     const struct ir_inst *root = ir_definition(ir, place.root);

@@ -14,7 +14,7 @@ struct privates {
     uint32_t bound; // of both
 };
 
-static bool is_chain(const struct ir_inst *inst)
+static bool private_pass_is_chain(const struct ir_inst *inst)
 {
     return inst->op == OpAccessChain || inst->op == OpInBoundsAccessChain;
 }
@@ -26,7 +26,7 @@ static struct ir_function *only_entry(const struct optimiser *o)
     return entry && !entry->next ? opt_function(o, entry->operands[1]) : NULL;
 }
 
-static bool find_variables(struct privates *p)
+static bool private_pass_find_variables(struct privates *p)
 {
     struct ir *ir = p->o->ir;
     bool found = false;
@@ -47,12 +47,13 @@ static bool find_variables(struct privates *p)
 }
 
 // Whether operand `i` is used as any pointer can be.
-static bool is_good_use(const struct ir_inst *inst, uint32_t i)
+static bool private_pass_is_good_use(const struct ir_inst *inst, uint32_t i)
 {
-    return i == 0 && (inst->op == OpLoad || inst->op == OpStore || is_chain(inst));
+    return i == 0 &&
+           (inst->op == OpLoad || inst->op == OpStore || private_pass_is_chain(inst));
 }
 
-static void look_at(struct privates *p, const struct ir_function *function)
+static void private_pass_look_at(struct privates *p, const struct ir_function *function)
 {
     for (const struct ir_block *b = function->first; b; b = b->next)
         for (const struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
@@ -62,9 +63,9 @@ static void look_at(struct privates *p, const struct ir_function *function)
                 if (!root)
                     continue;
                 if (function != p->entry ||
-                    !is_good_use(inst, (uint32_t)(id - inst->operands)))
+                    !private_pass_is_good_use(inst, (uint32_t)(id - inst->operands)))
                     p->is_local[root] = false;
-                if (is_chain(inst))
+                if (private_pass_is_chain(inst))
                     p->root[inst->id] = root;
             }
         }
@@ -76,7 +77,7 @@ static uint32_t local_pointer(struct ir *ir, uint32_t pointer_type)
                       ir_definition(ir, pointer_type)->operands[1]);
 }
 
-static void move_variable(struct privates *p, struct ir_inst *variable)
+static void private_pass_move_variable(struct privates *p, struct ir_inst *variable)
 {
     struct ir *ir = p->o->ir;
     struct ir_block *first = p->entry->first;
@@ -90,18 +91,18 @@ void opt_private(struct optimiser *o)
 {
     struct privates p = {.o = o, .entry = only_entry(o)};
     struct ir *ir = o->ir;
-    if (!p.entry || !find_variables(&p))
+    if (!p.entry || !private_pass_find_variables(&p))
         return;
     for (const struct ir_function *f = ir->functions; f; f = f->next)
-        look_at(&p, f);
+        private_pass_look_at(&p, f);
     for (struct ir_inst *inst = ir->globals.first, *next; inst; inst = next) {
         next = inst->next;
         if (inst->id < p.bound && p.is_local[inst->id])
-            move_variable(&p, inst);
+            private_pass_move_variable(&p, inst);
     }
     for (struct ir_block *b = p.entry->first; b; b = b->next)
         for (struct ir_inst *inst = b->insts.first; inst; inst = inst->next)
-            if (is_chain(inst) && inst->id < p.bound && p.root[inst->id] &&
+            if (private_pass_is_chain(inst) && inst->id < p.bound && p.root[inst->id] &&
                 p.is_local[p.root[inst->id]])
                 inst->type = local_pointer(ir, inst->type);
 }

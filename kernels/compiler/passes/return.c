@@ -50,7 +50,7 @@ struct region {
     bool reaches_stop; // or it goes on
 };
 
-static struct region look_at(struct lowering *l, uint32_t start, uint32_t stop)
+static struct region return_pass_look_at(struct lowering *l, uint32_t start, uint32_t stop)
 {
     const struct ir *ir = l->o->ir;
     struct region region = {false, start == stop};
@@ -90,7 +90,7 @@ static void leave_by(struct lowering *l, struct ir_block *block, uint32_t exit)
     ir_insert(block, NULL, opt_make(l->o, OpBranch, 0, 1, &exit));
 }
 
-static bool lower(struct lowering *l, struct ir_block *block, uint32_t exit);
+static bool return_pass_lower(struct lowering *l, struct ir_block *block, uint32_t exit);
 
 // A selection with returns: its ways meet in a new block, which leads to `exit`.
 static bool lower_selection(struct lowering *l, struct ir_block *block, uint32_t exit)
@@ -100,8 +100,8 @@ static bool lower_selection(struct lowering *l, struct ir_block *block, uint32_t
     uint32_t join = merge->operands[0];
     if (end->op != OpBranchConditional || l->depth == MOST_DEPTH)
         return false;
-    struct region yes = look_at(l, end->operands[1], join);
-    struct region no = look_at(l, end->operands[2], join);
+    struct region yes = return_pass_look_at(l, end->operands[1], join);
+    struct region no = return_pass_look_at(l, end->operands[2], join);
     if (yes.reaches_stop && no.reaches_stop)
         return false;
     struct ir_block *meet = l->is_trial ? NULL : ir_block(ir);
@@ -109,8 +109,8 @@ static bool lower_selection(struct lowering *l, struct ir_block *block, uint32_t
     if (meet)
         merge->operands[0] = to;
     l->depth++;
-    bool works = lower(l, ir->labels[end->operands[1]], to) &&
-                 lower(l, ir->labels[end->operands[2]], to);
+    bool works = return_pass_lower(l, ir->labels[end->operands[1]], to) &&
+                 return_pass_lower(l, ir->labels[end->operands[2]], to);
     l->depth--;
     if (meet) {
         ir_place(ir, l->function, meet);
@@ -120,7 +120,7 @@ static bool lower_selection(struct lowering *l, struct ir_block *block, uint32_t
 }
 
 // Lowers what follows from a block on, to the end of the function or to `exit`.
-static bool lower(struct lowering *l, struct ir_block *block, uint32_t exit)
+static bool return_pass_lower(struct lowering *l, struct ir_block *block, uint32_t exit)
 {
     const struct ir *ir = l->o->ir;
     for (uint32_t steps = 0; steps < MOST_BLOCKS; steps++) {
@@ -141,7 +141,8 @@ static bool lower(struct lowering *l, struct ir_block *block, uint32_t exit)
         bool returns = false;
         for (uint32_t i = 0; i < targets.count && !returns; i++)
             returns =
-                look_at(l, targets.first[i * targets.step], merge->operands[0]).returns;
+                return_pass_look_at(l, targets.first[i * targets.step], merge->operands[0])
+                    .returns;
         if (returns)
             return merge->op == OpSelectionMerge && lower_selection(l, block, exit);
         block = ir->labels[merge->operands[0]];
@@ -160,7 +161,8 @@ static bool returns_in_loop(struct lowering *l)
             continue;
         struct targets targets = targets_of(ir, b->insts.last);
         for (uint32_t i = 0; i < targets.count; i++)
-            if (look_at(l, targets.first[i * targets.step], merge->operands[0]).returns)
+            if (return_pass_look_at(l, targets.first[i * targets.step], merge->operands[0])
+                    .returns)
                 return true;
     }
     return false;
@@ -195,7 +197,7 @@ static void wrap_in_loop(struct lowering *l, uint32_t exit)
     ir_insert(back, NULL, opt_make(o, OpBranch, 0, 1, &header->id));
 }
 
-static void add_result(struct lowering *l)
+static void return_pass_add_result(struct lowering *l)
 {
     struct ir *ir = l->o->ir;
     uint32_t type = l->function->head->type;
@@ -230,14 +232,14 @@ bool opt_return(struct optimiser *o, struct ir_function *function)
     l.queue =
         compiler_allocate(o->ir->compiler, (2 * count + 4) * sizeof(struct ir_block *));
     l.seen = ir_scratch(o->ir, o->ir->bound + 2 * count + 4);
-    bool works = lower(&l, function->first, 0);
+    bool works = return_pass_lower(&l, function->first, 0);
     if (!works && returns_in_loop(&l))
         return false;
-    add_result(&l);
+    return_pass_add_result(&l);
     l.is_trial = false;
     struct ir_block *exit = ir_block(o->ir);
     if (works)
-        lower(&l, function->first, exit->id);
+        return_pass_lower(&l, function->first, exit->id);
     else
         wrap_in_loop(&l, exit->id);
     place_exit(&l, exit);

@@ -12,18 +12,18 @@ enum { MOST_PATH = 16, MOST_STEPS = 64 };
 // --- members of composites ---------------------------------------------------------------
 
 // A member, by the indices that lead to it.
-struct member {
+struct simplify_pass_member {
     uint32_t source, count;
     uint32_t path[MOST_PATH];
 };
 
-static void pop_front(struct member *m, uint32_t count)
+static void pop_front(struct simplify_pass_member *m, uint32_t count)
 {
     m->count -= count;
     memmove(m->path, m->path + count, m->count * sizeof(*m->path));
 }
 
-static bool into_extract(struct member *m, const struct ir_inst *from)
+static bool into_extract(struct simplify_pass_member *m, const struct ir_inst *from)
 {
     uint32_t count = from->num_operands - 1;
     if (count + m->count > MOST_PATH)
@@ -36,7 +36,8 @@ static bool into_extract(struct member *m, const struct ir_inst *from)
 }
 
 // Constituents of a vector may be vectors.
-static bool into_vector(const struct ir *ir, struct member *m, const struct ir_inst *from)
+static bool into_vector(const struct ir *ir, struct simplify_pass_member *m,
+                        const struct ir_inst *from)
 {
     uint32_t index = m->path[0];
     for (uint32_t i = 0; i < from->num_operands; i++) {
@@ -55,7 +56,7 @@ static bool into_vector(const struct ir *ir, struct member *m, const struct ir_i
     return false;
 }
 
-static bool into_construct(const struct ir *ir, struct member *m,
+static bool into_construct(const struct ir *ir, struct simplify_pass_member *m,
                            const struct ir_inst *from)
 {
     if (ir_definition(ir, from->type)->op == OpTypeVector)
@@ -68,7 +69,7 @@ static bool into_construct(const struct ir *ir, struct member *m,
     return true;
 }
 
-static bool into_insert(struct member *m, const struct ir_inst *from)
+static bool into_insert(struct simplify_pass_member *m, const struct ir_inst *from)
 {
     const uint32_t *path = from->operands + 2;
     uint32_t count = from->num_operands - 2, common = 0;
@@ -85,7 +86,8 @@ static bool into_insert(struct member *m, const struct ir_inst *from)
     return true;
 }
 
-static bool into_shuffle(const struct ir *ir, struct member *m, const struct ir_inst *from)
+static bool into_shuffle(const struct ir *ir, struct simplify_pass_member *m,
+                         const struct ir_inst *from)
 {
     if (m->path[0] + 2 >= from->num_operands)
         return false;
@@ -100,7 +102,8 @@ static bool into_shuffle(const struct ir *ir, struct member *m, const struct ir_
 }
 
 // One step from what makes the composite to what makes the member.
-static bool step_into(const struct ir *ir, struct member *m, const struct ir_inst *from)
+static bool step_into(const struct ir *ir, struct simplify_pass_member *m,
+                      const struct ir_inst *from)
 {
     switch (from->op) {
     case OpCompositeExtract:
@@ -131,7 +134,8 @@ static uint32_t zero_of(struct ir *ir, uint32_t type)
 static uint32_t simplify_extract(struct optimiser *o, struct ir_inst *inst)
 {
     struct ir *ir = o->ir;
-    struct member m = {.source = inst->operands[0], .count = inst->num_operands - 1};
+    struct simplify_pass_member m = {.source = inst->operands[0],
+                                     .count = inst->num_operands - 1};
     bool changed = false;
     if (m.count > MOST_PATH)
         return 0;
@@ -165,7 +169,8 @@ static bool is_plain_constant(const struct ir *ir, uint32_t id)
 
 // Whether operand i is member i of one composite of the same type, for all i: then that is
 // the value.
-static uint32_t whole_of(const struct optimiser *o, const struct ir_inst *inst)
+static uint32_t simplify_pass_whole_of(const struct optimiser *o,
+                                       const struct ir_inst *inst)
 {
     uint32_t whole = 0;
     for (uint32_t i = 0; i < inst->num_operands; i++) {
@@ -191,7 +196,7 @@ static uint32_t simplify_construct(struct optimiser *o, struct ir_inst *inst)
         is_constant = is_plain_constant(ir, inst->operands[i]);
     if (is_constant)
         return ir_composite(ir, inst->type, inst->num_operands, inst->operands);
-    return whole_of(o, inst);
+    return simplify_pass_whole_of(o, inst);
 }
 
 static uint32_t simplify_shuffle(struct optimiser *o, const struct ir_inst *inst)
@@ -206,7 +211,7 @@ static uint32_t simplify_shuffle(struct optimiser *o, const struct ir_inst *inst
     if (count > MOST_PATH)
         return 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct member m = {.source = inst->id, .count = 1, .path = {i}};
+        struct simplify_pass_member m = {.source = inst->id, .count = 1, .path = {i}};
         if (!into_shuffle(ir, &m, inst))
             return 0;
         const struct ir_inst *from = ir_definition(ir, m.source);
@@ -305,7 +310,7 @@ static uint32_t simplify_logic(struct optimiser *o, struct ir_inst *inst)
 // --- integers ----------------------------------------------------------------------------
 
 // The value of a constant integer, or of a vector of which each component has it.
-static bool integer_of(const struct ir *ir, uint32_t id, uint64_t *value)
+static bool simplify_pass_integer_of(const struct ir *ir, uint32_t id, uint64_t *value)
 {
     const struct ir_inst *inst = ir_definition(ir, id);
     if (inst->op == OpConstantComposite) {
@@ -395,9 +400,9 @@ static uint32_t simplify_integers(struct ir *ir, struct ir_inst *inst)
     uint32_t found = 0;
     if (inst->operands[0] == inst->operands[1])
         found = of_type(ir, simplify_twins(ir, inst), inst);
-    if (!found && integer_of(ir, inst->operands[1], &value))
+    if (!found && simplify_pass_integer_of(ir, inst->operands[1], &value))
         found = of_type(ir, simplify_right(ir, inst, value), inst);
-    if (!found && integer_of(ir, inst->operands[0], &value))
+    if (!found && simplify_pass_integer_of(ir, inst->operands[0], &value))
         found = of_type(ir, simplify_left(ir, inst, value), inst);
     return found;
 }

@@ -9,7 +9,7 @@
 enum { MOST_MEMBERS = 64, MOST_PIECES = 4096, MOST_ROUNDS = 8 };
 
 // A variable that may be split.
-struct candidate {
+struct split_pass_candidate {
     struct ir_inst *variable; // NULL: it may not
     uint32_t num_members;
     uint32_t *members; // ids of the new variables
@@ -18,7 +18,7 @@ struct candidate {
 struct splitting {
     struct optimiser *o;
     struct ir_function *function;
-    struct candidate *candidates;
+    struct split_pass_candidate *candidates;
     uint32_t num;
     uint32_t *number; // by id below `bound`: of a candidate, + 1
     uint32_t bound;
@@ -58,49 +58,50 @@ static void find_candidates(struct splitting *s)
     s->number = ir_scratch(ir, ir->bound * sizeof(*s->number));
     for (struct ir_inst *i = s->function->first->insts.first; i; i = i->next)
         if (i->op == OpVariable && is_splittable(s, i)) {
-            s->candidates[s->num++] =
-                (struct candidate){i, ir_num_members(ir, pointee_of(ir, i)), NULL};
+            s->candidates[s->num++] = (struct split_pass_candidate){
+                i, ir_num_members(ir, pointee_of(ir, i)), NULL};
             s->number[i->id] = s->num;
         }
 }
 
-static struct candidate *candidate_of(const struct splitting *s, uint32_t id)
+static struct split_pass_candidate *candidate_of(const struct splitting *s, uint32_t id)
 {
     return id < s->bound && s->number[id] ? &s->candidates[s->number[id] - 1] : NULL;
 }
 
-static bool is_plain(const struct ir_inst *inst, uint32_t mask_at)
+static bool split_pass_is_plain(const struct ir_inst *inst, uint32_t mask_at)
 {
     return inst->num_operands <= mask_at ||
            !(inst->operands[mask_at] & MemoryAccessVolatile);
 }
 
-static bool is_chain(const struct ir_inst *inst)
+static bool split_pass_is_chain(const struct ir_inst *inst)
 {
     return inst->op == OpAccessChain || inst->op == OpInBoundsAccessChain;
 }
 
 // Whether operand `i` uses a candidate in a way that its members can stand for.
-static bool is_good_use(const struct splitting *s, const struct ir_inst *inst, uint32_t i)
+static bool split_pass_is_good_use(const struct splitting *s, const struct ir_inst *inst,
+                                   uint32_t i)
 {
     uint64_t index;
     if (inst->op == OpLoad)
-        return is_plain(inst, 1);
+        return split_pass_is_plain(inst, 1);
     if (inst->op == OpStore)
-        return i == 0 && is_plain(inst, 2);
-    return is_chain(inst) && i == 0 && inst->num_operands > 1 &&
+        return i == 0 && split_pass_is_plain(inst, 2);
+    return split_pass_is_chain(inst) && i == 0 && inst->num_operands > 1 &&
            opt_constant(s->o->ir, inst->operands[1], &index) &&
            index < candidate_of(s, inst->operands[0])->num_members;
 }
 
-static void reject_bad_uses(struct splitting *s)
+static void split_pass_reject_bad_uses(struct splitting *s)
 {
     for (struct ir_block *b = s->function->first; b; b = b->next)
         for (struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
             struct spirv_ids ids = ir_ids_quick(s->o->ir, inst);
             for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
-                struct candidate *c = candidate_of(s, *id);
-                if (c && !is_good_use(s, inst, (uint32_t)(id - inst->operands)))
+                struct split_pass_candidate *c = candidate_of(s, *id);
+                if (c && !split_pass_is_good_use(s, inst, (uint32_t)(id - inst->operands)))
                     c->variable = NULL;
             }
         }
@@ -116,7 +117,7 @@ static uint32_t initial_of(struct splitting *s, const struct ir_inst *variable, 
                                               : ir_null(s->o->ir, type);
 }
 
-static void make_members(struct splitting *s, struct candidate *c)
+static void make_members(struct splitting *s, struct split_pass_candidate *c)
 {
     struct optimiser *o = s->o;
     struct ir *ir = o->ir;
@@ -133,7 +134,8 @@ static void make_members(struct splitting *s, struct candidate *c)
 }
 
 // A load of all is a load of each member.
-static void split_load(struct splitting *s, const struct candidate *c, struct ir_inst *load)
+static void split_load(struct splitting *s, const struct split_pass_candidate *c,
+                       struct ir_inst *load)
 {
     struct optimiser *o = s->o;
     uint32_t values[MOST_MEMBERS];
@@ -147,7 +149,7 @@ static void split_load(struct splitting *s, const struct candidate *c, struct ir
     ir_set_operands(o->ir, load, c->num_members, values);
 }
 
-static void split_store(struct splitting *s, const struct candidate *c,
+static void split_store(struct splitting *s, const struct split_pass_candidate *c,
                         struct ir_inst *store)
 {
     struct optimiser *o = s->o;
@@ -163,7 +165,7 @@ static void split_store(struct splitting *s, const struct candidate *c,
     ir_remove(store);
 }
 
-static void split_chain(struct splitting *s, const struct candidate *c,
+static void split_chain(struct splitting *s, const struct split_pass_candidate *c,
                         struct ir_inst *chain)
 {
     uint64_t index = 0;
@@ -184,9 +186,9 @@ static void split_uses(struct splitting *s)
     for (struct ir_block *b = s->function->first; b; b = b->next)
         for (struct ir_inst *inst = b->insts.first, *next; inst; inst = next) {
             next = inst->next;
-            if (inst->op != OpLoad && inst->op != OpStore && !is_chain(inst))
+            if (inst->op != OpLoad && inst->op != OpStore && !split_pass_is_chain(inst))
                 continue;
-            const struct candidate *c = candidate_of(s, inst->operands[0]);
+            const struct split_pass_candidate *c = candidate_of(s, inst->operands[0]);
             if (!c || !c->variable)
                 continue;
             if (inst->op == OpLoad)
@@ -205,9 +207,9 @@ static bool split_once(struct splitting *s)
     find_candidates(s);
     if (!s->num)
         return false;
-    reject_bad_uses(s);
+    split_pass_reject_bad_uses(s);
     for (uint32_t i = 0; i < s->num; i++) {
-        struct candidate *c = &s->candidates[i];
+        struct split_pass_candidate *c = &s->candidates[i];
         if (c->variable && s->num_pieces + c->num_members > MOST_PIECES)
             c->variable = NULL;
         if (!c->variable)
@@ -227,12 +229,12 @@ static bool split_once(struct splitting *s)
 }
 
 // A chain that begins where another one ends begins where that one does.
-static void join_chains(struct optimiser *o, struct ir_function *function)
+static void split_pass_join_chains(struct optimiser *o, struct ir_function *function)
 {
     for (struct ir_block *b = function->first; b; b = b->next)
         for (struct ir_inst *inst = b->insts.first, *next; inst; inst = next) {
             next = inst->next;
-            if (!is_chain(inst))
+            if (!split_pass_is_chain(inst))
                 continue;
             if (inst->num_operands == 1) {
                 opt_replace(o, inst->id, inst->operands[0]);
@@ -241,7 +243,7 @@ static void join_chains(struct optimiser *o, struct ir_function *function)
             }
             const struct ir_inst *base =
                 ir_definition(o->ir, opt_same(o, inst->operands[0]));
-            if (!base || !is_chain(base))
+            if (!base || !split_pass_is_chain(base))
                 continue;
             uint32_t count = base->num_operands + inst->num_operands - 1;
             uint32_t *operands =
@@ -259,7 +261,7 @@ static void join_chains(struct optimiser *o, struct ir_function *function)
 void opt_split(struct optimiser *o, struct ir_function *function)
 {
     struct splitting s = {.o = o, .function = function};
-    join_chains(o, function);
+    split_pass_join_chains(o, function);
     for (uint32_t round = 0; round < MOST_ROUNDS && split_once(&s); round++)
         ;
 }

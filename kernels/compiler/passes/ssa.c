@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-struct variable {
+struct ssa_pass_variable {
     struct ir_inst *inst;
     uint32_t type;    // of its value
     uint32_t value;   // where the walk is; 0: undefined
@@ -33,8 +33,8 @@ struct change { // of a variable's value, to be undone
 struct ssa {
     struct optimiser *o;
     struct ir_function *function;
-    const struct flow *flow;
-    struct variable *variables;
+    const struct ir_flow *flow;
+    struct ssa_pass_variable *variables;
     uint32_t num;
     uint32_t *number; // by id: of a variable, or of a chain into one, + 1; 0: neither
     uint32_t bound;   // of number
@@ -47,7 +47,7 @@ struct ssa {
 
 // --- which variables ---------------------------------------------------------------------
 
-static bool is_chain(const struct ir_inst *inst)
+static bool ssa_pass_is_chain(const struct ir_inst *inst)
 {
     return inst->op == OpAccessChain || inst->op == OpInBoundsAccessChain;
 }
@@ -77,36 +77,36 @@ static bool is_volatile(const struct ir_inst *inst, uint32_t mask_at)
 
 // Whether operand `i`, a variable or a chain, is used in a way that values can stand for.
 // Gives chains the number of their variable.
-static bool is_good_use(struct ssa *s, const struct ir_inst *inst, uint32_t i)
+static bool ssa_pass_is_good_use(struct ssa *s, const struct ir_inst *inst, uint32_t i)
 {
     if (inst->op == OpLoad)
         return !is_volatile(inst, 1);
     if (inst->op == OpStore)
         return i == 0 && !is_volatile(inst, 2);
-    if (!is_chain(inst) || i != 0 || !is_constant_chain(s, inst))
+    if (!ssa_pass_is_chain(inst) || i != 0 || !is_constant_chain(s, inst))
         return false;
     s->number[inst->id] = s->number[inst->operands[0]];
     return true;
 }
 
-static bool is_candidate(const struct ssa *s, const struct ir_inst *inst)
+static bool ssa_pass_is_candidate(const struct ssa *s, const struct ir_inst *inst)
 {
     return inst->op == OpVariable && !(s->o->flags[inst->id] & IS_DECORATED);
 }
 
-static void find_variables(struct ssa *s)
+static void ssa_pass_find_variables(struct ssa *s)
 {
     struct ir *ir = s->o->ir;
     uint32_t count = 0;
     for (struct ir_inst *i = s->function->first->insts.first; i; i = i->next)
-        count += is_candidate(s, i);
+        count += ssa_pass_is_candidate(s, i);
     if (!count)
         return;
     s->bound = ir->bound;
     s->number = ir_scratch(ir, s->bound * sizeof(*s->number));
     s->variables = ir_scratch(ir, count * sizeof(*s->variables));
     for (struct ir_inst *i = s->function->first->insts.first; i; i = i->next)
-        if (is_candidate(s, i)) {
+        if (ssa_pass_is_candidate(s, i)) {
             s->variables[s->num].inst = i;
             s->variables[s->num++].type = ir_definition(ir, i->type)->operands[1];
             s->number[i->id] = s->num;
@@ -114,21 +114,22 @@ static void find_variables(struct ssa *s)
 }
 
 // Drops the variables that have other uses. Definitions come before uses in this order.
-static void reject_bad_uses(struct ssa *s)
+static void ssa_pass_reject_bad_uses(struct ssa *s)
 {
     for (struct ir_block *b = s->function->first; b; b = b->next)
         for (struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
             struct spirv_ids ids = ir_ids_quick(s->o->ir, inst);
             for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
                 uint32_t number = s->number[*id];
-                if (number && !is_good_use(s, inst, (uint32_t)(id - inst->operands)))
+                if (number &&
+                    !ssa_pass_is_good_use(s, inst, (uint32_t)(id - inst->operands)))
                     s->variables[number - 1].inst = NULL;
             }
         }
 }
 
 // The variable that the pointer `id` leads to, or NULL.
-static struct variable *variable_of(const struct ssa *s, uint32_t id)
+static struct ssa_pass_variable *variable_of(const struct ssa *s, uint32_t id)
 {
     uint32_t number = id < s->bound ? s->number[id] : 0;
     return number && s->variables[number - 1].inst ? &s->variables[number - 1] : NULL;
@@ -136,8 +137,8 @@ static struct variable *variable_of(const struct ssa *s, uint32_t id)
 
 // --- where phis go -----------------------------------------------------------------------
 
-static void push(struct ssa *s, uint32_t **items, uint32_t *count, uint32_t *capacity,
-                 uint32_t item)
+static void ssa_pass_push(struct ssa *s, uint32_t **items, uint32_t *count,
+                          uint32_t *capacity, uint32_t item)
 {
     if (*count && (*items)[*count - 1] == item)
         return;
@@ -153,22 +154,23 @@ static void find_accesses(struct ssa *s)
         for (struct ir_inst *i = s->flow->blocks[at]->insts.first; i; i = i->next) {
             if (i->op != OpLoad && i->op != OpStore)
                 continue;
-            struct variable *v = variable_of(s, i->operands[0]);
+            struct ssa_pass_variable *v = variable_of(s, i->operands[0]);
             if (!v)
                 continue;
             bool is_written = v->num_stores && v->stores[v->num_stores - 1] == at;
-            bool reads = i->op == OpLoad || is_chain(opt_definition(s->o, i->operands[0]));
+            bool reads =
+                i->op == OpLoad || ssa_pass_is_chain(opt_definition(s->o, i->operands[0]));
             if (reads && !is_written)
-                push(s, &v->reads, &v->num_reads, &v->reads_capacity, at);
+                ssa_pass_push(s, &v->reads, &v->num_reads, &v->reads_capacity, at);
             if (i->op == OpStore)
-                push(s, &v->stores, &v->num_stores, &v->stores_capacity, at);
+                ssa_pass_push(s, &v->stores, &v->num_stores, &v->stores_capacity, at);
         }
 }
 
 // The dominance frontiers, as ranges of one array.
 static void find_joins(struct ssa *s)
 {
-    const struct flow *flow = s->flow;
+    const struct ir_flow *flow = s->flow;
     size_t size = ((size_t)flow->num + 2) * sizeof(uint32_t);
     s->first_join = ir_scratch(s->o->ir, size);
     uint32_t *last = ir_scratch(s->o->ir, size);
@@ -199,14 +201,14 @@ static void find_joins(struct ssa *s)
 }
 
 // Marks by block, of one variable: the mark is the variable's number + 1.
-struct marks {
+struct ssa_pass_marks {
     uint32_t *is_live, *has_phi, *is_stored, *queue;
 };
 
 // Blocks at whose start the variable's value is needed.
-static void find_live(struct ssa *s, struct marks *m, uint32_t number)
+static void find_live(struct ssa *s, struct ssa_pass_marks *m, uint32_t number)
 {
-    const struct variable *v = &s->variables[number];
+    const struct ssa_pass_variable *v = &s->variables[number];
     uint32_t count = 0;
     for (uint32_t i = 0; i < v->num_stores; i++)
         m->is_stored[v->stores[i]] = number + 1;
@@ -229,7 +231,7 @@ static void find_live(struct ssa *s, struct marks *m, uint32_t number)
 static void place_phi(struct ssa *s, uint32_t at, uint32_t number)
 {
     struct optimiser *o = s->o;
-    const struct flow *flow = s->flow;
+    const struct ir_flow *flow = s->flow;
     uint32_t count = flow->first_pred[at + 1] - flow->first_pred[at], used = 0;
     uint32_t *operands =
         compiler_allocate(o->ir->compiler, (2 * count + 2) * sizeof(uint32_t));
@@ -247,9 +249,9 @@ static void place_phi(struct ssa *s, uint32_t at, uint32_t number)
     ir_insert(flow->blocks[at], flow->blocks[at]->insts.first, placed->phi);
 }
 
-static void place_phis(struct ssa *s, struct marks *m, uint32_t number)
+static void place_phis(struct ssa *s, struct ssa_pass_marks *m, uint32_t number)
 {
-    const struct variable *v = &s->variables[number];
+    const struct ssa_pass_variable *v = &s->variables[number];
     uint32_t count = 0;
     if (!v->num_reads)
         return; // never read, or only where it was written before
@@ -286,8 +288,8 @@ static void place_all_phis(struct ssa *s)
 {
     struct ir *ir = s->o->ir;
     size_t size = ((size_t)s->flow->num + 1) * sizeof(uint32_t);
-    struct marks m = {ir_scratch(ir, size), ir_scratch(ir, size), ir_scratch(ir, size),
-                      ir_scratch(ir, 2 * size)};
+    struct ssa_pass_marks m = {ir_scratch(ir, size), ir_scratch(ir, size),
+                               ir_scratch(ir, size), ir_scratch(ir, 2 * size)};
     s->placed = ir_scratch(ir, s->flow->num * sizeof(struct placed *));
     find_fixed_preds(s);
     find_joins(s);
@@ -298,7 +300,7 @@ static void place_all_phis(struct ssa *s)
 
 // --- values ------------------------------------------------------------------------------
 
-static void set_value(struct ssa *s, struct variable *v, uint32_t value)
+static void ssa_pass_set_value(struct ssa *s, struct ssa_pass_variable *v, uint32_t value)
 {
     if (s->num_changes == s->changes_capacity)
         s->changes = compiler_grow(s->o->ir->compiler, s->changes, s->num_changes,
@@ -307,7 +309,7 @@ static void set_value(struct ssa *s, struct variable *v, uint32_t value)
     v->value = value;
 }
 
-static uint32_t value_of(struct ssa *s, struct variable *v)
+static uint32_t ssa_pass_value_of(struct ssa *s, struct ssa_pass_variable *v)
 {
     return v->value ? v->value : ir_undefined(s->o->ir, v->type);
 }
@@ -324,12 +326,12 @@ static uint32_t literal_path(const struct ssa *s, const struct ir_inst *chain,
     return used;
 }
 
-static void rename_load(struct ssa *s, struct variable *v, struct ir_inst *load)
+static void rename_load(struct ssa *s, struct ssa_pass_variable *v, struct ir_inst *load)
 {
     struct ir *ir = s->o->ir;
     const struct ir_inst *pointer = ir_definition(ir, load->operands[0]);
-    uint32_t value = value_of(s, v);
-    if (!is_chain(pointer) || pointer->num_operands == 1) {
+    uint32_t value = ssa_pass_value_of(s, v);
+    if (!ssa_pass_is_chain(pointer) || pointer->num_operands == 1) {
         opt_replace(s->o, load->id, value);
         ir_remove(load);
         return;
@@ -341,22 +343,22 @@ static void rename_load(struct ssa *s, struct variable *v, struct ir_inst *load)
     ir_set_operands(ir, load, literal_path(s, pointer, operands, 1), operands);
 }
 
-static void rename_store(struct ssa *s, struct variable *v, struct ir_inst *store)
+static void rename_store(struct ssa *s, struct ssa_pass_variable *v, struct ir_inst *store)
 {
     struct optimiser *o = s->o;
     const struct ir_inst *pointer = opt_definition(o, store->operands[0]);
     uint32_t value = opt_same(o, store->operands[1]);
-    if (is_chain(pointer) && pointer->num_operands > 1) {
+    if (ssa_pass_is_chain(pointer) && pointer->num_operands > 1) {
         uint32_t *operands = compiler_allocate(
             o->ir->compiler, (pointer->num_operands + 1) * sizeof(*operands));
         operands[0] = value;
-        operands[1] = value_of(s, v);
+        operands[1] = ssa_pass_value_of(s, v);
         uint32_t count = literal_path(s, pointer, operands, 2);
         struct ir_inst *made = opt_make(o, OpCompositeInsert, v->type, count, operands);
         ir_insert(store->block, store, made);
         value = made->id;
     }
-    set_value(s, v, value);
+    ssa_pass_set_value(s, v, value);
     ir_remove(store);
 }
 
@@ -364,12 +366,12 @@ static void rename_block(struct ssa *s, uint32_t at)
 {
     struct ir_block *block = s->flow->blocks[at];
     for (const struct placed *p = s->placed[at]; p; p = p->next)
-        set_value(s, &s->variables[p->variable], p->phi->id);
+        ssa_pass_set_value(s, &s->variables[p->variable], p->phi->id);
     for (struct ir_inst *inst = block->insts.first, *next; inst; inst = next) {
         next = inst->next;
         if (inst->op != OpLoad && inst->op != OpStore)
             continue;
-        struct variable *v = variable_of(s, inst->operands[0]);
+        struct ssa_pass_variable *v = variable_of(s, inst->operands[0]);
         if (v && inst->op == OpLoad)
             rename_load(s, v, inst);
         else if (v)
@@ -381,14 +383,15 @@ static void rename_block(struct ssa *s, uint32_t at)
         for (const struct placed *p = s->placed[to]; p; p = p->next)
             for (uint32_t k = 1; k < p->phi->num_operands; k += 2)
                 if (p->phi->operands[k] == block->id)
-                    p->phi->operands[k - 1] = value_of(s, &s->variables[p->variable]);
+                    p->phi->operands[k - 1] =
+                        ssa_pass_value_of(s, &s->variables[p->variable]);
     }
 }
 
 // Walks over the dominator tree: values hold below the block that sets them.
 static void rename_all(struct ssa *s)
 {
-    const struct flow *flow = s->flow;
+    const struct ir_flow *flow = s->flow;
     struct ir *ir = s->o->ir;
     size_t size = ((size_t)flow->num + 1) * sizeof(uint32_t);
     uint32_t *stack = ir_scratch(ir, size), *undo = ir_scratch(ir, size),
@@ -416,7 +419,8 @@ static void remove_variables(struct ssa *s)
     for (struct ir_block *b = s->function->first; b; b = b->next)
         for (struct ir_inst *inst = b->insts.first, *next; inst; inst = next) {
             next = inst->next;
-            if ((inst->op == OpVariable || is_chain(inst)) && variable_of(s, inst->id))
+            if ((inst->op == OpVariable || ssa_pass_is_chain(inst)) &&
+                variable_of(s, inst->id))
                 ir_remove(inst);
         }
 }
@@ -424,10 +428,10 @@ static void remove_variables(struct ssa *s)
 void opt_ssa(struct optimiser *o, struct ir_function *function)
 {
     struct ssa s = {.o = o, .function = function};
-    find_variables(&s);
+    ssa_pass_find_variables(&s);
     if (!s.num)
         return;
-    reject_bad_uses(&s);
+    ssa_pass_reject_bad_uses(&s);
     s.flow = flow_of(o->ir, function);
     find_accesses(&s);
     place_all_phis(&s);

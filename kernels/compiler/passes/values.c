@@ -8,18 +8,18 @@
 #include <string.h>
 
 // An instruction whose value is known, in its bucket.
-struct known {
+struct value_pass_known {
     struct ir_inst *inst;
-    struct known *next;
+    struct value_pass_known *next;
     uint32_t bucket;
 };
 
 struct values {
     struct optimiser *o;
-    const struct flow *flow;
-    struct known **buckets;
-    uint32_t num_buckets; // a power of two
-    struct known **stack; // in the order in which they became known
+    const struct ir_flow *flow;
+    struct value_pass_known **buckets;
+    uint32_t num_buckets;            // a power of two
+    struct value_pass_known **stack; // in the order in which they became known
     uint32_t depth, capacity;
     struct memory memory;
     bool forwards;
@@ -45,22 +45,22 @@ static bool is_commutative(uint32_t op)
     }
 }
 
-static uint32_t mix(uint32_t hash, uint32_t word)
+static uint32_t value_pass_mix(uint32_t hash, uint32_t word)
 {
     uint64_t product = (uint64_t)(hash ^ word) * UINT32_C(0x9e3779b1);
     return (uint32_t)((product ^ product >> 32) & UINT32_MAX);
 }
 
-static uint32_t hash_of(const struct ir_inst *inst)
+static uint32_t value_pass_hash_of(const struct ir_inst *inst)
 {
-    uint32_t hash = mix(mix(1, inst->op), inst->type);
+    uint32_t hash = value_pass_mix(value_pass_mix(1, inst->op), inst->type);
     for (uint32_t i = 0; i < inst->num_operands; i++)
-        hash = mix(hash, inst->operands[i]);
+        hash = value_pass_mix(hash, inst->operands[i]);
     return hash;
 }
 
-static bool is_same(const struct values *v, const struct ir_inst *a,
-                    const struct ir_inst *b)
+static bool value_pass_is_same(const struct values *v, const struct ir_inst *a,
+                               const struct ir_inst *b)
 {
     return a->op == b->op && a->type == b->type && a->num_operands == b->num_operands &&
            v->o->flags[a->id] == v->o->flags[b->id] &&
@@ -70,12 +70,12 @@ static bool is_same(const struct values *v, const struct ir_inst *a,
 
 static void add_known(struct values *v, struct ir_inst *inst, uint32_t bucket)
 {
-    struct known *known = ir_scratch(v->o->ir, sizeof(*known));
-    *known = (struct known){inst, v->buckets[bucket], bucket};
+    struct value_pass_known *known = ir_scratch(v->o->ir, sizeof(*known));
+    *known = (struct value_pass_known){inst, v->buckets[bucket], bucket};
     v->buckets[bucket] = known;
     if (v->depth == v->capacity)
         v->stack = compiler_grow(v->o->ir->compiler, v->stack, v->depth, &v->capacity,
-                                 sizeof(struct known *));
+                                 sizeof(struct value_pass_known *));
     v->stack[v->depth++] = known;
 }
 
@@ -87,9 +87,9 @@ static const struct ir_inst *find_equal(struct values *v, struct ir_inst *inst)
         inst->operands[0] = inst->operands[1];
         inst->operands[1] = first;
     }
-    uint32_t bucket = hash_of(inst) & (v->num_buckets - 1);
-    for (const struct known *k = v->buckets[bucket]; k; k = k->next)
-        if (is_same(v, k->inst, inst))
+    uint32_t bucket = value_pass_hash_of(inst) & (v->num_buckets - 1);
+    for (const struct value_pass_known *k = v->buckets[bucket]; k; k = k->next)
+        if (value_pass_is_same(v, k->inst, inst))
             return k->inst;
     add_known(v, inst, bucket);
     return NULL;
@@ -111,7 +111,7 @@ static uint32_t single_value(const struct optimiser *o, const struct ir_inst *ph
 }
 
 // Gives the id that an instruction's value equals, or 0: the instruction stays.
-static uint32_t replacement(struct values *v, struct ir_inst *inst)
+static uint32_t value_pass_replacement(struct values *v, struct ir_inst *inst)
 {
     struct optimiser *o = v->o;
     if (inst->op == OpPhi)
@@ -131,12 +131,12 @@ static uint32_t replacement(struct values *v, struct ir_inst *inst)
     return v->forwards ? memory_access(&v->memory, inst) : 0;
 }
 
-static void visit(struct values *v, struct ir_block *block)
+static void value_pass_visit(struct values *v, struct ir_block *block)
 {
     memory_forget(&v->memory);
     for (struct ir_inst *inst = block->insts.first, *next; inst; inst = next) {
         next = inst->next;
-        uint32_t found = replacement(v, inst);
+        uint32_t found = value_pass_replacement(v, inst);
         if (!found || found == inst->id)
             continue;
         opt_replace(v->o, inst->id, found);
@@ -144,26 +144,26 @@ static void visit(struct values *v, struct ir_block *block)
     }
 }
 
-static void walk(struct values *v)
+static void value_pass_walk(struct values *v)
 {
-    const struct flow *flow = v->flow;
+    const struct ir_flow *flow = v->flow;
     struct ir *ir = v->o->ir;
     size_t size = ((size_t)flow->num + 1) * sizeof(uint32_t);
     uint32_t *stack = ir_scratch(ir, size), *undo = ir_scratch(ir, size),
              *next = ir_scratch(ir, size), depth = 1;
     memcpy(next, flow->first_child, flow->num * sizeof(*next));
-    visit(v, flow->blocks[0]);
+    value_pass_visit(v, flow->blocks[0]);
     while (depth > 0) {
         uint32_t at = stack[depth - 1];
         if (next[at] < flow->first_child[at + 1]) {
             uint32_t child = flow->children[next[at]++];
             undo[depth] = v->depth;
             stack[depth++] = child;
-            visit(v, flow->blocks[child]);
+            value_pass_visit(v, flow->blocks[child]);
             continue;
         }
         for (depth--; v->depth > undo[depth];) {
-            const struct known *known = v->stack[--v->depth];
+            const struct value_pass_known *known = v->stack[--v->depth];
             v->buckets[known->bucket] = known->next;
         }
     }
@@ -178,9 +178,9 @@ void opt_values(struct optimiser *o, struct ir_function *function, bool forwards
     struct values v = {.o = o, .num_buckets = 64, .forwards = forwards};
     while (v.num_buckets < count)
         v.num_buckets *= 2;
-    v.buckets = ir_scratch(o->ir, v.num_buckets * sizeof(struct known *));
+    v.buckets = ir_scratch(o->ir, v.num_buckets * sizeof(struct value_pass_known *));
     v.flow = flow_of(o->ir, function);
     v.memory.ir = o->ir;
-    walk(&v);
+    value_pass_walk(&v);
     opt_apply(o, function);
 }

@@ -11,14 +11,14 @@ struct expression {
     bool is_skipped; // it does not count: `0 && ...`
 };
 
-static void next(struct expression *e)
+static void condition_next(struct expression *e)
 {
     preprocess_next(e->pp, &e->token);
     if (e->token.kind == LEXEME_END)
         e->token.at = e->end;
 }
 
-static bool is_at(const struct expression *e, uint32_t punctuator)
+static bool condition_is_at(const struct expression *e, uint32_t punctuator)
 {
     return e->token.kind == LEXEME_PUNCTUATOR && e->token.punctuator == punctuator;
 }
@@ -36,27 +36,27 @@ static _Noreturn void fail_expected(const struct expression *e, const char *expe
 }
 
 // Two's complement, without C's undefined overflow.
-static int64_t wrap(uint64_t bits)
+static int64_t condition_wrap(uint64_t bits)
 {
     return bits <= INT64_MAX ? (int64_t)bits : -(int64_t)(UINT64_MAX - bits) - 1;
 }
 
-static int64_t parse(struct expression *e, int least);
+static int64_t condition_parse(struct expression *e, int least);
 
-static int64_t parse_primary(struct expression *e)
+static int64_t condition_parse_primary(struct expression *e)
 {
     int64_t value = 0;
-    if (is_at(e, '(')) {
-        next(e);
-        value = parse(e, 1);
-        if (!is_at(e, ')'))
+    if (condition_is_at(e, '(')) {
+        condition_next(e);
+        value = condition_parse(e, 1);
+        if (!condition_is_at(e, ')'))
             fail_expected(e, "')'");
     } else if (e->token.kind == LEXEME_NUMBER) {
-        struct token number;
+        struct glsl_token number;
         lexeme_number(e->pp->compiler, &e->token, &number);
         if (number.kind >= TOKEN_FLOAT)
             fail_expected(e, "an integer");
-        value = wrap(number.integer);
+        value = condition_wrap(number.integer);
     } else if (e->token.kind == LEXEME_NAME && e->is_skipped) {
         value = 0;
     } else if (e->token.kind == LEXEME_NAME) {
@@ -64,26 +64,27 @@ static int64_t parse_primary(struct expression *e)
     } else {
         fail_expected(e, "a number, or a macro that is one");
     }
-    next(e);
+    condition_next(e);
     return value;
 }
 
-static int64_t parse_unary(struct expression *e)
+static int64_t condition_parse_unary(struct expression *e)
 {
     static const char operators[] = "-+!~";
     uint32_t op = 0;
     for (size_t i = 0; i < sizeof(operators) - 1; i++)
-        op = is_at(e, (unsigned char)operators[i]) ? (unsigned char)operators[i] : op;
+        op = condition_is_at(e, (unsigned char)operators[i]) ? (unsigned char)operators[i]
+                                                             : op;
     if (++e->depth > MOST_EXPRESSION_DEPTH)
         compiler_fail(e->pp->compiler, &e->token.at,
                       "the expression is nested: expected at most %d levels",
                       MOST_EXPRESSION_DEPTH);
     int64_t value;
     if (op == 0) {
-        value = parse_primary(e);
+        value = condition_parse_primary(e);
     } else {
-        next(e);
-        value = parse_unary(e);
+        condition_next(e);
+        value = condition_parse_unary(e);
     }
     e->depth--;
     switch (op) {
@@ -122,8 +123,8 @@ static const struct operation {
     {'%', 10},
 };
 
-static int64_t divide(struct expression *e, const struct place *at, uint32_t op, int64_t a,
-                      int64_t b)
+static int64_t condition_divide(struct expression *e, const struct place *at, uint32_t op,
+                                int64_t a, int64_t b)
 {
     if (b == 0 && !e->is_skipped)
         compiler_fail(e->pp->compiler, at, "%s divides by zero", e->what);
@@ -134,8 +135,8 @@ static int64_t divide(struct expression *e, const struct place *at, uint32_t op,
     return op == '%' ? a % b : a / b;
 }
 
-static int64_t shift(struct expression *e, const struct place *at, uint32_t op, int64_t a,
-                     int64_t b)
+static int64_t condition_shift(struct expression *e, const struct place *at, uint32_t op,
+                               int64_t a, int64_t b)
 {
     if ((b < 0 || b > 63) && !e->is_skipped)
         compiler_fail(e->pp->compiler, at, "%s shifts by %lld bits: expected 0 to 63",
@@ -143,12 +144,12 @@ static int64_t shift(struct expression *e, const struct place *at, uint32_t op, 
     if (b < 0 || b > 63)
         return 0;
     if (op == PUNCTUATOR('<', '<')) // bits that are shifted out are cut before
-        return b == 0 ? a : wrap(((uint64_t)a & (UINT64_MAX >> b)) << b);
+        return b == 0 ? a : condition_wrap(((uint64_t)a & (UINT64_MAX >> b)) << b);
     return a < 0 ? ~(~a >> b) : a >> b;
 }
 
-static int64_t apply(struct expression *e, const struct place *at, uint32_t op, int64_t a,
-                     int64_t b)
+static int64_t condition_apply(struct expression *e, const struct place *at, uint32_t op,
+                               int64_t a, int64_t b)
 {
     int64_t result;
     switch (op) {
@@ -176,7 +177,7 @@ static int64_t apply(struct expression *e, const struct place *at, uint32_t op, 
         return a >= b;
     case PUNCTUATOR('<', '<'):
     case PUNCTUATOR('>', '>'):
-        return shift(e, at, op, a, b);
+        return condition_shift(e, at, op, a, b);
     case '+':
         __builtin_add_overflow(a, b, &result);
         return result;
@@ -187,22 +188,22 @@ static int64_t apply(struct expression *e, const struct place *at, uint32_t op, 
         __builtin_mul_overflow(a, b, &result);
         return result;
     default:
-        return divide(e, at, op, a, b);
+        return condition_divide(e, at, op, a, b);
     }
 }
 
 static const struct operation *operation_at(const struct expression *e)
 {
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
-        if (is_at(e, operations[i].punctuator))
+        if (condition_is_at(e, operations[i].punctuator))
             return &operations[i];
     return NULL;
 }
 
 // Operators of level `least` and higher.
-static int64_t parse(struct expression *e, int least)
+static int64_t condition_parse(struct expression *e, int least)
 {
-    int64_t value = parse_unary(e);
+    int64_t value = condition_parse_unary(e);
     for (;;) {
         const struct operation *op = operation_at(e);
         if (!op || op->level < least)
@@ -211,16 +212,16 @@ static int64_t parse(struct expression *e, int least)
         bool was_skipped = e->is_skipped;
         // The second operand of || and && counts where the first one leaves it open.
         e->is_skipped |= (op->level == 1 && value) || (op->level == 2 && !value);
-        next(e);
-        int64_t right = parse(e, op->level + 1);
+        condition_next(e);
+        int64_t right = condition_parse(e, op->level + 1);
         e->is_skipped = was_skipped;
-        value = apply(e, &at, op->punctuator, value, right);
+        value = condition_apply(e, &at, op->punctuator, value, right);
     }
 }
 
 // Reads `defined NAME` or `defined(NAME)`, behind the first word, as 0 or 1.
-static struct lexeme read_defined(struct preprocessor *pp, struct lexer *l,
-                                  struct lexeme token)
+static struct lexeme condition_read_defined(struct preprocessor *pp, struct glsl_lexer *l,
+                                            struct lexeme token)
 {
     struct lexeme name = lex(l);
     bool has_parenthesis = name.kind == LEXEME_PUNCTUATOR && name.punctuator == '(';
@@ -241,7 +242,7 @@ static struct lexeme read_defined(struct preprocessor *pp, struct lexer *l,
     return token;
 }
 
-static struct expression begin_line(struct preprocessor *pp, struct lexer *l,
+static struct expression begin_line(struct preprocessor *pp, struct glsl_lexer *l,
                                     const char *what)
 {
     struct expression e = {.pp = pp, .what = what};
@@ -249,12 +250,12 @@ static struct expression begin_line(struct preprocessor *pp, struct lexer *l,
     while (preprocess_collect_next(pp, l)) {
         struct lexeme *token = &pp->scratch[pp->num_scratch - 1];
         if (token->kind == LEXEME_NAME && token->name == pp->defined)
-            *token = read_defined(pp, l, *token);
+            *token = condition_read_defined(pp, l, *token);
     }
     e.end = pp->scratch[pp->num_scratch].at;
     const struct lexeme *tokens = preprocess_take(pp, first, &count);
     preprocess_begin_list(pp, tokens, count);
-    next(&e);
+    condition_next(&e);
     return e;
 }
 
@@ -265,24 +266,25 @@ static void end_line(struct expression *e)
     preprocess_end_list(e->pp);
 }
 
-int64_t preprocess_expression(struct preprocessor *pp, struct lexer *l, const char *what)
+int64_t preprocess_expression(struct preprocessor *pp, struct glsl_lexer *l,
+                              const char *what)
 {
     struct expression e = begin_line(pp, l, what);
-    int64_t value = parse(&e, 1);
+    int64_t value = condition_parse(&e, 1);
     end_line(&e);
     return value;
 }
 
-void preprocess_line_numbers(struct preprocessor *pp, struct lexer *l,
+void preprocess_line_numbers(struct preprocessor *pp, struct glsl_lexer *l,
                              struct line_numbers *out)
 {
     struct expression e = begin_line(pp, l, "#line");
-    *out = (struct line_numbers){.line = parse(&e, 1)};
+    *out = (struct line_numbers){.line = condition_parse(&e, 1)};
     if (e.token.kind == LEXEME_STRING) {
         out->name = e.token;
-        next(&e);
+        condition_next(&e);
     } else if (e.token.kind != LEXEME_END) {
-        out->file = parse(&e, 1);
+        out->file = condition_parse(&e, 1);
         out->has_file = true;
     }
     end_line(&e);

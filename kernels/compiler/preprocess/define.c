@@ -21,7 +21,7 @@ static void check_definable(struct preprocessor *pp, const struct lexeme *name,
 // --- #define ----------------------------------------------------------------------------
 
 // Reads parameters behind '(', up to and with ')'. Returns how many.
-static uint32_t read_parameters(struct preprocessor *pp, struct lexer *l,
+static uint32_t read_parameters(struct preprocessor *pp, struct glsl_lexer *l,
                                 const struct name **out)
 {
     struct lexeme token = lex(l);
@@ -69,8 +69,9 @@ static void read_body_token(struct preprocessor *pp, uint32_t first, struct macr
         token->flags &= (uint8_t)~LEXEME_AFTER_SPACE;
 }
 
-static void read_body(struct preprocessor *pp, struct lexer *l, const struct lexeme *token,
-                      struct macro *macro, const struct name *const *parameters)
+static void read_body(struct preprocessor *pp, struct glsl_lexer *l,
+                      const struct lexeme *token, struct macro *macro,
+                      const struct name *const *parameters)
 {
     uint32_t first = pp->num_scratch;
     if (token->kind != LEXEME_NEWLINE && token->kind != LEXEME_END) {
@@ -115,7 +116,7 @@ static bool is_same_macro(const struct macro *a, const struct macro *b)
     return true;
 }
 
-void preprocess_define(struct preprocessor *pp, struct lexer *l)
+void preprocess_define(struct preprocessor *pp, struct glsl_lexer *l)
 {
     struct compiler *c = pp->compiler;
     struct lexeme name = lex(l);
@@ -142,7 +143,7 @@ void preprocess_define(struct preprocessor *pp, struct lexer *l)
     name.name->macro = macro;
 }
 
-void preprocess_undefine(struct preprocessor *pp, struct lexer *l)
+void preprocess_undefine(struct preprocessor *pp, struct glsl_lexer *l)
 {
     struct lexeme name = lex(l);
     check_definable(pp, &name, "#undef");
@@ -152,7 +153,7 @@ void preprocess_undefine(struct preprocessor *pp, struct lexer *l)
 
 // --- macros from the start --------------------------------------------------------------
 
-static struct macro *predefine(struct preprocessor *pp, const char *text)
+static struct macro *define_predefine(struct preprocessor *pp, const char *text)
 {
     struct name *name = compiler_name(pp->compiler, text, strlen(text));
     name->macro = compiler_allocate(pp->compiler, sizeof(*name->macro));
@@ -174,15 +175,15 @@ static const struct lexeme *number_body(struct preprocessor *pp, const char *tex
 static void predefine_number(struct preprocessor *pp, const char *name,
                              const struct lexeme *body)
 {
-    struct macro *macro = predefine(pp, name);
+    struct macro *macro = define_predefine(pp, name);
     macro->body = body;
     macro->num_body = 1;
 }
 
 void preprocess_predefine(struct preprocessor *pp, uint32_t version)
 {
-    predefine(pp, "__LINE__")->kind = MACRO_LINE;
-    predefine(pp, "__FILE__")->kind = MACRO_FILE;
+    define_predefine(pp, "__LINE__")->kind = MACRO_LINE;
+    define_predefine(pp, "__FILE__")->kind = MACRO_FILE;
     predefine_number(pp, "__VERSION__", number_body(pp, version == 460 ? "460" : "450"));
     predefine_number(pp, "VULKAN", number_body(pp, "100"));
     const struct lexeme *one = number_body(pp, "1");

@@ -52,7 +52,7 @@ static enum directive find_directive(const struct preprocessor *pp,
 
 // --- texts ------------------------------------------------------------------------------
 
-static void include(struct preprocessor *pp, struct lexer *l)
+static void directive_include(struct preprocessor *pp, struct glsl_lexer *l)
 {
     struct compiler *c = pp->compiler;
     struct lexeme header = lex_header(l);
@@ -98,7 +98,8 @@ static struct condition *condition_of(struct preprocessor *pp, const struct plac
     return &pp->conditions[pp->num_conditions - 1];
 }
 
-static bool is_defined(struct preprocessor *pp, struct lexer *l, const char *what)
+static bool directive_is_defined(struct preprocessor *pp, struct glsl_lexer *l,
+                                 const char *what)
 {
     struct lexeme name = lex(l);
     if (name.kind != LEXEME_NAME)
@@ -108,13 +109,14 @@ static bool is_defined(struct preprocessor *pp, struct lexer *l, const char *wha
 }
 
 // Evaluates the line of a condition behind its first word.
-static bool evaluate(struct preprocessor *pp, struct lexer *l, enum directive directive)
+static bool directive_evaluate(struct preprocessor *pp, struct glsl_lexer *l,
+                               enum directive directive)
 {
     switch (directive) {
     case DIRECTIVE_IFDEF:
-        return is_defined(pp, l, "#ifdef");
+        return directive_is_defined(pp, l, "#ifdef");
     case DIRECTIVE_IFNDEF:
-        return !is_defined(pp, l, "#ifndef");
+        return !directive_is_defined(pp, l, "#ifndef");
     case DIRECTIVE_IF:
         return preprocess_expression(pp, l, "#if") != 0;
     default:
@@ -123,7 +125,7 @@ static bool evaluate(struct preprocessor *pp, struct lexer *l, enum directive di
 }
 
 // Does #elif, #else or #endif. True: the text behind it counts.
-static bool continue_condition(struct preprocessor *pp, struct lexer *l,
+static bool continue_condition(struct preprocessor *pp, struct glsl_lexer *l,
                                enum directive directive, const struct place *at)
 {
     static const char *const names[] = {"#elif", "#else", "#endif"};
@@ -142,12 +144,13 @@ static bool continue_condition(struct preprocessor *pp, struct lexer *l,
     }
     if (condition->was_taken)
         return false;
-    condition->was_taken = directive == DIRECTIVE_ELSE || evaluate(pp, l, directive);
+    condition->was_taken =
+        directive == DIRECTIVE_ELSE || directive_evaluate(pp, l, directive);
     return condition->was_taken;
 }
 
 // Skips groups of the innermost condition, up to one that counts or the end.
-static void skip_groups(struct preprocessor *pp, struct lexer *l)
+static void skip_groups(struct preprocessor *pp, struct glsl_lexer *l)
 {
     uint32_t depth = 0;
     struct lexeme hash;
@@ -168,7 +171,7 @@ static void skip_groups(struct preprocessor *pp, struct lexer *l)
 // --- the others -------------------------------------------------------------------------
 
 // The definitions that come with the source, as lines of a text of their own.
-static void define_given(struct preprocessor *pp)
+static void directive_define_given(struct preprocessor *pp)
 {
     struct compiler *c = pp->compiler;
     uint32_t file = compiler_file(c, "<definitions>");
@@ -179,7 +182,7 @@ static void define_given(struct preprocessor *pp)
         memcpy(text, define->name, size);
         text[size] = ' ';
         memcpy(text + size + 1, define->value, value_size);
-        struct lexer lexer;
+        struct glsl_lexer lexer;
         lex_begin(&lexer, c, text, size + 1 + value_size, file);
         lexer.in_directive = true;
         preprocess_define(pp, &lexer);
@@ -190,7 +193,8 @@ static void define_given(struct preprocessor *pp)
     }
 }
 
-static void version(struct preprocessor *pp, struct lexer *l, const struct place *at)
+static void directive_version(struct preprocessor *pp, struct glsl_lexer *l,
+                              const struct place *at)
 {
     if (pp->out->version)
         compiler_fail(pp->compiler, at, "#version is in the middle: expected it first");
@@ -208,10 +212,10 @@ static void version(struct preprocessor *pp, struct lexer *l, const struct place
         preprocess_fail_found(pp, &profile, "#version", "core, or the end of the line");
     pp->out->version = is_450 ? 450 : 460;
     preprocess_predefine(pp, pp->out->version);
-    define_given(pp);
+    directive_define_given(pp);
 }
 
-static void extension(struct preprocessor *pp, struct lexer *l)
+static void directive_extension(struct preprocessor *pp, struct glsl_lexer *l)
 {
     struct preprocessed *out = pp->out;
     struct lexeme name = lex(l);
@@ -246,7 +250,7 @@ static void extension(struct preprocessor *pp, struct lexer *l)
         (struct extension){.name = name.name, .at = name.at, .is_required = is_on};
 }
 
-static void pragma(struct preprocessor *pp, struct lexer *l)
+static void directive_pragma(struct preprocessor *pp, struct glsl_lexer *l)
 {
     struct lexeme name = lex_rest(l);
     static const char model[] = "use_vulkan_memory_model";
@@ -255,7 +259,7 @@ static void pragma(struct preprocessor *pp, struct lexer *l)
 }
 
 // #line LINE, #line LINE NUMBER, #line LINE "name". The line is that of the text behind.
-static void set_line(struct preprocessor *pp, struct lexer *l)
+static void set_line(struct preprocessor *pp, struct glsl_lexer *l)
 {
     struct line_numbers numbers;
     struct place at = lex_place(l);
@@ -274,20 +278,20 @@ static void set_line(struct preprocessor *pp, struct lexer *l)
     lex_set_line(l, (uint32_t)numbers.line);
 }
 
-static _Noreturn void fail_with_text(struct preprocessor *pp, struct lexer *l,
+static _Noreturn void fail_with_text(struct preprocessor *pp, struct glsl_lexer *l,
                                      const struct place *at)
 {
     struct lexeme text = lex_rest(l);
     compiler_fail(pp->compiler, at, "#error: %.*s", (int)text.size, text.text);
 }
 
-static void condition(struct preprocessor *pp, struct lexer *l, enum directive directive,
-                      const struct place *at)
+static void directive_condition(struct preprocessor *pp, struct glsl_lexer *l,
+                                enum directive directive, const struct place *at)
 {
     bool counts;
     if (directive <= DIRECTIVE_IFNDEF) {
         begin_condition(pp, at);
-        counts = evaluate(pp, l, directive);
+        counts = directive_evaluate(pp, l, directive);
         pp->conditions[pp->num_conditions - 1].was_taken = counts;
     } else {
         counts = continue_condition(pp, l, directive, at);
@@ -296,7 +300,7 @@ static void condition(struct preprocessor *pp, struct lexer *l, enum directive d
         skip_groups(pp, l);
 }
 
-static void other_directive(struct preprocessor *pp, struct lexer *l,
+static void other_directive(struct preprocessor *pp, struct glsl_lexer *l,
                             enum directive directive, const struct lexeme *name)
 {
     switch (directive) {
@@ -307,19 +311,19 @@ static void other_directive(struct preprocessor *pp, struct lexer *l,
         preprocess_undefine(pp, l);
         break;
     case DIRECTIVE_VERSION:
-        version(pp, l, &name->at);
+        directive_version(pp, l, &name->at);
         break;
     case DIRECTIVE_EXTENSION:
-        extension(pp, l);
+        directive_extension(pp, l);
         break;
     case DIRECTIVE_PRAGMA:
-        pragma(pp, l);
+        directive_pragma(pp, l);
         break;
     case DIRECTIVE_LINE:
         set_line(pp, l);
         break;
     case DIRECTIVE_INCLUDE:
-        include(pp, l);
+        directive_include(pp, l);
         break;
     case DIRECTIVE_ERROR:
         fail_with_text(pp, l, &name->at);
@@ -330,7 +334,7 @@ static void other_directive(struct preprocessor *pp, struct lexer *l,
 
 void preprocess_directive(struct preprocessor *pp)
 {
-    struct lexer *l = &pp->input->lexer;
+    struct glsl_lexer *l = &pp->input->lexer;
     l->in_directive = true;
     struct lexeme name = lex(l);
     if (!preprocess_is_end(&name)) { // # alone does nothing
@@ -338,7 +342,7 @@ void preprocess_directive(struct preprocessor *pp)
         if (!pp->out->version && directive != DIRECTIVE_VERSION)
             preprocess_no_version(pp, &name.at);
         if (directive >= DIRECTIVE_IF && directive <= DIRECTIVE_ENDIF)
-            condition(pp, l, directive, &name.at);
+            directive_condition(pp, l, directive, &name.at);
         else
             other_directive(pp, l, directive, &name);
     }

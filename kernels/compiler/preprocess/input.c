@@ -20,7 +20,7 @@ void preprocess_fail_found(struct preprocessor *pp, const struct lexeme *token,
                   what, expected);
 }
 
-void preprocess_end_line(struct preprocessor *pp, struct lexer *l, const char *what)
+void preprocess_end_line(struct preprocessor *pp, struct glsl_lexer *l, const char *what)
 {
     struct lexeme token = lex(l);
     if (!preprocess_is_end(&token))

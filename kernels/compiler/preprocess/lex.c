@@ -31,7 +31,7 @@ static const uint8_t classes[256] = {
 #undef D
 #undef P
 
-static bool is(char character, int class)
+static bool preprocess_lex_is(char character, int class)
 {
     return classes[(unsigned char)character] & class;
 }
@@ -75,16 +75,16 @@ static const uint32_t *cut_splices(struct compiler *c, char *text, size_t *size)
     return splices;
 }
 
-static void set_next_splice(struct lexer *l)
+static void set_next_splice(struct glsl_lexer *l)
 {
     bool has_one = l->splices && *l->splices != UINT32_MAX;
     l->next_splice = has_one ? l->text + *l->splices : l->end + 1;
 }
 
-void lex_begin(struct lexer *l, struct compiler *c, const char *text, size_t size,
+void lex_begin(struct glsl_lexer *l, struct compiler *c, const char *text, size_t size,
                uint32_t file)
 {
-    *l = (struct lexer){.compiler = c, .line = 1, .file = file, .begins_line = true};
+    *l = (struct glsl_lexer){.compiler = c, .line = 1, .file = file, .begins_line = true};
     if (size > MOST_SOURCE)
         compiler_fail(c, &(struct place){.file = file, .line = 1, .column = 1},
                       "the text has %zu bytes: expected at most %d MiB", size,
@@ -109,7 +109,7 @@ void lex_begin(struct lexer *l, struct compiler *c, const char *text, size_t siz
 }
 
 // Counts the splices in front of `at`: each ends a line of the source.
-static void pass_splices(struct lexer *l)
+static void pass_splices(struct glsl_lexer *l)
 {
     while (l->at >= l->next_splice) {
         l->line++;
@@ -119,20 +119,20 @@ static void pass_splices(struct lexer *l)
     }
 }
 
-struct place lex_place(const struct lexer *l)
+struct place lex_place(const struct glsl_lexer *l)
 {
     return (struct place){
         .file = l->file, .line = l->line, .column = (uint32_t)(l->at - l->line_start) + 1};
 }
 
-static void pass_newline(struct lexer *l)
+static void pass_newline(struct glsl_lexer *l)
 {
     l->at++;
     l->line++;
     l->line_start = l->at;
 }
 
-void lex_set_line(struct lexer *l, uint32_t line)
+void lex_set_line(struct glsl_lexer *l, uint32_t line)
 {
     pass_splices(l);
     if (*l->at == '\n')
@@ -144,7 +144,7 @@ void lex_set_line(struct lexer *l, uint32_t line)
 
 // --- spaces and comments ----------------------------------------------------------------
 
-static void skip_block_comment(struct lexer *l)
+static void skip_block_comment(struct glsl_lexer *l)
 {
     if (l->at >= l->next_splice)
         pass_splices(l);
@@ -165,13 +165,13 @@ static void skip_block_comment(struct lexer *l)
 
 // Skips what separates tokens, newlines too where they are none themselves. Returns the
 // flags of the token behind it.
-static uint8_t skip_space(struct lexer *l)
+static uint8_t preprocess_lex_skip_space(struct glsl_lexer *l)
 {
     uint8_t flags = 0;
     for (;;) {
-        if (is(*l->at, CLASS_SPACE)) {
+        if (preprocess_lex_is(*l->at, CLASS_SPACE)) {
             const char *p = l->at + 1;
-            while (is(*p, CLASS_SPACE))
+            while (preprocess_lex_is(*p, CLASS_SPACE))
                 p++;
             l->at = p;
         } else if (*l->at == '\n' && !l->in_directive) {
@@ -191,11 +191,11 @@ static uint8_t skip_space(struct lexer *l)
     }
 }
 
-bool lex_skip_to_directive(struct lexer *l, struct lexeme *hash)
+bool lex_skip_to_directive(struct glsl_lexer *l, struct lexeme *hash)
 {
     l->in_directive = true;
     for (;;) {
-        skip_space(l);
+        preprocess_lex_skip_space(l);
         if (*l->at == '#') {
             lex_to(l, hash);
             return true;
@@ -204,7 +204,7 @@ bool lex_skip_to_directive(struct lexer *l, struct lexeme *hash)
             l->at += strcspn(l->at, "/\n");
             if (*l->at == '/') {
                 const char *slash = l->at;
-                skip_space(l); // a comment, perhaps of several lines
+                preprocess_lex_skip_space(l); // a comment, perhaps of several lines
                 l->at += l->at == slash;
             }
         }
@@ -218,11 +218,11 @@ bool lex_skip_to_directive(struct lexer *l, struct lexeme *hash)
 
 // --- tokens -----------------------------------------------------------------------------
 
-static void lex_name(struct lexer *l, struct lexeme *out)
+static void lex_name(struct glsl_lexer *l, struct lexeme *out)
 {
     const char *p = l->at;
     uint32_t hash = NAME_HASH;
-    while (is(*p, CLASS_LETTER | CLASS_DIGIT))
+    while (preprocess_lex_is(*p, CLASS_LETTER | CLASS_DIGIT))
         hash = name_hash(hash, *p++);
     size_t size = (size_t)(p - l->at);
     if (size > MOST_NAME)
@@ -236,14 +236,14 @@ static void lex_name(struct lexer *l, struct lexeme *out)
 
 // A number takes all letters and digits that follow: a wrong suffix is one error, and not
 // two tokens.
-static void lex_number(struct lexer *l, struct lexeme *out)
+static void preprocess_lex_number(struct glsl_lexer *l, struct lexeme *out)
 {
     const char *p = l->at;
     bool is_hex = *p == '0' && (p[1] | 0x20) == 'x';
-    while (is(*p, CLASS_LETTER | CLASS_DIGIT) || (*p == '.' && !is_hex)) {
+    while (preprocess_lex_is(*p, CLASS_LETTER | CLASS_DIGIT) || (*p == '.' && !is_hex)) {
         bool is_exponent = !is_hex && (*p | 0x20) == 'e';
         p++;
-        if (is_exponent && (*p == '+' || *p == '-') && is(p[1], CLASS_DIGIT))
+        if (is_exponent && (*p == '+' || *p == '-') && preprocess_lex_is(p[1], CLASS_DIGIT))
             p++;
     }
     out->kind = LEXEME_NUMBER;
@@ -274,12 +274,12 @@ static uint32_t punctuator_size(const char *p)
     case '!':
         return p[1] == '=' ? 2 : 1;
     default:
-        return is(p[0], CLASS_SINGLE);
+        return preprocess_lex_is(p[0], CLASS_SINGLE);
     }
 }
 
 // The text between two marks of one line. False: the second is missing.
-static bool lex_quoted(struct lexer *l, char mark, struct lexeme *out)
+static bool lex_quoted(struct glsl_lexer *l, char mark, struct lexeme *out)
 {
     const char *p = l->at + 1;
     while (*p && *p != '\n' && *p != mark)
@@ -293,7 +293,7 @@ static bool lex_quoted(struct lexer *l, char mark, struct lexeme *out)
     return true;
 }
 
-static void lex_punctuator(struct lexer *l, struct lexeme *out)
+static void lex_punctuator(struct glsl_lexer *l, struct lexeme *out)
 {
     const char *p = l->at;
     uint32_t size = punctuator_size(p);
@@ -318,18 +318,19 @@ static void lex_punctuator(struct lexer *l, struct lexeme *out)
     l->at += size;
 }
 
-void lex_to(struct lexer *l, struct lexeme *out)
+void lex_to(struct glsl_lexer *l, struct lexeme *out)
 {
-    uint8_t flags = skip_space(l);
+    uint8_t flags = preprocess_lex_skip_space(l);
     out->flags = l->begins_line ? flags | LEXEME_AT_LINE_START : flags;
     l->begins_line = false;
     if (l->at >= l->next_splice)
         pass_splices(l);
     out->at = lex_place(l);
-    if (is(*l->at, CLASS_LETTER))
+    if (preprocess_lex_is(*l->at, CLASS_LETTER))
         lex_name(l, out);
-    else if (is(*l->at, CLASS_DIGIT) || (*l->at == '.' && is(l->at[1], CLASS_DIGIT)))
-        lex_number(l, out);
+    else if (preprocess_lex_is(*l->at, CLASS_DIGIT) ||
+             (*l->at == '.' && preprocess_lex_is(l->at[1], CLASS_DIGIT)))
+        preprocess_lex_number(l, out);
     else if (l->at >= l->end)
         out->kind = LEXEME_END;
     else if (*l->at == '\n')
@@ -338,16 +339,16 @@ void lex_to(struct lexer *l, struct lexeme *out)
         lex_punctuator(l, out);
 }
 
-struct lexeme lex(struct lexer *l)
+struct lexeme lex(struct glsl_lexer *l)
 {
     struct lexeme out = {0};
     lex_to(l, &out);
     return out;
 }
 
-struct lexeme lex_header(struct lexer *l)
+struct lexeme lex_header(struct glsl_lexer *l)
 {
-    skip_space(l);
+    preprocess_lex_skip_space(l);
     if (l->at >= l->next_splice)
         pass_splices(l);
     struct lexeme out = {.kind = LEXEME_OTHER, .at = lex_place(l), .text = l->at};
@@ -356,16 +357,16 @@ struct lexeme lex_header(struct lexer *l)
     return out;
 }
 
-struct lexeme lex_rest(struct lexer *l)
+struct lexeme lex_rest(struct glsl_lexer *l)
 {
-    skip_space(l);
+    preprocess_lex_skip_space(l);
     if (l->at >= l->next_splice)
         pass_splices(l);
     struct lexeme out = {.kind = LEXEME_OTHER, .at = lex_place(l), .text = l->at};
     const char *newline = memchr(l->at, '\n', (size_t)(l->end - l->at));
     l->at = newline ? newline : l->end;
     const char *last = l->at;
-    while (last > out.text && is(last[-1], CLASS_SPACE))
+    while (last > out.text && preprocess_lex_is(last[-1], CLASS_SPACE))
         last--;
     out.size = (uint32_t)(last - out.text);
     return out;

@@ -44,7 +44,7 @@ struct lexeme {
 };
 
 // Reads one text. A backslash before a newline has been cut out of it; `splices` are where.
-struct lexer {
+struct glsl_lexer {
     struct compiler *compiler;
     const char *at, *end;    // *end is a NUL
     const char *line_start;  // columns count from it
@@ -57,27 +57,27 @@ struct lexer {
 };
 
 // Begins a text, and checks it for NUL bytes. The lexer keeps what it needs of it.
-void lex_begin(struct lexer *lexer, struct compiler *c, const char *text, size_t size,
+void lex_begin(struct glsl_lexer *lexer, struct compiler *c, const char *text, size_t size,
                uint32_t file);
 // The next token. A struct that is returned is stored in parts and copied as a whole, for
 // which processors wait: where most tokens pass, lex_to().
-struct lexeme lex(struct lexer *lexer);
-void lex_to(struct lexer *lexer, struct lexeme *out);
+struct lexeme lex(struct glsl_lexer *lexer);
+void lex_to(struct glsl_lexer *lexer, struct lexeme *out);
 // The file name of #include: "name" or <name>. LEXEME_OTHER where there is none.
-struct lexeme lex_header(struct lexer *lexer);
+struct lexeme lex_header(struct glsl_lexer *lexer);
 // The rest of the line, without the spaces around it.
-struct lexeme lex_rest(struct lexer *lexer);
+struct lexeme lex_rest(struct glsl_lexer *lexer);
 // Skips lines up to the next one that begins with #, which is read. False: there is none.
-bool lex_skip_to_directive(struct lexer *lexer, struct lexeme *hash);
-struct place lex_place(const struct lexer *lexer);
+bool lex_skip_to_directive(struct glsl_lexer *lexer, struct lexeme *hash);
+struct place lex_place(const struct glsl_lexer *lexer);
 // Ends the line of a directive: the one behind it has this number.
-void lex_set_line(struct lexer *lexer, uint32_t line);
+void lex_set_line(struct glsl_lexer *lexer, uint32_t line);
 
 // The token as it is spelled: at most `room` bytes of it are written; returns its size.
 size_t lexeme_spell(const struct lexeme *lexeme, char *out, size_t room);
 
 // The value of a number. Fails where it is none.
-void lexeme_number(struct compiler *c, const struct lexeme *number, struct token *out);
+void lexeme_number(struct compiler *c, const struct lexeme *number, struct glsl_token *out);
 // The nearest double to a decimal number: digits with at most one point, and an exponent.
 double decimal_to_double(const char *text, size_t size);
 

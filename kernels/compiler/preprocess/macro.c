@@ -8,7 +8,7 @@
 
 // --- reading ----------------------------------------------------------------------------
 
-static void push(struct preprocessor *pp, struct expansion expansion)
+static void macro_push(struct preprocessor *pp, struct expansion expansion)
 {
     pp->expansions = compiler_grow(pp->compiler, pp->expansions, pp->num_expansions,
                                    &pp->max_expansions, sizeof(*pp->expansions));
@@ -18,7 +18,7 @@ static void push(struct preprocessor *pp, struct expansion expansion)
 void preprocess_begin_list(struct preprocessor *pp, const struct lexeme *tokens,
                            uint32_t count)
 {
-    push(pp, (struct expansion){.at = tokens, .end = tokens + count});
+    macro_push(pp, (struct expansion){.at = tokens, .end = tokens + count});
 }
 
 void preprocess_end_list(struct preprocessor *pp)
@@ -70,7 +70,7 @@ static void read_token(struct preprocessor *pp, struct lexeme *out)
         out->flags |= LEXEME_NOT_EXPANDED;
 }
 
-static void unread(struct preprocessor *pp, const struct lexeme *token)
+static void macro_unread(struct preprocessor *pp, const struct lexeme *token)
 {
     if (pp->num_expansions == 0) {
         pp->peeked = *token;
@@ -83,7 +83,7 @@ static void unread(struct preprocessor *pp, const struct lexeme *token)
 // --- lists ------------------------------------------------------------------------------
 
 // Room for a token on the scratch stack.
-static struct lexeme *room(struct preprocessor *pp)
+static struct lexeme *macro_room(struct preprocessor *pp)
 {
     pp->scratch = compiler_grow(pp->compiler, pp->scratch, pp->num_scratch,
                                 &pp->max_scratch, sizeof(*pp->scratch));
@@ -92,14 +92,14 @@ static struct lexeme *room(struct preprocessor *pp)
 
 void preprocess_collect(struct preprocessor *pp, const struct lexeme *token)
 {
-    *room(pp) = *token;
+    *macro_room(pp) = *token;
     // A token that begins a line here stands in the middle of one where it is put.
     pp->scratch[pp->num_scratch++].flags &= (uint8_t)~LEXEME_AT_LINE_START;
 }
 
-bool preprocess_collect_next(struct preprocessor *pp, struct lexer *l)
+bool preprocess_collect_next(struct preprocessor *pp, struct glsl_lexer *l)
 {
-    struct lexeme *token = room(pp);
+    struct lexeme *token = macro_room(pp);
     lex_to(l, token);
     bool is_last = token->kind == LEXEME_NEWLINE || token->kind == LEXEME_END;
     pp->num_scratch += !is_last;
@@ -121,7 +121,7 @@ const struct lexeme *preprocess_take(struct preprocessor *pp, uint32_t count,
 // --- arguments --------------------------------------------------------------------------
 
 // Argument of a call: as it is written, and expanded when that is first asked for.
-struct argument {
+struct macro_argument {
     const struct lexeme *tokens, *expanded;
     uint32_t count, num_expanded;
 };
@@ -132,8 +132,8 @@ static bool is_punctuator(const struct lexeme *token, uint32_t punctuator)
 }
 
 // Reads an argument; true: another follows.
-static bool read_argument(struct preprocessor *pp, const struct macro *macro,
-                          const struct lexeme *call, struct argument *out)
+static bool macro_read_argument(struct preprocessor *pp, const struct macro *macro,
+                                const struct lexeme *call, struct macro_argument *out)
 {
     const char *name = macro->name->text;
     uint32_t first = pp->num_scratch, depth = 0;
@@ -162,16 +162,18 @@ static bool read_argument(struct preprocessor *pp, const struct macro *macro,
 }
 
 // Reads the arguments behind '('. Returns them: as many as the macro has parameters.
-static struct argument *read_arguments(struct preprocessor *pp, const struct macro *macro,
-                                       const struct lexeme *call)
+static struct macro_argument *macro_read_arguments(struct preprocessor *pp,
+                                                   const struct macro *macro,
+                                                   const struct lexeme *call)
 {
-    struct argument arguments[MOST_PARAMETERS], extra;
+    struct macro_argument arguments[MOST_PARAMETERS], extra;
     uint32_t count = 0;
     bool is_last = false;
     for (; !is_last; count++) {
-        struct argument *argument = count < MOST_PARAMETERS ? &arguments[count] : &extra;
-        *argument = (struct argument){0};
-        is_last = !read_argument(pp, macro, call, argument);
+        struct macro_argument *argument =
+            count < MOST_PARAMETERS ? &arguments[count] : &extra;
+        *argument = (struct macro_argument){0};
+        is_last = !macro_read_argument(pp, macro, call, argument);
     }
     if (macro->num_parameters == 0 && count == 1 && arguments[0].count == 0)
         count = 0;
@@ -183,7 +185,7 @@ static struct argument *read_arguments(struct preprocessor *pp, const struct mac
     return memcpy(compiler_allocate(pp->compiler, size + 1), arguments, size);
 }
 
-static void expand_argument(struct preprocessor *pp, struct argument *argument,
+static void expand_argument(struct preprocessor *pp, struct macro_argument *argument,
                             const struct lexeme *call)
 {
     if (pp->argument_depth == MOST_ARGUMENT_DEPTH)
@@ -208,15 +210,15 @@ static void expand_argument(struct preprocessor *pp, struct argument *argument,
 // --- substitution -----------------------------------------------------------------------
 
 // One token of the spellings of two.
-static struct lexeme paste(struct preprocessor *pp, const struct lexeme *left,
-                           const struct lexeme *right, const struct place *at)
+static struct lexeme macro_paste(struct preprocessor *pp, const struct lexeme *left,
+                                 const struct lexeme *right, const struct place *at)
 {
     size_t sizes[2] = {lexeme_spell(left, NULL, 0), lexeme_spell(right, NULL, 0)};
     size_t size = sizes[0] + sizes[1];
     char *text = compiler_allocate(pp->compiler, size + 1);
     lexeme_spell(left, text, sizes[0]);
     lexeme_spell(right, text + sizes[0], sizes[1]);
-    struct lexer lexer;
+    struct glsl_lexer lexer;
     lex_begin(&lexer, pp->compiler, text, size, at->file);
     bool is_comment = text[0] == '/' && (text[1] == '/' || text[1] == '*');
     struct lexeme token = is_comment ? (struct lexeme){0} : lex(&lexer);
@@ -245,7 +247,7 @@ static void collect_pasted(struct preprocessor *pp, const struct lexeme *tokens,
 {
     if (count > 0 && pp->num_scratch > left) {
         pp->scratch[pp->num_scratch - 1] =
-            paste(pp, &pp->scratch[pp->num_scratch - 1], &tokens[0], at);
+            macro_paste(pp, &pp->scratch[pp->num_scratch - 1], &tokens[0], at);
         tokens++;
         count--;
     }
@@ -253,8 +255,8 @@ static void collect_pasted(struct preprocessor *pp, const struct lexeme *tokens,
 }
 
 // Collects the macro's body with its parameters replaced, and pasted.
-static void substitute(struct preprocessor *pp, const struct macro *macro,
-                       struct argument *arguments, const struct lexeme *call)
+static void macro_substitute(struct preprocessor *pp, const struct macro *macro,
+                             struct macro_argument *arguments, const struct lexeme *call)
 {
     const struct lexeme *body = macro->body;
     uint32_t left = pp->num_scratch; // tokens in front of the last operand
@@ -265,7 +267,7 @@ static void substitute(struct preprocessor *pp, const struct macro *macro,
         const struct lexeme *tokens = &body[i];
         uint32_t count = 1;
         if (body[i].kind == LEXEME_PARAMETER) {
-            struct argument *argument = &arguments[body[i].parameter];
+            struct macro_argument *argument = &arguments[body[i].parameter];
             bool is_raw = is_left || is_right;
             if (!is_raw && !argument->expanded)
                 expand_argument(pp, argument, call);
@@ -294,24 +296,24 @@ static struct lexeme number_token(struct preprocessor *pp, uint32_t value)
 }
 
 // Reads from the macro's expansion from now on, if `call` is a call of it.
-static bool expand(struct preprocessor *pp, const struct lexeme *call)
+static bool macro_expand(struct preprocessor *pp, const struct lexeme *call)
 {
     struct macro *macro = call->name->macro;
-    struct argument *arguments = NULL;
+    struct macro_argument *arguments = NULL;
     if (macro->is_function) {
         struct lexeme token;
         read_token(pp, &token);
         if (!is_punctuator(&token, '(')) {
-            unread(pp, &token);
+            macro_unread(pp, &token);
             return false;
         }
-        arguments = read_arguments(pp, macro, call);
+        arguments = macro_read_arguments(pp, macro, call);
     }
     const struct lexeme *tokens = macro->body;
     uint32_t count = macro->num_body;
     if (macro->is_function || macro->has_paste) {
         uint32_t first = pp->num_scratch;
-        substitute(pp, macro, arguments, call);
+        macro_substitute(pp, macro, arguments, call);
         tokens = preprocess_take(pp, first, &count);
     } else if (macro->kind != MACRO_PLAIN) {
         uint32_t value = macro->kind == MACRO_LINE ? call->at.line : pp->input->number;
@@ -321,9 +323,10 @@ static bool expand(struct preprocessor *pp, const struct lexeme *call)
     }
     if (count > 0) {
         macro->is_busy = true;
-        push(pp,
-             (struct expansion){
-                 .at = tokens, .end = tokens + count, .macro = macro, .place = call->at});
+        macro_push(pp, (struct expansion){.at = tokens,
+                                          .end = tokens + count,
+                                          .macro = macro,
+                                          .place = call->at});
     }
     return true;
 }
@@ -333,5 +336,5 @@ void preprocess_next(struct preprocessor *pp, struct lexeme *out)
     do {
         read_token(pp, out);
     } while (out->kind == LEXEME_NAME && out->name->macro &&
-             !(out->flags & LEXEME_NOT_EXPANDED) && expand(pp, out));
+             !(out->flags & LEXEME_NOT_EXPANDED) && macro_expand(pp, out));
 }

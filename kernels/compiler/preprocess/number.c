@@ -95,7 +95,7 @@ static double double_of_bits(uint64_t bits)
 }
 
 // The double nearest to a / b, ties to even. Changes both.
-static double divide(struct natural *a, struct natural *b)
+static double preprocess_number_divide(struct natural *a, struct natural *b)
 {
     int exponent = natural_bits(a) - natural_bits(b);
     natural_shift(exponent > 0 ? b : a, exponent > 0 ? exponent : -exponent);
@@ -188,7 +188,7 @@ double decimal_to_double(const char *text, size_t size)
         natural_multiply_add(&a, 10, decimal.digits[i]);
     natural_multiply_power_of_ten(exponent < 0 ? &b : &a,
                                   exponent < 0 ? -exponent : exponent);
-    return divide(&a, &b);
+    return preprocess_number_divide(&a, &b);
 }
 
 // --- literals ---------------------------------------------------------------------------
@@ -238,7 +238,7 @@ static int digit_of(char character)
 }
 
 static void integer_number(struct compiler *c, const struct lexeme *number,
-                           struct token *out)
+                           struct glsl_token *out)
 {
     const char *text = number->text;
     bool is_hex = number->size > 1 && text[0] == '0' && (text[1] | 0x20) == 'x';
@@ -266,7 +266,7 @@ static void integer_number(struct compiler *c, const struct lexeme *number,
     out->integer = value;
 }
 
-void lexeme_number(struct compiler *c, const struct lexeme *number, struct token *out)
+void lexeme_number(struct compiler *c, const struct lexeme *number, struct glsl_token *out)
 {
     const char *text = number->text;
     size_t size = number->size, at = 0, points = 0;

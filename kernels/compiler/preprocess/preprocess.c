@@ -22,8 +22,8 @@ static _Noreturn void fail_token(struct preprocessor *pp, const struct lexeme *t
 
 // --- as text ----------------------------------------------------------------------------
 
-static void write_bytes(struct compiler *c, struct preprocessed_text *out, const char *text,
-                        size_t size)
+static void preprocess_write_bytes(struct compiler *c, struct preprocessed_text *out,
+                                   const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         out->text = compiler_grow(c, out->text, out->size, &out->capacity, 1);
@@ -37,7 +37,7 @@ static void write_token(struct compiler *c, const struct lexeme *token)
     if (out->size > 0) {
         bool is_same_line =
             token->at.line == out->last.line && token->at.file == out->last.file;
-        write_bytes(c, out, is_same_line ? " " : "\n", 1);
+        preprocess_write_bytes(c, out, is_same_line ? " " : "\n", 1);
     }
     out->last = token->at;
     char bytes[64];
@@ -47,16 +47,16 @@ static void write_token(struct compiler *c, const struct lexeme *token)
         text = compiler_allocate(c, size);
         lexeme_spell(token, text, size);
     }
-    write_bytes(c, out, text, size);
+    preprocess_write_bytes(c, out, text, size);
 }
 
-static void work(struct compiler *c, void *context)
+static void preprocess_work(struct compiler *c, void *context)
 {
     char **out = context;
     struct preprocessed result;
     preprocess(c, &result);
     struct preprocessed_text *text = c->text;
-    write_bytes(c, text, "\n", 2);
+    preprocess_write_bytes(c, text, "\n", 2);
     *out = malloc(text->size);
     if (!*out)
         compiler_fail(c, NULL, "out of memory: no %u bytes", text->size);
@@ -69,17 +69,17 @@ char *glsl_preprocess(const struct glsl_source *source, struct glsl_result *resu
     struct preprocessed_text text = {0};
     struct compiler c = {.source = source, .result = result, .text = &text};
     char *out = NULL;
-    return compiler_run(&c, work, &out) ? out : NULL;
+    return compiler_run(&c, preprocess_work, &out) ? out : NULL;
 }
 
 // --- tokens -----------------------------------------------------------------------------
 
-static void append(struct preprocessor *pp, const struct lexeme *token)
+static void preprocess_append(struct preprocessor *pp, const struct lexeme *token)
 {
     struct tokens *tokens = &pp->out->tokens;
     tokens->items = compiler_grow(pp->compiler, tokens->items, tokens->count,
                                   &pp->max_tokens, sizeof(*tokens->items));
-    struct token *out = &tokens->items[tokens->count++];
+    struct glsl_token *out = &tokens->items[tokens->count++];
     out->at = token->at;
     if (pp->compiler->text && token->kind != LEXEME_END)
         write_token(pp->compiler, token);
@@ -142,8 +142,8 @@ void preprocess(struct compiler *c, struct preprocessed *out)
         if (!out->version)
             preprocess_no_version(pp, &token.at);
         if (token.kind != LEXEME_END)
-            append(pp, &token);
+            preprocess_append(pp, &token);
     } while (token.kind != LEXEME_END || end_input(pp));
-    append(pp, &token);
+    preprocess_append(pp, &token);
     out->tokens.count--;
 }

@@ -34,7 +34,7 @@ struct macro {
 struct input {
     struct input *previous;
     const char *name;
-    struct lexer lexer;
+    struct glsl_lexer lexer;
     uint32_t num_conditions; // that were open where it began
     uint32_t number;         // __FILE__
 };
@@ -87,7 +87,8 @@ void preprocess_begin_input(struct preprocessor *pp, const char *name, const cha
                             size_t size, uint32_t number);
 bool preprocess_is_end(const struct lexeme *token); // of a line
 // Fails unless the directive's line ends here.
-void preprocess_end_line(struct preprocessor *pp, struct lexer *lexer, const char *what);
+void preprocess_end_line(struct preprocessor *pp, struct glsl_lexer *lexer,
+                         const char *what);
 _Noreturn void preprocess_fail_found(struct preprocessor *pp, const struct lexeme *token,
                                      const char *what, const char *expected);
 _Noreturn void preprocess_no_version(struct preprocessor *pp, const struct place *at);
@@ -100,7 +101,7 @@ void preprocess_next(struct preprocessor *pp, struct lexeme *out);
 void preprocess_collect(struct preprocessor *pp, const struct lexeme *token);
 // Reads a token of a directive to the top of the scratch stack. False: its line ends, and
 // what ends it lies behind the top.
-bool preprocess_collect_next(struct preprocessor *pp, struct lexer *lexer);
+bool preprocess_collect_next(struct preprocessor *pp, struct glsl_lexer *lexer);
 // Pops the scratch stack down to `count` tokens, and returns a copy of what was above.
 const struct lexeme *preprocess_take(struct preprocessor *pp, uint32_t count,
                                      uint32_t *out_count);
@@ -111,8 +112,8 @@ void preprocess_end_list(struct preprocessor *pp);
 
 // --- define.c
 
-void preprocess_define(struct preprocessor *pp, struct lexer *lexer);
-void preprocess_undefine(struct preprocessor *pp, struct lexer *lexer);
+void preprocess_define(struct preprocessor *pp, struct glsl_lexer *lexer);
+void preprocess_undefine(struct preprocessor *pp, struct glsl_lexer *lexer);
 // The macros that there are without a #define. With the version of #version.
 void preprocess_predefine(struct preprocessor *pp, uint32_t version);
 
@@ -125,7 +126,7 @@ void preprocess_directive_names(struct preprocessor *pp);
 // --- expression.c
 
 // The rest of the line, as a constant expression; its macros are expanded.
-int64_t preprocess_expression(struct preprocessor *pp, struct lexer *lexer,
+int64_t preprocess_expression(struct preprocessor *pp, struct glsl_lexer *lexer,
                               const char *what);
 struct line_numbers {
     int64_t line, file;
@@ -133,7 +134,7 @@ struct line_numbers {
     struct lexeme name; // LEXEME_STRING; otherwise none
 };
 // The rest of a line of #line.
-void preprocess_line_numbers(struct preprocessor *pp, struct lexer *lexer,
+void preprocess_line_numbers(struct preprocessor *pp, struct glsl_lexer *lexer,
                              struct line_numbers *out);
 
 // --- extension.c

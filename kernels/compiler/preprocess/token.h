@@ -26,7 +26,7 @@ enum token_kind {
 #define PUNCTUATOR(a, b) ((uint32_t)(a) | (uint32_t)(b) << 8)
 #define PUNCTUATOR_3(a, b, c) (PUNCTUATOR(a, b) | (uint32_t)(c) << 16) // "<<=" and ">>="
 
-struct token {
+struct glsl_token {
     uint8_t kind; // enum token_kind
     struct place at;
     union {
@@ -38,8 +38,8 @@ struct token {
 };
 
 struct tokens {
-    struct token *items; // the last one is TOKEN_END
-    uint32_t count;      // without it
+    struct glsl_token *items; // the last one is TOKEN_END
+    uint32_t count;           // without it
 };
 
 // Directives #version, #extension and #pragma. Extensions have GLSL's names and the order

@@ -11,7 +11,7 @@
 // More than the compiler takes: it says so.
 enum { MOST_READ = 17 << 20 };
 
-static void *oom(void *memory)
+static void *tool_file_oom(void *memory)
 {
     if (memory)
         return memory;
@@ -19,9 +19,9 @@ static void *oom(void *memory)
     exit(1);
 }
 
-static char *copy(const char *text, size_t size)
+static char *tool_file_copy(const char *text, size_t size)
 {
-    char *out = oom(malloc(size + 1));
+    char *out = tool_file_oom(malloc(size + 1));
     memcpy(out, text, size);
     out[size] = 0;
     return out;
@@ -29,14 +29,14 @@ static char *copy(const char *text, size_t size)
 
 // --- reading ----------------------------------------------------------------------------
 
-static char *read_all(FILE *stream, size_t *size)
+static char *tool_file_read_all(FILE *stream, size_t *size)
 {
     size_t capacity = 1 << 16;
-    char *text = oom(malloc(capacity));
+    char *text = tool_file_oom(malloc(capacity));
     *size = 0;
     while (*size < MOST_READ) {
         if (*size == capacity)
-            text = oom(realloc(text, capacity *= 2));
+            text = tool_file_oom(realloc(text, capacity *= 2));
         size_t got = fread(text + *size, 1, capacity - *size, stream);
         if (got == 0)
             break;
@@ -49,23 +49,25 @@ static char *read_all(FILE *stream, size_t *size)
 }
 
 // Reads a file and keeps it. Takes the path, on success only.
-static const struct file *read_file(struct files *files, const char *name, char *path)
+static const struct file *tool_read_file(struct files *files, const char *name, char *path)
 {
     bool is_input = strcmp(path, "-") == 0;
     FILE *stream = is_input ? stdin : fopen(path, "rb");
     if (!stream)
         return NULL;
     size_t size;
-    char *text = read_all(stream, &size);
+    char *text = tool_file_read_all(stream, &size);
     int error = errno;
     if (!is_input)
         fclose(stream);
     errno = error;
     if (!text)
         return NULL;
-    struct file *file = oom(malloc(sizeof(*file)));
-    *file = (struct file){
-        .name = copy(name, strlen(name)), .path = path, .text = text, .size = size};
+    struct file *file = tool_file_oom(malloc(sizeof(*file)));
+    *file = (struct file){.name = tool_file_copy(name, strlen(name)),
+                          .path = path,
+                          .text = text,
+                          .size = size};
     if (files->last)
         files->last->next = file;
     else
@@ -76,17 +78,17 @@ static const struct file *read_file(struct files *files, const char *name, char 
 
 const struct file *files_read_source(struct files *files, const char *path)
 {
-    char *own = copy(path, strlen(path));
+    char *own = tool_file_copy(path, strlen(path));
     const struct file *file =
-        read_file(files, strcmp(path, "-") == 0 ? "<stdin>" : path, own);
+        tool_read_file(files, strcmp(path, "-") == 0 ? "<stdin>" : path, own);
     if (!file)
         free(own);
     return file;
 }
 
-static char *join(const char *folder, size_t size, const char *name)
+static char *tool_file_join(const char *folder, size_t size, const char *name)
 {
-    char *path = oom(malloc(size + strlen(name) + 2));
+    char *path = tool_file_oom(malloc(size + strlen(name) + 2));
     memcpy(path, folder, size);
     bool has_slash = size == 0 || folder[size - 1] == '/';
     strcpy(path + size, has_slash ? "" : "/");
@@ -109,8 +111,8 @@ const struct file *files_find(const struct files *files, const char *name)
 static const struct file *read_in(struct files *files, const char *folder, size_t size,
                                   const char *name)
 {
-    char *path = join(folder, size, name);
-    const struct file *file = read_file(files, name, path);
+    char *path = tool_file_join(folder, size, name);
+    const struct file *file = tool_read_file(files, name, path);
     if (!file)
         free(path);
     return file;
@@ -146,7 +148,7 @@ void files_finish(struct files *files)
 
 // --- writing ----------------------------------------------------------------------------
 
-static bool write_stream(FILE *stream, const void *data, size_t size)
+static bool tool_file_write_stream(FILE *stream, const void *data, size_t size)
 {
     bool ok = fwrite(data, 1, size, stream) == size;
     return fflush(stream) == 0 && ok;
@@ -158,19 +160,19 @@ static bool write_over(const char *path, const void *data, size_t size)
     FILE *stream = fopen(path, "wb");
     if (!stream)
         return false;
-    bool ok = write_stream(stream, data, size);
+    bool ok = tool_file_write_stream(stream, data, size);
     return fclose(stream) == 0 && ok;
 }
 
 bool file_write(const char *path, const void *data, size_t size)
 {
     if (strcmp(path, "-") == 0)
-        return write_stream(stdout, data, size);
+        return tool_file_write_stream(stdout, data, size);
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return write_over(path, data, size);
     size_t room = strlen(path) + 32;
-    char *other = oom(malloc(room));
+    char *other = tool_file_oom(malloc(room));
     snprintf(other, room, "%s.%ld.tmp", path, (long)getpid());
     bool ok = write_over(other, data, size) && rename(other, path) == 0;
     int error = errno;
@@ -182,11 +184,13 @@ bool file_write(const char *path, const void *data, size_t size)
 }
 
 // Appends a path as make reads it, and `end` unless it is 0.
-static void put(char **text, size_t *size, size_t *capacity, const char *path, char end)
+static void tool_file_put(char **text, size_t *size, size_t *capacity, const char *path,
+                          char end)
 {
     for (const char *p = path;; p++) {
         if (*size + 2 >= *capacity)
-            *text = oom(realloc(*text, *capacity = *capacity ? *capacity * 2 : 1024));
+            *text =
+                tool_file_oom(realloc(*text, *capacity = *capacity ? *capacity * 2 : 1024));
         if (*p == ' ' || *p == '#' || *p == '$')
             (*text)[(*size)++] = *p == '$' ? '$' : '\\';
         if (*p || end)
@@ -201,13 +205,13 @@ bool files_write_dependencies(const struct files *files, const char *path,
 {
     char *text = NULL;
     size_t size = 0, capacity = 0;
-    put(&text, &size, &capacity, target, ':');
+    tool_file_put(&text, &size, &capacity, target, ':');
     for (const struct file *file = files->first; file; file = file->next)
         if (strcmp(file->path, "-") != 0) {
-            put(&text, &size, &capacity, "", ' ');
-            put(&text, &size, &capacity, file->path, 0);
+            tool_file_put(&text, &size, &capacity, "", ' ');
+            tool_file_put(&text, &size, &capacity, file->path, 0);
         }
-    put(&text, &size, &capacity, "", '\n');
+    tool_file_put(&text, &size, &capacity, "", '\n');
     bool ok = file_write(path, text, size);
     free(text);
     return ok;

@@ -43,7 +43,7 @@ struct options {
     size_t num_folders;
 };
 
-static _Noreturn void oops(const char *problem, const char *what)
+static _Noreturn void tool_oops(const char *problem, const char *what)
 {
     fprintf(stderr, "tenon-glslc: %s%s\nTry tenon-glslc --help.\n", problem, what);
     exit(2);
@@ -51,7 +51,7 @@ static _Noreturn void oops(const char *problem, const char *what)
 
 // --- arguments --------------------------------------------------------------------------
 
-static const struct version {
+static const struct tool_version {
     const char *target, *spirv;
     uint32_t number;
 } versions[] = {
@@ -66,9 +66,9 @@ static uint32_t version_of(const char *text, bool is_target)
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
         if (strcmp(is_target ? versions[i].target : versions[i].spirv, text) == 0 && *text)
             return versions[i].number;
-    oops(is_target ? "--target is not vulkan1.1, vulkan1.2 or vulkan1.3: "
-                   : "--spirv is not 1.3, 1.4, 1.5 or 1.6: ",
-         text);
+    tool_oops(is_target ? "--target is not vulkan1.1, vulkan1.2 or vulkan1.3: "
+                        : "--spirv is not 1.3, 1.4, 1.5 or 1.6: ",
+              text);
 }
 
 static void add_define(struct options *options, char *text)
@@ -82,7 +82,7 @@ static void add_define(struct options *options, char *text)
 
 // The value of an option that has one: behind `name` in its argument, or the next argument.
 // NULL: the argument is another one.
-static char *value_of(char **argv, int *at, const char *name, bool may_join)
+static char *tool_value_of(char **argv, int *at, const char *name, bool may_join)
 {
     size_t size = strlen(name);
     char *argument = argv[*at];
@@ -93,11 +93,11 @@ static char *value_of(char **argv, int *at, const char *name, bool may_join)
     if (argument[size] != 0)
         return may_join ? argument + size : NULL;
     if (!argv[*at + 1])
-        oops("a value is missing behind ", name);
+        tool_oops("a value is missing behind ", name);
     return argv[++*at];
 }
 
-static bool read_flag(struct options *options, const char *argument)
+static bool tool_read_flag(struct options *options, const char *argument)
 {
     if (strcmp(argument, "--functions") == 0)
         options->flags |= GLSL_KEEPS_FUNCTIONS;
@@ -112,28 +112,28 @@ static bool read_flag(struct options *options, const char *argument)
     return true;
 }
 
-static void read_argument(struct options *options, char **argv, int *at)
+static void tool_read_argument(struct options *options, char **argv, int *at)
 {
     char *value;
-    if (read_flag(options, argv[*at]))
+    if (tool_read_flag(options, argv[*at]))
         return;
-    if ((value = value_of(argv, at, "-MF", true))) {
+    if ((value = tool_value_of(argv, at, "-MF", true))) {
         options->writes_dependencies = true;
         options->dependencies = value;
-    } else if ((value = value_of(argv, at, "-D", true))) {
+    } else if ((value = tool_value_of(argv, at, "-D", true))) {
         add_define(options, value);
-    } else if ((value = value_of(argv, at, "-I", true))) {
+    } else if ((value = tool_value_of(argv, at, "-I", true))) {
         options->folders[options->num_folders++] = value;
-    } else if ((value = value_of(argv, at, "-o", true))) {
+    } else if ((value = tool_value_of(argv, at, "-o", true))) {
         options->output = value;
-    } else if ((value = value_of(argv, at, "--target", false))) {
+    } else if ((value = tool_value_of(argv, at, "--target", false))) {
         options->spirv_version = version_of(value, true);
-    } else if ((value = value_of(argv, at, "--spirv", false))) {
+    } else if ((value = tool_value_of(argv, at, "--spirv", false))) {
         options->spirv_version = version_of(value, false);
     } else if (argv[*at][0] == '-' && argv[*at][1]) {
-        oops("unknown option ", argv[*at]);
+        tool_oops("unknown option ", argv[*at]);
     } else if (options->input) {
-        oops("a second file: ", argv[*at]);
+        tool_oops("a second file: ", argv[*at]);
     } else {
         options->input = argv[*at];
     }
@@ -208,8 +208,8 @@ static char *with_end(const char *path, const char *end)
     return out;
 }
 
-static int write_output(const struct options *options, const struct files *files,
-                        const void *data, size_t size)
+static int tool_write_output(const struct options *options, const struct files *files,
+                             const void *data, size_t size)
 {
     bool is_piped = options->preprocesses || strcmp(options->input, "-") == 0;
     char *made = with_end(is_piped ? "-" : options->input, is_piped ? "" : ".spv");
@@ -218,7 +218,7 @@ static int write_output(const struct options *options, const struct files *files
         return show_errno(options->input);
     bool has_target = options->dependencies || strcmp(output, "-") != 0;
     if (options->writes_dependencies && !has_target)
-        oops("-MD has no file to write: expected -o or -MF", "");
+        tool_oops("-MD has no file to write: expected -o or -MF", "");
     int status = file_write(output, data, size) ? 0 : show_errno(output);
     char *made_dependencies = with_end(output, ".d");
     const char *dependencies =
@@ -231,7 +231,7 @@ static int write_output(const struct options *options, const struct files *files
     return status;
 }
 
-static int compile(const struct options *options, struct files *files)
+static int tool_compile(const struct options *options, struct files *files)
 {
     const struct file *file = files_read_source(files, options->input);
     if (!file)
@@ -250,15 +250,15 @@ static int compile(const struct options *options, struct files *files)
     struct glsl_result result;
     if (options->preprocesses) {
         char *text = glsl_preprocess(&source, &result);
-        int status = text ? write_output(options, files, text, strlen(text))
+        int status = text ? tool_write_output(options, files, text, strlen(text))
                           : show_error(files, &result);
         free(text);
         return status;
     }
     if (!glsl_compile(&source, &result))
         return show_error(files, &result);
-    int status =
-        write_output(options, files, result.words, result.num_words * sizeof(uint32_t));
+    int status = tool_write_output(options, files, result.words,
+                                   result.num_words * sizeof(uint32_t));
     glsl_result_finish(&result);
     return status;
 }
@@ -272,12 +272,12 @@ int main(int argc, char **argv)
         return show_errno("arguments");
     for (int i = 1; i < argc; i++) {
         say_and_exit(argv[i]);
-        read_argument(&options, argv, &i);
+        tool_read_argument(&options, argv, &i);
     }
     if (!options.input)
-        oops("no file", "");
+        tool_oops("no file", "");
     struct files files = {.folders = options.folders, .num_folders = options.num_folders};
-    int status = compile(&options, &files);
+    int status = tool_compile(&options, &files);
     files_finish(&files);
     free(options.folders);
     free(options.defines);

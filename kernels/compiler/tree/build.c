@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-static struct expr *with_two(struct translator *t, enum expr_kind kind, uint32_t op,
-                             const struct type *type, struct expr *left, struct expr *right,
-                             const struct place *at)
+static struct tree_expr *with_two(struct translator *t, enum expr_kind kind, uint32_t op,
+                                  const struct type *type, struct tree_expr *left,
+                                  struct tree_expr *right, const struct place *at)
 {
-    struct expr *e = expr_new(t, kind, type, at);
+    struct tree_expr *e = expr_new(t, kind, type, at);
     e->op = op;
     e->left = left;
     e->right = right;
@@ -20,13 +20,14 @@ static struct expr *with_two(struct translator *t, enum expr_kind kind, uint32_t
 
 static const char *op_text(struct translator *t, uint32_t op)
 {
-    struct token token = {.kind = TOKEN_PUNCTUATOR, .punctuator = op};
+    struct glsl_token token = {.kind = TOKEN_PUNCTUATOR, .punctuator = op};
     return token_text(t, &token);
 }
 
 _Noreturn static void fail_operands(struct translator *t, uint32_t op,
-                                    const struct expr *left, const struct expr *right,
-                                    const char *expected, const struct place *at)
+                                    const struct tree_expr *left,
+                                    const struct tree_expr *right, const char *expected,
+                                    const struct place *at)
 {
     fail_at(t, at, "operator %s has operands of types '%s' and '%s', expected %s",
             op_text(t, op), type_text(t, left->type), type_text(t, right->type), expected);
@@ -50,7 +51,7 @@ static void check_arithmetic(struct translator *t, enum base base, const struct 
 
 // --- unary -----------------------------------------------------------------------------
 
-static uint32_t spec_unary(struct translator *t, uint32_t op, const struct expr *e)
+static uint32_t spec_unary(struct translator *t, uint32_t op, const struct tree_expr *e)
 {
     uint32_t code = op == '!' ? OpLogicalNot : op == '~' ? OpNot : OpSNegate;
     if (!e->is_spec || !type_is_scalar(e->type) || base_is_float(e->type->base))
@@ -58,8 +59,8 @@ static uint32_t spec_unary(struct translator *t, uint32_t op, const struct expr 
     return ir_spec_operation(t->ir, type_id(t, e->type, LAYOUT_NONE), code, 1, &e->id);
 }
 
-struct expr *expr_unary(struct translator *t, uint32_t op, struct expr *from,
-                        const struct place *at)
+struct tree_expr *expr_unary(struct translator *t, uint32_t op, struct tree_expr *from,
+                             const struct place *at)
 {
     const struct type *type = from->type;
     enum base base = type->base == TYPE_COOPMAT ? type->element->base : type->base;
@@ -102,8 +103,8 @@ static bool is_shift(uint32_t op)
 }
 
 // Type of a product of operands of one base. NULL: there is none.
-static const struct type *product_type(struct translator *t, const struct type *a,
-                                       const struct type *b)
+static const struct type *
+tree_build_product_type(struct translator *t, const struct type *a, const struct type *b)
 {
     if (type_is_matrix(a) && type_is_matrix(b))
         return a->columns == b->rows ? type_number(t, a->base, b->columns, a->rows) : NULL;
@@ -119,16 +120,17 @@ static const struct type *result_type(struct translator *t, uint32_t op,
         return b;
     if (type_is_scalar(b) || a == b) {
         if (op == '*' && a == b && type_is_matrix(a))
-            return product_type(t, a, b);
+            return tree_build_product_type(t, a, b);
         return a;
     }
     if (op == '*' && (type_is_matrix(a) || type_is_matrix(b)))
-        return product_type(t, a, b);
+        return tree_build_product_type(t, a, b);
     return NULL;
 }
 
-static struct expr *coopmat_binary(struct translator *t, uint32_t op, struct expr *left,
-                                   struct expr *right, const struct place *at)
+static struct tree_expr *coopmat_binary(struct translator *t, uint32_t op,
+                                        struct tree_expr *left, struct tree_expr *right,
+                                        const struct place *at)
 {
     bool is_scaled = op == '*' && right->type->base < NUM_SCALARS &&
                      left->type->base == TYPE_COOPMAT && type_is_scalar(right->type);
@@ -185,17 +187,18 @@ static uint32_t spec_opcode(uint32_t op, enum base base)
     }
 }
 
-static uint32_t id_of_constant(struct translator *t, const struct expr *e)
+static uint32_t id_of_constant(struct translator *t, const struct tree_expr *e)
 {
     return e->is_spec ? e->id : constant_id(t, e->type, e->bits);
 }
 
 // Constants fold, and integers and bools of specialisation constants are operations on
 // them.
-static struct expr *binary(struct translator *t, uint32_t op, const struct type *type,
-                           struct expr *left, struct expr *right, const struct place *at)
+static struct tree_expr *tree_build_binary(struct translator *t, uint32_t op,
+                                           const struct type *type, struct tree_expr *left,
+                                           struct tree_expr *right, const struct place *at)
 {
-    struct expr *e = NULL;
+    struct tree_expr *e = NULL;
     if (left->kind == EXPR_CONSTANT && right->kind == EXPR_CONSTANT)
         e = fold_binary(t, op, type, left, right, at);
     if (e != NULL)
@@ -212,8 +215,10 @@ static struct expr *binary(struct translator *t, uint32_t op, const struct type 
     return with_two(t, EXPR_BINARY, op, type, left, right, at);
 }
 
-static struct expr *equality(struct translator *t, uint32_t op, struct expr *left,
-                             struct expr *right, const struct place *at)
+static struct tree_expr *tree_build_equality(struct translator *t, uint32_t op,
+                                             struct tree_expr *left,
+                                             struct tree_expr *right,
+                                             const struct place *at)
 {
     if (left->type != right->type) {
         if (convert_rank(t, left->type, right->type) != RANK_NONE)
@@ -227,14 +232,14 @@ static struct expr *equality(struct translator *t, uint32_t op, struct expr *lef
         fail_operands(t, op, left, right, "types of known size", at);
     if (left->type->base < NUM_SCALARS && left->kind != EXPR_CONSTANT)
         check_arithmetic(t, left->type->base, at);
-    return binary(t, op, type_scalar(t, TYPE_BOOL), left, right, at);
+    return tree_build_binary(t, op, type_scalar(t, TYPE_BOOL), left, right, at);
 }
 
-struct expr *expr_binary(struct translator *t, uint32_t op, struct expr *left,
-                         struct expr *right, const struct place *at)
+struct tree_expr *expr_binary(struct translator *t, uint32_t op, struct tree_expr *left,
+                              struct tree_expr *right, const struct place *at)
 {
     if (is_equality(op))
-        return equality(t, op, left, right, at);
+        return tree_build_equality(t, op, left, right, at);
     if (left->type->base == TYPE_COOPMAT || right->type->base == TYPE_COOPMAT)
         return coopmat_binary(t, op, left, right, at);
     if (left->type->base == TYPE_REFERENCE && (op == '+' || op == '-'))
@@ -269,11 +274,11 @@ struct expr *expr_binary(struct translator *t, uint32_t op, struct expr *left,
     }
     if (type == NULL)
         fail_operands(t, op, left, right, "matching sizes", at);
-    return binary(t, op, type, left, right, at);
+    return tree_build_binary(t, op, type, left, right, at);
 }
 
-struct expr *expr_logical(struct translator *t, uint32_t op, struct expr *left,
-                          struct expr *right, const struct place *at)
+struct tree_expr *expr_logical(struct translator *t, uint32_t op, struct tree_expr *left,
+                               struct tree_expr *right, const struct place *at)
 {
     const struct type *type = type_scalar(t, TYPE_BOOL);
     if (left->type != type || right->type != type)
@@ -281,7 +286,7 @@ struct expr *expr_logical(struct translator *t, uint32_t op, struct expr *left,
     if (left->kind == EXPR_CONSTANT && op != '^')
         return (left->bits[0] != 0) == (op == '&') ? right : left;
     if (op == '^' && left->kind == EXPR_CONSTANT && right->kind == EXPR_CONSTANT) {
-        struct expr *e = expr_constant(t, type, at);
+        struct tree_expr *e = expr_constant(t, type, at);
         e->bits[0] = left->bits[0] != right->bits[0];
         return e;
     }
@@ -297,8 +302,9 @@ struct expr *expr_logical(struct translator *t, uint32_t op, struct expr *left,
     return with_two(t, EXPR_LOGICAL, op, type, left, right, at);
 }
 
-struct expr *expr_select(struct translator *t, struct expr *condition, struct expr *left,
-                         struct expr *right, const struct place *at)
+struct tree_expr *expr_select(struct translator *t, struct tree_expr *condition,
+                              struct tree_expr *left, struct tree_expr *right,
+                              const struct place *at)
 {
     if (condition->type != type_scalar(t, TYPE_BOOL))
         fail_at(t, &condition->at, "the condition of ?: is of type '%s', expected 'bool'",
@@ -324,7 +330,7 @@ struct expr *expr_select(struct translator *t, struct expr *condition, struct ex
             ir_spec_operation(t->ir, type_id(t, type, LAYOUT_NONE), OpSelect, 3, operands),
             at);
     }
-    struct expr *e = with_two(t, EXPR_SELECT, 0, type, condition, left, at);
+    struct tree_expr *e = with_two(t, EXPR_SELECT, 0, type, condition, left, at);
     e->right = left;
     e->third = right;
     expr_child(t, e, right);
@@ -333,8 +339,8 @@ struct expr *expr_select(struct translator *t, struct expr *condition, struct ex
 
 // --- assignment ------------------------------------------------------------------------
 
-struct expr *expr_assign(struct translator *t, uint32_t op, struct expr *left,
-                         struct expr *right, const struct place *at)
+struct tree_expr *expr_assign(struct translator *t, uint32_t op, struct tree_expr *left,
+                              struct tree_expr *right, const struct place *at)
 {
     expr_check_lvalue(t, left, op == 0 ? "operator =" : "an assignment");
     if (op != 0 && left->type->base == TYPE_REFERENCE && !left->has_effects) {
@@ -346,7 +352,7 @@ struct expr *expr_assign(struct translator *t, uint32_t op, struct expr *left,
         if (type_is_unsized(left->type))
             fail_at(t, at, "an array without a size is assigned, expected an element");
     } else {
-        struct expr *result = expr_binary(t, op, left, right, at);
+        struct tree_expr *result = expr_binary(t, op, left, right, at);
         if (result->type != left->type) {
             if (!type_is_number(result->type) || result->type->base == left->type->base ||
                 convert_rank(t, right->type, type_like(t, right->type, left->type->base)) ==
@@ -358,20 +364,20 @@ struct expr *expr_assign(struct translator *t, uint32_t op, struct expr *left,
         else if (type_is_number(right->type) && !is_shift(op))
             right = convert_base(t, right, left->type->base);
     }
-    struct expr *e = with_two(t, EXPR_ASSIGN, op, left->type, left, right, at);
+    struct tree_expr *e = with_two(t, EXPR_ASSIGN, op, left->type, left, right, at);
     e->has_effects = true;
     return e;
 }
 
-struct expr *expr_increment(struct translator *t, uint32_t op, struct expr *left,
-                            bool is_post, const struct place *at)
+struct tree_expr *expr_increment(struct translator *t, uint32_t op, struct tree_expr *left,
+                                 bool is_post, const struct place *at)
 {
     expr_check_lvalue(t, left, op == '+' ? "++" : "--");
     if (!type_is_number(left->type) || left->type->base == TYPE_BOOL)
         fail_at(t, at, "%s has an operand of type '%s', expected a number",
                 op == '+' ? "++" : "--", type_text(t, left->type));
     check_arithmetic(t, left->type->base, at);
-    struct expr *e = with_two(t, EXPR_INCREMENT, op, left->type, left, NULL, at);
+    struct tree_expr *e = with_two(t, EXPR_INCREMENT, op, left->type, left, NULL, at);
     e->number = is_post;
     e->has_effects = true;
     return e;

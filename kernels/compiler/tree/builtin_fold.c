@@ -109,27 +109,28 @@ static bool fold_float_2(uint32_t number, double x, double y, double *out)
     }
 }
 
-static bool is_less(enum base base, uint64_t a, uint64_t b)
+static bool builtin_fold_is_less(enum base base, uint64_t a, uint64_t b)
 {
     uint64_t flip = base_is_signed(base) ? (uint64_t)1 << 63 : 0;
     return (a ^ flip) < (b ^ flip);
 }
 
-static bool fold_int(uint32_t number, enum base base, const uint64_t *x, uint64_t *out)
+static bool builtin_fold_int(uint32_t number, enum base base, const uint64_t *x,
+                             uint64_t *out)
 {
     switch (number) {
     case GlslUMin:
     case GlslSMin:
-        *out = is_less(base, x[1], x[0]) ? x[1] : x[0];
+        *out = builtin_fold_is_less(base, x[1], x[0]) ? x[1] : x[0];
         return true;
     case GlslUMax:
     case GlslSMax:
-        *out = is_less(base, x[0], x[1]) ? x[1] : x[0];
+        *out = builtin_fold_is_less(base, x[0], x[1]) ? x[1] : x[0];
         return true;
     case GlslUClamp:
     case GlslSClamp:
-        *out = is_less(base, x[0], x[1]) ? x[1] : x[0];
-        *out = is_less(base, x[2], *out) ? x[2] : *out;
+        *out = builtin_fold_is_less(base, x[0], x[1]) ? x[1] : x[0];
+        *out = builtin_fold_is_less(base, x[2], *out) ? x[2] : *out;
         return true;
     case GlslSAbs:
         *out = x[0] >> 63 ? fold_wrap(base, ~x[0] + (x[0] != 0)) : x[0];
@@ -146,7 +147,7 @@ static bool fold_extended(uint32_t number, enum base base, const uint64_t *x, ui
 {
     double value = 0, a = bits_double(x[0]), b = bits_double(x[1]);
     if (!base_is_float(base))
-        return fold_int(number, base, x, out);
+        return builtin_fold_int(number, base, x, out);
     if (number == GlslFClamp) {
         double c = bits_double(x[2]);
         value = a < b ? b : a;
@@ -177,7 +178,7 @@ static bool fold_bitcast(enum base from, enum base to, uint64_t bits, uint64_t *
     return true;
 }
 
-struct expr *builtin_fold(struct translator *t, const struct expr *call)
+struct tree_expr *builtin_fold(struct translator *t, const struct tree_expr *call)
 {
     const struct builtin *b = call->builtin;
     enum base base = (enum base)call->op;
@@ -189,11 +190,11 @@ struct expr *builtin_fold(struct translator *t, const struct expr *call)
         if (call->arguments[i]->kind != EXPR_CONSTANT)
             return NULL;
     uint32_t kind = base_is_float(base) ? 0 : base_is_signed(base) ? 1 : 2;
-    struct expr *e = expr_constant(t, call->type, &call->at);
+    struct tree_expr *e = expr_constant(t, call->type, &call->at);
     for (uint32_t i = 0; i < call->type->components; i++) {
         uint64_t x[3] = {0, 0, 0};
         for (uint32_t j = 0; j < call->number; j++) {
-            const struct expr *argument = call->arguments[j];
+            const struct tree_expr *argument = call->arguments[j];
             x[j] = argument->bits[type_is_scalar(argument->type) ? 0 : i];
         }
         bool is_done = is_bitcast && b->classes != 0

@@ -81,8 +81,8 @@ static const struct {
 };
 
 // As if declared outside of all scopes.
-static struct symbol *make(struct translator *t, const struct name *name,
-                           enum symbol_kind kind, const struct type *type)
+static struct symbol *builtin_variable_make(struct translator *t, const struct name *name,
+                                            enum symbol_kind kind, const struct type *type)
 {
     struct symbol *symbol = compiler_allocate(t->c, sizeof *symbol);
     symbol->kind = (uint8_t)kind;
@@ -101,7 +101,7 @@ static struct symbol *make_number(struct translator *t, const struct name *name)
         struct place at = t->token[-1].at;
         extension_check(t, numbers[i].extensions, &at, name->text);
         const struct type *type = type_scalar(t, TYPE_INT32);
-        struct symbol *symbol = make(t, name, SYMBOL_VALUE, type);
+        struct symbol *symbol = builtin_variable_make(t, name, SYMBOL_VALUE, type);
         symbol->value = expr_uint(t, TYPE_INT32, (uint64_t)numbers[i].value, &at);
         return symbol;
     }
@@ -122,7 +122,8 @@ struct symbol *builtin_variable(struct translator *t, const struct name *name)
                                   ? type_scalar(t, variable->base)
                                   : type_vector(t, variable->base, variable->rows);
     bool is_size = variable->number == BuiltInWorkgroupSize;
-    struct symbol *symbol = make(t, name, is_size ? SYMBOL_VALUE : SYMBOL_VARIABLE, type);
+    struct symbol *symbol =
+        builtin_variable_make(t, name, is_size ? SYMBOL_VALUE : SYMBOL_VARIABLE, type);
     symbol->builtin = variable;
     if (is_size)
         return symbol;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 // The first row of a name, by bisection. NULL: none.
-static const struct builtin *find(const struct name *name)
+static const struct builtin *builtin_find(const struct name *name)
 {
     uint32_t low = 0, high = builtin_table_size;
     while (low < high) {
@@ -28,7 +28,7 @@ static bool is_row_of(const struct builtin *b, const struct name *name)
 
 bool builtin_exists(const struct name *name)
 {
-    return find(name) != NULL;
+    return builtin_find(name) != NULL;
 }
 
 // --- patterns --------------------------------------------------------------------------
@@ -120,7 +120,7 @@ bool builtin_is_place(const struct builtin *b, uint32_t argument)
 }
 
 // The size that the arguments for T, V, B and so on have.
-static uint32_t size_of_arguments(const struct builtin *b, struct expr **arguments)
+static uint32_t size_of_arguments(const struct builtin *b, struct tree_expr **arguments)
 {
     const char *pattern = strchr(b->pattern, ':') + 1;
     for (uint32_t i = 0; *pattern != 0; pattern++) {
@@ -136,7 +136,7 @@ static uint32_t size_of_arguments(const struct builtin *b, struct expr **argumen
 
 // The cost of a call, RANK_NONE where it does not fit.
 static uint32_t cost_of(struct translator *t, const struct builtin *b, enum base base,
-                        uint32_t rows, struct expr **arguments, uint32_t count)
+                        uint32_t rows, struct tree_expr **arguments, uint32_t count)
 {
     const char *pattern = strchr(b->pattern, ':') + 1;
     uint32_t cost = 0;
@@ -160,7 +160,7 @@ struct match {
 };
 
 static void match_row(struct translator *t, const struct builtin *b,
-                      struct expr **arguments, struct match *best)
+                      struct tree_expr **arguments, struct match *best)
 {
     uint32_t count = num_arguments(b->pattern);
     uint32_t rows = count > 0 ? size_of_arguments(b, arguments) : 1;
@@ -195,14 +195,14 @@ static void check_narrow_group(struct translator *t, const struct builtin *b,
     extension_check(t, extension, at, b->name);
 }
 
-static struct expr *call_of(struct translator *t, const struct match *match,
-                            struct expr **arguments, uint32_t count,
-                            const struct type *type, const struct place *at)
+static struct tree_expr *builtin_call_of(struct translator *t, const struct match *match,
+                                         struct tree_expr **arguments, uint32_t count,
+                                         const struct type *type, const struct place *at)
 {
     const struct builtin *b = match->builtin;
     extension_check(t, b->extensions, at, b->name);
     check_narrow_group(t, b, match->base, at);
-    struct expr *e = expr_new(t, EXPR_BUILTIN, type, at);
+    struct tree_expr *e = expr_new(t, EXPR_BUILTIN, type, at);
     e->builtin = b;
     e->arguments = arguments;
     e->number = count;
@@ -216,13 +216,13 @@ static struct expr *call_of(struct translator *t, const struct match *match,
         }
         expr_child(t, e, arguments[i]);
     }
-    struct expr *folded = builtin_fold(t, e);
+    struct tree_expr *folded = builtin_fold(t, e);
     return folded != NULL ? folded : e;
 }
 
-static struct expr *call_by_pattern(struct translator *t, const struct match *match,
-                                    struct expr **arguments, uint32_t count,
-                                    const struct place *at)
+static struct tree_expr *call_by_pattern(struct translator *t, const struct match *match,
+                                         struct tree_expr **arguments, uint32_t count,
+                                         const struct place *at)
 {
     const char *pattern = match->builtin->pattern;
     const struct type *result = next_type(t, &pattern, match->base, match->rows);
@@ -232,7 +232,7 @@ static struct expr *call_by_pattern(struct translator *t, const struct match *ma
         if (arguments[i]->type != type)
             arguments[i] = convert_base(t, arguments[i], type->base);
     }
-    return call_of(t, match, arguments, count, result, at);
+    return builtin_call_of(t, match, arguments, count, result, at);
 }
 
 static bool is_float_vector(const struct type *type)
@@ -242,7 +242,7 @@ static bool is_float_vector(const struct type *type)
 
 // Type of a call whose pattern begins with '?'. NULL: it does not fit.
 static const struct type *type_of_call(struct translator *t, const struct builtin *b,
-                                       struct expr **arguments, uint32_t count)
+                                       struct tree_expr **arguments, uint32_t count)
 {
     const struct type *first = count > 0 ? arguments[0]->type : NULL;
     const struct type *second = count > 1 ? arguments[1]->type : NULL;
@@ -268,17 +268,17 @@ static const struct type *type_of_call(struct translator *t, const struct builti
     return b->code[0] == GlslDeterminant ? type_scalar(t, first->base) : first;
 }
 
-struct expr *builtin_call(struct translator *t, const struct name *name,
-                          struct expr **arguments, uint32_t count, bool must_be_exact,
-                          const struct place *at)
+struct tree_expr *builtin_call(struct translator *t, const struct name *name,
+                               struct tree_expr **arguments, uint32_t count,
+                               bool must_be_exact, const struct place *at)
 {
     struct match best = {NULL, TYPE_VOID, 0, must_be_exact ? 1 : RANK_NONE};
-    for (const struct builtin *b = find(name); is_row_of(b, name); b++) {
+    for (const struct builtin *b = builtin_find(name); is_row_of(b, name); b++) {
         if (b->pattern[0] == '?') {
             const struct type *type = type_of_call(t, b, arguments, count);
             struct match match = {b, TYPE_VOID, 0, 0};
             if (type != NULL)
-                return call_of(t, &match, arguments, count, type, at);
+                return builtin_call_of(t, &match, arguments, count, type, at);
         } else if (num_arguments(b->pattern) == count) {
             match_row(t, b, arguments, &best);
         }
@@ -300,7 +300,7 @@ static const char *class_text(const struct builtin *b)
                                            : "T";
 }
 
-static void describe(char *text, size_t capacity, const struct builtin *b)
+static void builtin_describe(char *text, size_t capacity, const struct builtin *b)
 {
     const struct {
         char letter;
@@ -333,8 +333,8 @@ const char *builtin_candidates(struct translator *t, const struct name *name)
 {
     enum { CAPACITY = 100 };
     char *text = compiler_allocate(t->c, CAPACITY);
-    for (const struct builtin *b = find(name); b != NULL && is_row_of(b, name); b++)
+    for (const struct builtin *b = builtin_find(name); b != NULL && is_row_of(b, name); b++)
         if (strlen(text) + 1 < CAPACITY)
-            describe(text, CAPACITY, b);
+            builtin_describe(text, CAPACITY, b);
     return text;
 }

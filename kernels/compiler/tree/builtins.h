@@ -66,11 +66,11 @@ bool builtin_is_place(const struct builtin *b, uint32_t argument);
 // Types of calls whose patterns begin with '?', from HOW_COOPMAT_LOAD on (coopmat.c), and
 // from HOW_TENSOR on (tensor.c). NULL: the arguments do not fit.
 const struct type *coopmat_check(struct translator *t, const struct builtin *b,
-                                 struct expr **arguments, uint32_t count);
+                                 struct tree_expr **arguments, uint32_t count);
 const struct type *tensor_check(struct translator *t, const struct builtin *b,
-                                struct expr **arguments, uint32_t count);
+                                struct tree_expr **arguments, uint32_t count);
 // Fails unless the first arguments are a matrix and memory that it can be in.
 void coopmat_check_memory(struct translator *t, const struct builtin *b,
-                          struct expr **arguments);
+                          struct tree_expr **arguments);
 
 #endif // KERNELS_COMPILER_BUILTINS_H

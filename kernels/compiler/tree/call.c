@@ -8,7 +8,7 @@
 // --- overloads -------------------------------------------------------------------------
 
 static uint32_t argument_rank(struct translator *t, const struct function *f, uint32_t i,
-                              const struct expr *argument)
+                              const struct tree_expr *argument)
 {
     const struct parameter *p = &f->parameters[i];
     uint32_t rank = RANK_EXACT;
@@ -21,8 +21,8 @@ static uint32_t argument_rank(struct translator *t, const struct function *f, ui
     return rank;
 }
 
-static bool fits(struct translator *t, const struct function *f, struct expr **arguments,
-                 uint32_t count, bool must_be_exact)
+static bool tree_call_fits(struct translator *t, const struct function *f,
+                           struct tree_expr **arguments, uint32_t count, bool must_be_exact)
 {
     if (f->num_parameters != count)
         return false;
@@ -35,8 +35,9 @@ static bool fits(struct translator *t, const struct function *f, struct expr **a
 }
 
 // Whether a is the better one for an argument and no worse for the others.
-static bool is_better(struct translator *t, const struct function *a,
-                      const struct function *b, struct expr **arguments, uint32_t count)
+static bool tree_call_is_better(struct translator *t, const struct function *a,
+                                const struct function *b, struct tree_expr **arguments,
+                                uint32_t count)
 {
     bool is_better_once = false;
     for (uint32_t i = 0; i < count; i++) {
@@ -50,18 +51,18 @@ static bool is_better(struct translator *t, const struct function *a,
 }
 
 static struct function *function_find(struct translator *t, struct symbol *symbol,
-                                      struct expr **arguments, uint32_t count,
+                                      struct tree_expr **arguments, uint32_t count,
                                       bool must_be_exact, const struct place *at)
 {
     struct function *best = NULL;
     bool is_ambiguous = false;
     for (struct function *f = symbol->functions; f != NULL; f = f->next) {
-        if (!fits(t, f, arguments, count, must_be_exact))
+        if (!tree_call_fits(t, f, arguments, count, must_be_exact))
             continue;
-        if (best == NULL || is_better(t, f, best, arguments, count)) {
+        if (best == NULL || tree_call_is_better(t, f, best, arguments, count)) {
             best = f;
             is_ambiguous = false;
-        } else if (!is_better(t, best, f, arguments, count)) {
+        } else if (!tree_call_is_better(t, best, f, arguments, count)) {
             is_ambiguous = true;
         }
     }
@@ -71,27 +72,28 @@ static struct function *function_find(struct translator *t, struct symbol *symbo
     return best;
 }
 
-static void append(char *text, size_t capacity, const char *more)
+static void tree_call_append(char *text, size_t capacity, const char *more)
 {
     size_t size = strlen(text);
     snprintf(text + size, capacity - size, "%s", more);
 }
 
 static void append_types(struct translator *t, char *text, size_t capacity,
-                         struct expr **arguments, const struct parameter *parameters,
+                         struct tree_expr **arguments, const struct parameter *parameters,
                          uint32_t count)
 {
-    append(text, capacity, "(");
+    tree_call_append(text, capacity, "(");
     for (uint32_t i = 0; i < count; i++) {
-        append(text, capacity, i == 0 ? "" : ", ");
-        append(text, capacity,
-               type_text(t, arguments != NULL ? arguments[i]->type : parameters[i].type));
+        tree_call_append(text, capacity, i == 0 ? "" : ", ");
+        tree_call_append(
+            text, capacity,
+            type_text(t, arguments != NULL ? arguments[i]->type : parameters[i].type));
     }
-    append(text, capacity, ")");
+    tree_call_append(text, capacity, ")");
 }
 
 _Noreturn static void fail_call(struct translator *t, const struct name *name,
-                                struct expr **arguments, uint32_t count,
+                                struct tree_expr **arguments, uint32_t count,
                                 const struct place *at)
 {
     char got[100] = "", candidates[100] = "";
@@ -99,22 +101,24 @@ _Noreturn static void fail_call(struct translator *t, const struct name *name,
     struct symbol *symbol = name->symbol;
     if (symbol != NULL && symbol->kind == SYMBOL_FUNCTION)
         for (struct function *f = symbol->functions; f != NULL; f = f->next) {
-            append(candidates, sizeof candidates, candidates[0] == 0 ? "" : " or ");
+            tree_call_append(candidates, sizeof candidates,
+                             candidates[0] == 0 ? "" : " or ");
             append_types(t, candidates, sizeof candidates, NULL, f->parameters,
                          f->num_parameters);
         }
     else
-        append(candidates, sizeof candidates, builtin_candidates(t, name));
+        tree_call_append(candidates, sizeof candidates, builtin_candidates(t, name));
     fail_at(t, at, "no '%.40s' fits arguments %s, expected %s", name->text, got,
             candidates);
 }
 
 // --- calls -----------------------------------------------------------------------------
 
-static struct expr *call_of(struct translator *t, struct function *f,
-                            struct expr **arguments, uint32_t count, const struct place *at)
+static struct tree_expr *tree_call_of(struct translator *t, struct function *f,
+                                      struct tree_expr **arguments, uint32_t count,
+                                      const struct place *at)
 {
-    struct expr *e = expr_new(t, EXPR_CALL, f->result, at);
+    struct tree_expr *e = expr_new(t, EXPR_CALL, f->result, at);
     e->function = f;
     e->arguments = arguments;
     e->number = count;
@@ -135,11 +139,11 @@ static struct expr *call_of(struct translator *t, struct function *f,
     return e;
 }
 
-struct expr *function_value(struct translator *t, struct symbol *symbol,
-                            const struct place *at)
+struct tree_expr *function_value(struct translator *t, struct symbol *symbol,
+                                 const struct place *at)
 {
     struct function *f = symbol->functions;
-    struct expr *e = expr_new(t, EXPR_FUNCTION, type_scalar(t, TYPE_VOID), at);
+    struct tree_expr *e = expr_new(t, EXPR_FUNCTION, type_scalar(t, TYPE_VOID), at);
     if (f->next != NULL || t->function == NULL)
         fail_at(t, at, "'%.60s' is an overloaded function, expected a single one",
                 symbol->name->text);
@@ -167,8 +171,9 @@ static bool is_unsupported(const struct name *name)
     return false;
 }
 
-struct expr *expr_call(struct translator *t, const struct name *name,
-                       struct expr **arguments, uint32_t count, const struct place *at)
+struct tree_expr *expr_call(struct translator *t, const struct name *name,
+                            struct tree_expr **arguments, uint32_t count,
+                            const struct place *at)
 {
     struct symbol *symbol = name->symbol;
     if (symbol != NULL && symbol->kind == SYMBOL_TYPE)
@@ -183,8 +188,8 @@ struct expr *expr_call(struct translator *t, const struct name *name,
         struct function *f =
             symbol == NULL ? NULL : function_find(t, symbol, arguments, count, i == 0, at);
         if (f != NULL)
-            return call_of(t, f, arguments, count, at);
-        struct expr *e =
+            return tree_call_of(t, f, arguments, count, at);
+        struct tree_expr *e =
             is_builtin ? builtin_call(t, name, arguments, count, i == 0, at) : NULL;
         if (e != NULL)
             return e;

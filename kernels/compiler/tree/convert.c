@@ -65,7 +65,7 @@ static void check_narrow(struct translator *t, enum base from, enum base to,
     }
 }
 
-struct expr *convert_base(struct translator *t, struct expr *from, enum base base)
+struct tree_expr *convert_base(struct translator *t, struct tree_expr *from, enum base base)
 {
     enum base old =
         from->type->base == TYPE_COOPMAT ? from->type->element->base : from->type->base;
@@ -73,7 +73,7 @@ struct expr *convert_base(struct translator *t, struct expr *from, enum base bas
         return from;
     const struct type *type = type_like(t, from->type, base);
     if (from->kind == EXPR_CONSTANT) {
-        struct expr *e = expr_constant(t, type, &from->at);
+        struct tree_expr *e = expr_constant(t, type, &from->at);
         for (uint32_t i = 0; i < type->components; i++)
             e->bits[i] = fold_convert(old, base, from->bits[i]);
         return e;
@@ -84,14 +84,14 @@ struct expr *convert_base(struct translator *t, struct expr *from, enum base bas
         if (id != 0)
             return expr_spec(t, type, id, &from->at);
     }
-    struct expr *e = expr_new(t, EXPR_CONVERT, type, &from->at);
+    struct tree_expr *e = expr_new(t, EXPR_CONVERT, type, &from->at);
     e->left = from;
     expr_child(t, e, from);
     return e;
 }
 
-struct expr *convert_to(struct translator *t, struct expr *e, const struct type *type,
-                        const char *what)
+struct tree_expr *convert_to(struct translator *t, struct tree_expr *e,
+                             const struct type *type, const char *what)
 {
     if (e->type == type)
         return e;

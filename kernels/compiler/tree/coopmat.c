@@ -2,13 +2,13 @@
 // Which arguments fit the functions of cooperative matrices.
 #include "builtins.h"
 
-static bool is_integer(const struct expr *e)
+static bool coopmat_is_integer(const struct tree_expr *e)
 {
     return base_is_int(e->type->base) && type_is_scalar(e->type);
 }
 
 // The value of a type's parameter; false: a specialisation says it.
-static bool is_known(struct translator *t, uint32_t id, uint32_t *value)
+static bool coopmat_is_known(struct translator *t, uint32_t id, uint32_t *value)
 {
     const struct ir_inst *inst = ir_definition(t->ir, id);
     if (inst == NULL || inst->op != OpConstant)
@@ -21,12 +21,13 @@ static void check_same(struct translator *t, const struct place *at, uint32_t a,
                        const char *what)
 {
     uint32_t left, right;
-    if (is_known(t, a, &left) && is_known(t, b, &right) && left != right)
+    if (coopmat_is_known(t, a, &left) && coopmat_is_known(t, b, &right) && left != right)
         fail_at(t, at, "'coopMatMulAdd' has matrices of %s %u and %u, expected the same",
                 what, left, right);
 }
 
-void coopmat_check_parameter(struct translator *t, const struct expr *e, uint32_t number)
+void coopmat_check_parameter(struct translator *t, const struct tree_expr *e,
+                             uint32_t number)
 {
     bool is_fine = true, has_more = t->extensions & EXTENSION_BIT(MATRIX_2);
     const char *expected[] = {"gl_ScopeSubgroup", "a positive number of rows",
@@ -45,7 +46,7 @@ void coopmat_check_parameter(struct translator *t, const struct expr *e, uint32_
                 number == 0 && has_more ? " or gl_ScopeWorkgroup" : "");
 }
 
-static const struct type *check_multiply(struct translator *t, struct expr **arguments,
+static const struct type *check_multiply(struct translator *t, struct tree_expr **arguments,
                                          uint32_t count)
 {
     static const char *const uses[] = {"gl_MatrixUseA", "gl_MatrixUseB",
@@ -60,7 +61,7 @@ static const struct type *check_multiply(struct translator *t, struct expr **arg
             fail_at(t, &arguments[i]->at,
                     "'coopMatMulAdd' has an operand of type '%s', expected a matrix",
                     type_text(t, types[i]));
-        if (is_known(t, types[i]->use, &use) && use != i)
+        if (coopmat_is_known(t, types[i]->use, &use) && use != i)
             fail_at(t, &arguments[i]->at,
                     "operand %u of 'coopMatMulAdd' is for %s, expected %s", i + 1,
                     uses[use], uses[i]);
@@ -77,13 +78,13 @@ static const struct type *check_multiply(struct translator *t, struct expr **arg
     check_same(t, &arguments[2]->at, types[0]->matrix_rows, types[2]->matrix_rows, "rows");
     check_same(t, &arguments[2]->at, types[1]->matrix_columns, types[2]->matrix_columns,
                "columns");
-    if (count == 4 && !is_integer(arguments[3]))
+    if (count == 4 && !coopmat_is_integer(arguments[3]))
         return NULL;
     return types[2];
 }
 
 void coopmat_check_memory(struct translator *t, const struct builtin *b,
-                          struct expr **arguments)
+                          struct tree_expr **arguments)
 {
     const struct type *memory = arguments[1]->type, *element = memory->element;
     if (arguments[0]->type->base != TYPE_COOPMAT)
@@ -99,7 +100,7 @@ void coopmat_check_memory(struct translator *t, const struct builtin *b,
 }
 
 const struct type *coopmat_check(struct translator *t, const struct builtin *b,
-                                 struct expr **arguments, uint32_t count)
+                                 struct tree_expr **arguments, uint32_t count)
 {
     if (b->how == HOW_COOPMAT_MULTIPLY)
         return check_multiply(t, arguments, count);
@@ -108,7 +109,7 @@ const struct type *coopmat_check(struct translator *t, const struct builtin *b,
         return NULL;
     coopmat_check_memory(t, b, arguments);
     for (uint32_t i = 2; i < 5; i++)
-        if (!is_integer(arguments[i]))
+        if (!coopmat_is_integer(arguments[i]))
             return NULL;
     if (!expr_is_constant(arguments[4]))
         fail_at(t, &arguments[4]->at, "the layout of '%s' is no constant", b->name);

@@ -2,17 +2,18 @@
 // Nodes of expressions, and which of them can be written to.
 #include "expr.h"
 
-struct expr *expr_new(struct translator *t, enum expr_kind kind, const struct type *type,
-                      const struct place *at)
+struct tree_expr *expr_new(struct translator *t, enum expr_kind kind,
+                           const struct type *type, const struct place *at)
 {
-    struct expr *e = compiler_allocate(t->c, sizeof *e);
+    struct tree_expr *e = compiler_allocate(t->c, sizeof *e);
     e->kind = (uint8_t)kind;
     e->type = type;
     e->at = *at;
     return e;
 }
 
-void expr_child(struct translator *t, struct expr *parent, const struct expr *child)
+void expr_child(struct translator *t, struct tree_expr *parent,
+                const struct tree_expr *child)
 {
     if (child->height >= parent->height)
         parent->height = child->height + 1;
@@ -21,63 +22,63 @@ void expr_child(struct translator *t, struct expr *parent, const struct expr *ch
     parent->has_effects = parent->has_effects || child->has_effects;
 }
 
-struct expr *expr_constant(struct translator *t, const struct type *type,
-                           const struct place *at)
+struct tree_expr *expr_constant(struct translator *t, const struct type *type,
+                                const struct place *at)
 {
     if (type->components > MOST_COMPONENTS)
         fail_at(t, at,
                 "a constant of type '%s' is too large: expected at most %d components",
                 type_text(t, type), MOST_COMPONENTS);
-    struct expr *e = expr_new(t, EXPR_CONSTANT, type, at);
+    struct tree_expr *e = expr_new(t, EXPR_CONSTANT, type, at);
     e->bits = compiler_allocate(t->c, (type->components + 1) * sizeof *e->bits);
     return e;
 }
 
-struct expr *expr_uint(struct translator *t, enum base base, uint64_t bits,
-                       const struct place *at)
+struct tree_expr *expr_uint(struct translator *t, enum base base, uint64_t bits,
+                            const struct place *at)
 {
-    struct expr *e = expr_constant(t, type_scalar(t, base), at);
+    struct tree_expr *e = expr_constant(t, type_scalar(t, base), at);
     e->bits[0] = bits;
     return e;
 }
 
-struct expr *expr_spec(struct translator *t, const struct type *type, uint32_t id,
-                       const struct place *at)
+struct tree_expr *expr_spec(struct translator *t, const struct type *type, uint32_t id,
+                            const struct place *at)
 {
-    struct expr *e = expr_new(t, EXPR_VALUE, type, at);
+    struct tree_expr *e = expr_new(t, EXPR_VALUE, type, at);
     e->id = id;
     e->is_spec = true;
     return e;
 }
 
-struct expr *expr_variable(struct translator *t, struct symbol *symbol,
-                           const struct place *at)
+struct tree_expr *expr_variable(struct translator *t, struct symbol *symbol,
+                                const struct place *at)
 {
     if (symbol->kind == SYMBOL_MEMBER) {
-        struct expr *e = expr_new(t, EXPR_MEMBER, symbol->type, at);
+        struct tree_expr *e = expr_new(t, EXPR_MEMBER, symbol->type, at);
         e->left = expr_variable(t, symbol->block, at);
         e->number = symbol->member;
         expr_child(t, e, e->left);
         return e;
     }
     if (symbol->kind == SYMBOL_VALUE) {
-        struct expr *e = expr_new(t, EXPR_CONSTANT, symbol->type, at);
+        struct tree_expr *e = expr_new(t, EXPR_CONSTANT, symbol->type, at);
         *e = *symbol->value;
         e->at = *at;
         e->name = symbol->name;
         return e;
     }
-    struct expr *e = expr_new(t, EXPR_VARIABLE, symbol->type, at);
+    struct tree_expr *e = expr_new(t, EXPR_VARIABLE, symbol->type, at);
     e->symbol = symbol;
     return e;
 }
 
-bool expr_is_constant(const struct expr *e)
+bool expr_is_constant(const struct tree_expr *e)
 {
     return e->kind == EXPR_CONSTANT || e->is_spec;
 }
 
-bool expr_is_lvalue(const struct expr *e)
+bool expr_is_lvalue(const struct tree_expr *e)
 {
     while (e->kind == EXPR_MEMBER || e->kind == EXPR_INDEX || e->kind == EXPR_SWIZZLE) {
         if (e->left->type->base == TYPE_REFERENCE)
@@ -87,17 +88,18 @@ bool expr_is_lvalue(const struct expr *e)
     return e->kind == EXPR_VARIABLE;
 }
 
-static void check_writable(struct translator *t, const struct expr *e, uint8_t memory,
-                           const char *what, const struct name *name)
+static void tree_expr_check_writable(struct translator *t, const struct tree_expr *e,
+                                     uint8_t memory, const char *what,
+                                     const struct name *name)
 {
     if (memory & MEMORY_READONLY)
         fail_at(t, &e->at, "'%.60s' is readonly, expected something that %s can write",
                 name->text, what);
 }
 
-void expr_check_lvalue(struct translator *t, const struct expr *e, const char *what)
+void expr_check_lvalue(struct translator *t, const struct tree_expr *e, const char *what)
 {
-    const struct expr *at = e;
+    const struct tree_expr *at = e;
     for (;; e = e->left) {
         if (e->kind == EXPR_SWIZZLE) {
             for (uint32_t i = 0; i < e->num_swizzle; i++)
@@ -105,8 +107,8 @@ void expr_check_lvalue(struct translator *t, const struct expr *e, const char *w
                     if (e->swizzle[i] == e->swizzle[j])
                         fail_at(t, &e->at, "a component is written twice by %s", what);
         } else if (e->kind == EXPR_MEMBER) {
-            const struct member *member = &e->left->type->record->members[e->number];
-            check_writable(t, e, member->memory, what, member->name);
+            const struct type_member *member = &e->left->type->record->members[e->number];
+            tree_expr_check_writable(t, e, member->memory, what, member->name);
             if (e->left->type->base == TYPE_REFERENCE)
                 return;
         } else if (e->kind != EXPR_INDEX) {
@@ -121,7 +123,7 @@ void expr_check_lvalue(struct translator *t, const struct expr *e, const char *w
     if (e->kind != EXPR_VARIABLE)
         fail_at(t, &at->at, "a value is no variable, expected something that %s can write",
                 what);
-    check_writable(t, at, e->symbol->memory, what, e->symbol->name);
+    tree_expr_check_writable(t, at, e->symbol->memory, what, e->symbol->name);
     if (e->symbol->is_readonly)
         fail_at(t, &at->at, "'%.60s' is constant, expected something that %s can write",
                 e->symbol->name->text, what);

@@ -15,7 +15,7 @@ enum {
 enum symbol_kind {
     SYMBOL_VARIABLE,
     SYMBOL_VALUE,  // a constant, or a specialisation constant: `value`
-    SYMBOL_MEMBER, // of a block without a name: `block`, `member`
+    SYMBOL_MEMBER, // of a block without a name: `block`, `type_member`
     SYMBOL_TYPE,
     SYMBOL_FUNCTION, // overloads: `functions`
 };
@@ -37,9 +37,9 @@ struct symbol {
     uint32_t initial; // id of a constant; 0: none
     uint64_t needs;
     const struct builtin_variable *builtin;
-    uint32_t set, binding; // of a block
-    struct expr *value;    // SYMBOL_VALUE
-    struct symbol *block;  // SYMBOL_MEMBER
+    uint32_t set, binding;   // of a block
+    struct tree_expr *value; // SYMBOL_VALUE
+    struct symbol *block;    // SYMBOL_MEMBER
     uint32_t member;
     struct function *functions; // SYMBOL_FUNCTION
 };
@@ -120,7 +120,7 @@ enum expr_kind {
     EXPR_FUNCTION,  // `function`, for a built-in function that calls it
 };
 
-struct expr {
+struct tree_expr {
     uint8_t kind; // enum expr_kind
     bool is_spec; // EXPR_VALUE: a specialisation constant
     bool has_effects;
@@ -135,31 +135,32 @@ struct expr {
         struct symbol *symbol;
         const struct builtin *builtin;
         struct function *function;
-        struct expr *left;
+        struct tree_expr *left;
         uint32_t id;
     };
     union {
-        struct expr *right;
-        struct expr **arguments;
+        struct tree_expr *right;
+        struct tree_expr **arguments;
     };
-    struct expr *third;
+    struct tree_expr *third;
     const struct name *name; // of the constant that it is; NULL: none
 };
 
-struct expr *expr_new(struct translator *t, enum expr_kind kind, const struct type *type,
-                      const struct place *at);
-void expr_child(struct translator *t, struct expr *parent, const struct expr *child);
-struct expr *expr_constant(struct translator *t, const struct type *type,
-                           const struct place *at);
-struct expr *expr_uint(struct translator *t, enum base base, uint64_t bits,
-                       const struct place *at);
-struct expr *expr_spec(struct translator *t, const struct type *type, uint32_t id,
-                       const struct place *at);
-struct expr *expr_variable(struct translator *t, struct symbol *symbol,
-                           const struct place *at);
+struct tree_expr *expr_new(struct translator *t, enum expr_kind kind,
+                           const struct type *type, const struct place *at);
+void expr_child(struct translator *t, struct tree_expr *parent,
+                const struct tree_expr *child);
+struct tree_expr *expr_constant(struct translator *t, const struct type *type,
+                                const struct place *at);
+struct tree_expr *expr_uint(struct translator *t, enum base base, uint64_t bits,
+                            const struct place *at);
+struct tree_expr *expr_spec(struct translator *t, const struct type *type, uint32_t id,
+                            const struct place *at);
+struct tree_expr *expr_variable(struct translator *t, struct symbol *symbol,
+                                const struct place *at);
 // Fails unless it can be written to.
-void expr_check_lvalue(struct translator *t, const struct expr *e, const char *what);
-bool expr_is_lvalue(const struct expr *e);
-bool expr_is_constant(const struct expr *e); // or a specialisation constant
+void expr_check_lvalue(struct translator *t, const struct tree_expr *e, const char *what);
+bool expr_is_lvalue(const struct tree_expr *e);
+bool expr_is_constant(const struct tree_expr *e); // or a specialisation constant
 
 #endif // KERNELS_COMPILER_EXPR_H

@@ -21,7 +21,7 @@ uint64_t double_bits(double value)
     return bits;
 }
 
-static int64_t signed_of(uint64_t bits)
+static int64_t tree_fold_signed_of(uint64_t bits)
 {
     int64_t value;
     memcpy(&value, &bits, sizeof value);
@@ -44,11 +44,11 @@ uint64_t fold_wrap(enum base base, uint64_t bits)
     return base_is_signed(base) && bits >> (width - 1) ? bits | ~mask : bits;
 }
 
-static double to_double(enum base base, uint64_t bits)
+static double tree_fold_to_double(enum base base, uint64_t bits)
 {
     if (base_is_float(base))
         return bits_double(bits);
-    return base_is_signed(base) ? (double)signed_of(bits) : (double)bits;
+    return base_is_signed(base) ? (double)tree_fold_signed_of(bits) : (double)bits;
 }
 
 // Out of range a float has no integer; this gives the nearest one.
@@ -72,7 +72,7 @@ uint64_t fold_convert(enum base from, enum base to, uint64_t bits)
     if (from == TYPE_BOOL)
         return base_is_float(to) ? double_bits(bits != 0) : bits != 0;
     if (base_is_float(to))
-        return double_bits(to_double(from, bits));
+        return double_bits(tree_fold_to_double(from, bits));
     if (base_is_float(from))
         return fold_wrap(to, double_to_int(to, bits_double(bits)));
     return fold_wrap(to, bits);
@@ -88,44 +88,45 @@ static uint64_t fold_int_division(enum base base, uint32_t op, uint64_t a, uint6
         return op == '/' ? a / b : a % b;
     if (b == ~(uint64_t)0) // the one quotient that could overflow
         return op == '/' ? fold_wrap(base, ~a + (a != 0)) : 0;
-    int64_t x = signed_of(a), y = signed_of(b);
+    int64_t x = tree_fold_signed_of(a), y = tree_fold_signed_of(b);
     return unsigned_of(op == '/' ? x / y : x % y);
 }
 
-static uint64_t negated(uint64_t bits)
+static uint64_t tree_fold_negated(uint64_t bits)
 {
     return bits == 0 ? 0 : ~bits + 1;
 }
 
 // Without unsigned overflow, by halves.
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t tree_fold_add(uint64_t a, uint64_t b)
 {
     uint64_t low = (a & 0xffffffffu) + (b & 0xffffffffu);
     uint64_t high = (a >> 32) + (b >> 32) + (low >> 32);
     return (high & 0xffffffffu) << 32 | (low & 0xffffffffu);
 }
 
-static uint64_t multiply(uint64_t a, uint64_t b)
+static uint64_t tree_fold_multiply(uint64_t a, uint64_t b)
 {
     uint64_t a0 = a & 0xffffffffu, b0 = b & 0xffffffffu;
     uint64_t low = a0 * b0;
     uint64_t cross = ((a >> 32) * b0 & 0xffffffffu) + (a0 * (b >> 32) & 0xffffffffu);
-    return add(low, (cross & 0xffffffffu) << 32);
+    return tree_fold_add(low, (cross & 0xffffffffu) << 32);
 }
 
-static bool fold_int(enum base base, uint32_t op, uint64_t a, uint64_t b, uint64_t *out)
+static bool tree_fold_int(enum base base, uint32_t op, uint64_t a, uint64_t b,
+                          uint64_t *out)
 {
     bool is_signed = base_is_signed(base);
     uint64_t count = b & 63;
     switch (op) {
     case '+':
-        *out = add(a, b);
+        *out = tree_fold_add(a, b);
         break;
     case '-':
-        *out = add(a, negated(b));
+        *out = tree_fold_add(a, tree_fold_negated(b));
         break;
     case '*':
-        *out = multiply(a, b);
+        *out = tree_fold_multiply(a, b);
         break;
     case '/':
     case '%':
@@ -189,7 +190,8 @@ static bool fold_comparison(enum base base, uint32_t op, uint64_t a, uint64_t b,
         less = bits_double(a) < bits_double(b);
         equal = bits_double(a) == bits_double(b);
     } else {
-        less = base_is_signed(base) ? signed_of(a) < signed_of(b) : a < b;
+        less =
+            base_is_signed(base) ? tree_fold_signed_of(a) < tree_fold_signed_of(b) : a < b;
         equal = a == b;
     }
     switch (op) {
@@ -210,11 +212,12 @@ static bool fold_comparison(enum base base, uint32_t op, uint64_t a, uint64_t b,
     }
 }
 
-static struct expr *fold_equality(struct translator *t, uint32_t op,
-                                  const struct expr *left, const struct expr *right,
-                                  const struct place *at)
+static struct tree_expr *fold_equality(struct translator *t, uint32_t op,
+                                       const struct tree_expr *left,
+                                       const struct tree_expr *right,
+                                       const struct place *at)
 {
-    struct expr *e = expr_constant(t, type_scalar(t, TYPE_BOOL), at);
+    struct tree_expr *e = expr_constant(t, type_scalar(t, TYPE_BOOL), at);
     bool is_equal = true;
     for (uint32_t i = 0; i < left->type->components; i++)
         is_equal =
@@ -226,9 +229,9 @@ static struct expr *fold_equality(struct translator *t, uint32_t op,
 }
 
 // `type`: of the result. NULL: it is not folded.
-struct expr *fold_binary(struct translator *t, uint32_t op, const struct type *type,
-                         const struct expr *left, const struct expr *right,
-                         const struct place *at)
+struct tree_expr *fold_binary(struct translator *t, uint32_t op, const struct type *type,
+                              const struct tree_expr *left, const struct tree_expr *right,
+                              const struct place *at)
 {
     enum base base = left->type->base;
     bool is_equality = op == PUNCTUATOR('=', '=') || op == PUNCTUATOR('!', '=');
@@ -237,7 +240,7 @@ struct expr *fold_binary(struct translator *t, uint32_t op, const struct type *t
     if (is_equality || type->base >= NUM_SCALARS ||
         (op == '*' && (type_is_matrix(left->type) || type_is_matrix(right->type))))
         return NULL;
-    struct expr *e = expr_constant(t, type, at);
+    struct tree_expr *e = expr_constant(t, type, at);
     for (uint32_t i = 0; i < type->components; i++) {
         uint64_t a = left->bits[type_is_scalar(left->type) ? 0 : i];
         uint64_t b = right->bits[type_is_scalar(right->type) ? 0 : i];
@@ -245,17 +248,17 @@ struct expr *fold_binary(struct translator *t, uint32_t op, const struct type *t
         if (!is_done && base_is_float(base))
             is_done = fold_float(op, bits_double(a), bits_double(b), &e->bits[i]);
         else if (!is_done)
-            is_done = fold_int(base, op, a, b, &e->bits[i]);
+            is_done = tree_fold_int(base, op, a, b, &e->bits[i]);
         if (!is_done)
             return NULL;
     }
     return e;
 }
 
-struct expr *fold_unary(struct translator *t, uint32_t op, const struct expr *from,
-                        const struct place *at)
+struct tree_expr *fold_unary(struct translator *t, uint32_t op,
+                             const struct tree_expr *from, const struct place *at)
 {
-    struct expr *e = expr_constant(t, from->type, at);
+    struct tree_expr *e = expr_constant(t, from->type, at);
     for (uint32_t i = 0; i < from->type->components; i++) {
         uint64_t bits = from->bits[i];
         if (op == '!')
@@ -265,7 +268,7 @@ struct expr *fold_unary(struct translator *t, uint32_t op, const struct expr *fr
         else if (base_is_float(from->type->base))
             bits = double_bits(-bits_double(bits));
         else
-            bits = fold_wrap(from->type->base, negated(bits));
+            bits = fold_wrap(from->type->base, tree_fold_negated(bits));
         e->bits[i] = bits;
     }
     return e;
@@ -321,8 +324,8 @@ uint32_t constant_scalar(struct translator *t, enum base base, uint64_t bits)
                        constant_bits(base, bits));
 }
 
-static uint32_t composite(struct translator *t, const struct type *type,
-                          const uint64_t *bits)
+static uint32_t tree_fold_composite(struct translator *t, const struct type *type,
+                                    const uint64_t *bits)
 {
     uint32_t count = type->base == TYPE_STRUCT  ? type->record->num_members
                      : type->base == TYPE_ARRAY ? type->length
@@ -342,7 +345,7 @@ uint32_t constant_id(struct translator *t, const struct type *type, const uint64
 {
     if (type->base < NUM_SCALARS && type_is_scalar(type))
         return constant_scalar(t, type->base, bits[0]);
-    return composite(t, type, bits);
+    return tree_fold_composite(t, type, bits);
 }
 
 uint32_t constant_splat(struct translator *t, const struct type *type, double value)

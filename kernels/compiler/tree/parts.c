@@ -14,16 +14,17 @@ static uint32_t num_parts(const struct type *type)
     return type_is_matrix(type) ? type->columns : type->rows;
 }
 
-static struct expr *slice(struct translator *t, const struct expr *of,
-                          const struct type *type, uint64_t first, const struct place *at)
+static struct tree_expr *tree_parts_slice(struct translator *t, const struct tree_expr *of,
+                                          const struct type *type, uint64_t first,
+                                          const struct place *at)
 {
-    struct expr *e = expr_new(t, EXPR_CONSTANT, type, at);
+    struct tree_expr *e = expr_new(t, EXPR_CONSTANT, type, at);
     e->bits = of->bits + first;
     return e;
 }
 
-static void check_index(struct translator *t, const struct expr *left,
-                        const struct expr *right)
+static void check_index(struct translator *t, const struct tree_expr *left,
+                        const struct tree_expr *right)
 {
     if (!base_is_int(right->type->base) || !type_is_scalar(right->type))
         fail_at(t, &right->at, "an index is of type '%s', expected an integer",
@@ -37,8 +38,8 @@ static void check_index(struct translator *t, const struct expr *left,
                 (unsigned long long)right->bits[0], count);
 }
 
-struct expr *expr_index(struct translator *t, struct expr *left, struct expr *right,
-                        const struct place *at)
+struct tree_expr *expr_index(struct translator *t, struct tree_expr *left,
+                             struct tree_expr *right, const struct place *at)
 {
     const struct type *type = left->type;
     bool has_parts = type->base == TYPE_ARRAY || type->base == TYPE_COOPMAT ||
@@ -52,8 +53,8 @@ struct expr *expr_index(struct translator *t, struct expr *left, struct expr *ri
     check_index(t, left, right);
     const struct type *part = type->base == TYPE_REFERENCE ? type : type_part(t, type);
     if (left->kind == EXPR_CONSTANT && right->kind == EXPR_CONSTANT)
-        return slice(t, left, part, right->bits[0] * part->components, at);
-    struct expr *e = expr_new(t, EXPR_INDEX, part, at);
+        return tree_parts_slice(t, left, part, right->bits[0] * part->components, at);
+    struct tree_expr *e = expr_new(t, EXPR_INDEX, part, at);
     e->left = left;
     e->right = right;
     expr_child(t, e, left);
@@ -73,16 +74,16 @@ static uint32_t swizzle_component(char letter, uint32_t *set)
     return 4;
 }
 
-static struct expr *swizzle_constant(struct translator *t, const struct expr *e)
+static struct tree_expr *swizzle_constant(struct translator *t, const struct tree_expr *e)
 {
-    struct expr *value = expr_constant(t, e->type, &e->at);
+    struct tree_expr *value = expr_constant(t, e->type, &e->at);
     for (uint32_t i = 0; i < e->num_swizzle; i++)
         value->bits[i] = e->left->bits[e->swizzle[i]];
     return value;
 }
 
 // gl_WorkGroupSize.x: a part of a composite specialisation constant.
-static struct expr *swizzle_spec(struct translator *t, const struct expr *e)
+static struct tree_expr *swizzle_spec(struct translator *t, const struct tree_expr *e)
 {
     uint32_t operands[2] = {e->left->id, e->swizzle[0]};
     uint32_t id = ir_spec_operation(t->ir, type_id(t, e->type, LAYOUT_NONE),
@@ -90,11 +91,11 @@ static struct expr *swizzle_spec(struct translator *t, const struct expr *e)
     return expr_spec(t, e->type, id, &e->at);
 }
 
-static struct expr *swizzle(struct translator *t, struct expr *left,
-                            const struct name *name, const struct place *at)
+static struct tree_expr *tree_parts_swizzle(struct translator *t, struct tree_expr *left,
+                                            const struct name *name, const struct place *at)
 {
     uint32_t first_set = 0, set = 0;
-    struct expr *e = expr_new(t, EXPR_SWIZZLE, left->type, at);
+    struct tree_expr *e = expr_new(t, EXPR_SWIZZLE, left->type, at);
     if (name->size > 4)
         fail_at(t, at, "a swizzle '%.60s' has %u components, expected at most 4",
                 name->text, name->size);
@@ -123,12 +124,12 @@ static struct expr *swizzle(struct translator *t, struct expr *left,
     return e;
 }
 
-struct expr *expr_field(struct translator *t, struct expr *left, const struct name *name,
-                        const struct place *at)
+struct tree_expr *expr_field(struct translator *t, struct tree_expr *left,
+                             const struct name *name, const struct place *at)
 {
     const struct type *type = left->type;
     if (type_is_number(type) && !type_is_matrix(type))
-        return swizzle(t, left, name, at);
+        return tree_parts_swizzle(t, left, name, at);
     if (type->base != TYPE_STRUCT && type->base != TYPE_REFERENCE)
         fail_at(t, at, "a value of type '%s' has no member '%.60s'", type_text(t, type),
                 name->text);
@@ -141,15 +142,16 @@ struct expr *expr_field(struct translator *t, struct expr *left, const struct na
         fail_at(t, at, "'%.60s' is no member of '%.60s'", name->text, type_text(t, type));
     const struct type *part = record->members[number].type;
     if (left->kind == EXPR_CONSTANT)
-        return slice(t, left, part, first, at);
-    struct expr *e = expr_new(t, EXPR_MEMBER, part, at);
+        return tree_parts_slice(t, left, part, first, at);
+    struct tree_expr *e = expr_new(t, EXPR_MEMBER, part, at);
     e->left = left;
     e->number = number;
     expr_child(t, e, left);
     return e;
 }
 
-struct expr *expr_length(struct translator *t, struct expr *left, const struct place *at)
+struct tree_expr *expr_length(struct translator *t, struct tree_expr *left,
+                              const struct place *at)
 {
     const struct type *type = left->type;
     if (type_is_number(type) && !type_is_scalar(type))
@@ -159,7 +161,7 @@ struct expr *expr_length(struct translator *t, struct expr *left, const struct p
     if (type->base == TYPE_ARRAY && type->length != 0)
         return expr_uint(t, TYPE_INT32, type->length, at);
     if (type->base == TYPE_ARRAY && type->length_id != 0) {
-        struct expr *length =
+        struct tree_expr *length =
             expr_spec(t, type_scalar(t, TYPE_UINT32), type->length_id, at);
         const struct ir_inst *inst = t->ir->definitions[type->length_id];
         if (inst->type == type_id(t, type_scalar(t, TYPE_INT32), LAYOUT_NONE))
@@ -168,7 +170,7 @@ struct expr *expr_length(struct translator *t, struct expr *left, const struct p
     }
     if (type->base == TYPE_ARRAY && left->kind != EXPR_MEMBER)
         fail_at(t, at, "length() of an array whose size is not known");
-    struct expr *e = expr_new(t, EXPR_LENGTH, type_scalar(t, TYPE_INT32), at);
+    struct tree_expr *e = expr_new(t, EXPR_LENGTH, type_scalar(t, TYPE_INT32), at);
     e->left = left;
     expr_child(t, e, left);
     return e;
@@ -176,11 +178,12 @@ struct expr *expr_length(struct translator *t, struct expr *left, const struct p
 
 // --- constructors ----------------------------------------------------------------------
 
-static struct expr *with_arguments(struct translator *t, enum expr_kind kind,
-                                   const struct type *type, struct expr **arguments,
-                                   uint32_t count, const struct place *at)
+static struct tree_expr *with_arguments(struct translator *t, enum expr_kind kind,
+                                        const struct type *type,
+                                        struct tree_expr **arguments, uint32_t count,
+                                        const struct place *at)
 {
-    struct expr *e = expr_new(t, kind, type, at);
+    struct tree_expr *e = expr_new(t, kind, type, at);
     e->arguments = arguments;
     e->number = count;
     for (uint32_t i = 0; i < count; i++)
@@ -188,7 +191,7 @@ static struct expr *with_arguments(struct translator *t, enum expr_kind kind,
     return e;
 }
 
-static bool all_constant(struct expr **arguments, uint32_t count)
+static bool tree_parts_all_constant(struct tree_expr **arguments, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (arguments[i]->kind != EXPR_CONSTANT)
@@ -197,11 +200,11 @@ static bool all_constant(struct expr **arguments, uint32_t count)
 }
 
 // The arguments' components one behind the other.
-static struct expr *fold_flatten(struct translator *t, const struct type *type,
-                                 struct expr **arguments, uint32_t count,
-                                 const struct place *at)
+static struct tree_expr *fold_flatten(struct translator *t, const struct type *type,
+                                      struct tree_expr **arguments, uint32_t count,
+                                      const struct place *at)
 {
-    struct expr *e = expr_constant(t, type, at);
+    struct tree_expr *e = expr_constant(t, type, at);
     uint32_t done = 0;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = 0; j < arguments[i]->type->components && done < type->components;
@@ -211,9 +214,9 @@ static struct expr *fold_flatten(struct translator *t, const struct type *type,
 }
 
 // A struct or an array of exactly its parts.
-static struct expr *aggregate(struct translator *t, const struct type *type,
-                              struct expr **arguments, uint32_t count,
-                              const struct place *at)
+static struct tree_expr *tree_parts_aggregate(struct translator *t, const struct type *type,
+                                              struct tree_expr **arguments, uint32_t count,
+                                              const struct place *at)
 {
     uint32_t wanted = type->base == TYPE_STRUCT ? type->record->num_members : type->length;
     if (type->length_id != 0)
@@ -230,15 +233,15 @@ static struct expr *aggregate(struct translator *t, const struct type *type,
                                   type->base == TYPE_STRUCT ? type->record->members[i].type
                                                             : type->element,
                                   type->base == TYPE_STRUCT ? "a member" : "an element");
-    if (all_constant(arguments, count))
+    if (tree_parts_all_constant(arguments, count))
         return fold_flatten(t, type, arguments, count, at);
     return with_arguments(t, EXPR_CONSTRUCT, type, arguments, count, at);
 }
 
-static struct expr *fold_diagonal(struct translator *t, const struct type *type,
-                                  const struct expr *from, const struct place *at)
+static struct tree_expr *fold_diagonal(struct translator *t, const struct type *type,
+                                       const struct tree_expr *from, const struct place *at)
 {
-    struct expr *e = expr_constant(t, type, at);
+    struct tree_expr *e = expr_constant(t, type, at);
     bool is_matrix = type_is_matrix(from->type);
     for (uint32_t c = 0; c < type->columns; c++)
         for (uint32_t r = 0; r < type->rows; r++) {
@@ -251,15 +254,15 @@ static struct expr *fold_diagonal(struct translator *t, const struct type *type,
     return e;
 }
 
-static struct expr *construct_of_one(struct translator *t, const struct type *type,
-                                     struct expr *from, const struct place *at)
+static struct tree_expr *construct_of_one(struct translator *t, const struct type *type,
+                                          struct tree_expr *from, const struct place *at)
 {
     bool is_scalar = type_is_scalar(from->type);
     from = convert_base(t, from, type->base);
     if (from->type == type) {
         if (!expr_is_lvalue(from))
             return from;
-        struct expr *copy = expr_new(t, EXPR_UNARY, type, at); // no variable any more
+        struct tree_expr *copy = expr_new(t, EXPR_UNARY, type, at); // no variable any more
         copy->op = '+';
         copy->left = from;
         expr_child(t, copy, from);
@@ -268,26 +271,27 @@ static struct expr *construct_of_one(struct translator *t, const struct type *ty
     if (type_is_matrix(type) && (is_scalar || type_is_matrix(from->type))) {
         if (from->kind == EXPR_CONSTANT)
             return fold_diagonal(t, type, from, at);
-        struct expr *e = expr_new(t, is_scalar ? EXPR_DIAGONAL : EXPR_RESIZE, type, at);
+        struct tree_expr *e =
+            expr_new(t, is_scalar ? EXPR_DIAGONAL : EXPR_RESIZE, type, at);
         e->left = from;
         expr_child(t, e, from);
         return e;
     }
     if (is_scalar && from->kind != EXPR_CONSTANT) {
-        struct expr *e = expr_new(t, EXPR_SPLAT, type, at);
+        struct tree_expr *e = expr_new(t, EXPR_SPLAT, type, at);
         e->left = from;
         expr_child(t, e, from);
         return e;
     }
     if (is_scalar) {
-        struct expr *e = expr_constant(t, type, at);
+        struct tree_expr *e = expr_constant(t, type, at);
         for (uint32_t i = 0; i < type->components; i++)
             e->bits[i] = from->bits[0];
         return e;
     }
     if (type_is_vector(from->type) && type->rows < from->type->rows &&
         !type_is_matrix(type)) {
-        struct expr *e = expr_new(t, EXPR_SWIZZLE, type, at);
+        struct tree_expr *e = expr_new(t, EXPR_SWIZZLE, type, at);
         e->left = from;
         e->num_swizzle = type->rows;
         for (uint32_t i = 0; i < type->rows; i++)
@@ -298,9 +302,9 @@ static struct expr *construct_of_one(struct translator *t, const struct type *ty
     return NULL;
 }
 
-static struct expr *construct_number(struct translator *t, const struct type *type,
-                                     struct expr **arguments, uint32_t count,
-                                     const struct place *at)
+static struct tree_expr *construct_number(struct translator *t, const struct type *type,
+                                          struct tree_expr **arguments, uint32_t count,
+                                          const struct place *at)
 {
     uint32_t components = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -314,7 +318,7 @@ static struct expr *construct_number(struct translator *t, const struct type *ty
                     type_text(t, type), type->components);
         components += from->components;
     }
-    struct expr *e = count == 1 ? construct_of_one(t, type, arguments[0], at) : NULL;
+    struct tree_expr *e = count == 1 ? construct_of_one(t, type, arguments[0], at) : NULL;
     if (e != NULL)
         return e;
     if (components < type->components)
@@ -334,14 +338,14 @@ static struct expr *construct_number(struct translator *t, const struct type *ty
             fail_at(t, at, "a scalar is made of a matrix, expected one of its components");
         return e->left->kind == EXPR_CONSTANT ? swizzle_constant(t, e) : e;
     }
-    if (all_constant(arguments, count))
+    if (tree_parts_all_constant(arguments, count))
         return fold_flatten(t, type, arguments, count, at);
     return with_arguments(t, EXPR_FLATTEN, type, arguments, count, at);
 }
 
 // References are made of addresses, and addresses of references.
-static struct expr *construct_reference(struct translator *t, const struct type *type,
-                                        struct expr *from, const struct place *at)
+static struct tree_expr *construct_reference(struct translator *t, const struct type *type,
+                                             struct tree_expr *from, const struct place *at)
 {
     enum base base = from->type->base;
     bool is_pair =
@@ -359,21 +363,21 @@ static struct expr *construct_reference(struct translator *t, const struct type 
     if (!is_fine)
         fail_at(t, at, "'%s' is made of a value of type '%s', expected an address",
                 type_text(t, type), type_text(t, from->type));
-    struct expr *e = expr_new(t, EXPR_CONVERT, type, at);
+    struct tree_expr *e = expr_new(t, EXPR_CONVERT, type, at);
     e->left = from;
     expr_child(t, e, from);
     return e;
 }
 
-static struct expr *construct_coopmat(struct translator *t, const struct type *type,
-                                      struct expr *from, const struct place *at)
+static struct tree_expr *construct_coopmat(struct translator *t, const struct type *type,
+                                           struct tree_expr *from, const struct place *at)
 {
     const struct type *element = type->element;
     if (from->type->base != TYPE_COOPMAT) {
         if (!type_is_number(from->type) || !type_is_scalar(from->type))
             fail_at(t, at, "a cooperative matrix is made of type '%s', expected a number",
                     type_text(t, from->type));
-        struct expr *e = expr_new(t, EXPR_SPLAT, type, at);
+        struct tree_expr *e = expr_new(t, EXPR_SPLAT, type, at);
         e->left = convert_base(t, from, element->base);
         expr_child(t, e, e->left);
         return e;
@@ -386,17 +390,18 @@ static struct expr *construct_coopmat(struct translator *t, const struct type *t
         other->matrix_columns != type->matrix_columns)
         fail_at(t, at, "a cooperative matrix is made of one of another size or scope");
     extension_check(t, EXTENSION_BIT(MATRIX_2), at, "a matrix of another use");
-    struct expr *e = expr_new(t, EXPR_CONVERT, type, at);
+    struct tree_expr *e = expr_new(t, EXPR_CONVERT, type, at);
     e->left = from;
     expr_child(t, e, from);
     return e;
 }
 
-struct expr *expr_construct(struct translator *t, const struct type *type,
-                            struct expr **arguments, uint32_t count, const struct place *at)
+struct tree_expr *expr_construct(struct translator *t, const struct type *type,
+                                 struct tree_expr **arguments, uint32_t count,
+                                 const struct place *at)
 {
     if (type->base == TYPE_STRUCT || type->base == TYPE_ARRAY)
-        return aggregate(t, type, arguments, count, at);
+        return tree_parts_aggregate(t, type, arguments, count, at);
     if (count == 0)
         fail_at(t, at, "'%s' is made of no values, expected at least one",
                 type_text(t, type));

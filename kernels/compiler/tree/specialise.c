@@ -17,13 +17,13 @@ uint32_t spec_of_number(struct translator *t, uint32_t number, uint64_t bits, ui
 }
 
 // A constant, or of specialisation constants a composite.
-struct expr *workgroup_size(struct translator *t, const struct place *at)
+struct tree_expr *workgroup_size(struct translator *t, const struct place *at)
 {
     const struct type *type = type_vector(t, TYPE_UINT32, 3);
     uint32_t parts[3], vector = type_id(t, type, LAYOUT_NONE);
     uint32_t uint_id = type_id(t, type_scalar(t, TYPE_UINT32), LAYOUT_NONE);
     bool is_spec = false;
-    struct expr *e = expr_constant(t, type, at);
+    struct tree_expr *e = expr_constant(t, type, at);
     static const uint32_t built_in = BuiltInWorkgroupSize;
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t value = t->local_size.value[i] != 0 ? t->local_size.value[i] : 1;

@@ -3,27 +3,27 @@
 // matrices that take them or functions (GL_NV_cooperative_matrix2).
 #include "builtins.h"
 
-static bool is_matrix(const struct type *type)
+static bool tree_tensor_is_matrix(const struct type *type)
 {
     return type->base == TYPE_COOPMAT;
 }
 
-static bool is_number(const struct type *type)
+static bool tree_tensor_is_number(const struct type *type)
 {
     return type_is_number(type) && type_is_scalar(type) && !base_is_float(type->base);
 }
 
-static bool are_numbers(struct expr **arguments, uint32_t first, uint32_t count)
+static bool are_numbers(struct tree_expr **arguments, uint32_t first, uint32_t count)
 {
     for (uint32_t i = first; i < count; i++)
-        if (!is_number(arguments[i]->type))
+        if (!tree_tensor_is_number(arguments[i]->type))
             return false;
     return true;
 }
 
 // The type that the arguments of createTensor...() say.
 static const struct type *check_create(struct translator *t, const struct builtin *b,
-                                       struct expr **arguments, uint32_t count)
+                                       struct tree_expr **arguments, uint32_t count)
 {
     uint64_t values[8];
     if (count == 0 || count > 7 || !are_numbers(arguments, 0, count))
@@ -38,8 +38,8 @@ static const struct type *check_create(struct translator *t, const struct builti
         values, count, &arguments[0]->at);
 }
 
-static void check_type(struct translator *t, const struct builtin *b,
-                       const struct expr *argument, enum base base)
+static void tree_tensor_check_type(struct translator *t, const struct builtin *b,
+                                   const struct tree_expr *argument, enum base base)
 {
     if (argument->type->base != base)
         fail_at(t, &argument->at, "'%s' has an argument of type '%s', expected '%s'",
@@ -48,14 +48,15 @@ static void check_type(struct translator *t, const struct builtin *b,
 }
 
 static const struct type *check_set(struct translator *t, const struct builtin *b,
-                                    struct expr **arguments, uint32_t count)
+                                    struct tree_expr **arguments, uint32_t count)
 {
     bool is_view = b->code[0] == OpTensorViewSetDimensionNV ||
                    b->code[0] == OpTensorViewSetStrideNV ||
                    b->code[0] == OpTensorViewSetClipNV;
     if (count == 0)
         return NULL;
-    check_type(t, b, arguments[0], is_view ? TYPE_TENSOR_VIEW : TYPE_TENSOR_LAYOUT);
+    tree_tensor_check_type(t, b, arguments[0],
+                           is_view ? TYPE_TENSOR_VIEW : TYPE_TENSOR_LAYOUT);
     uint32_t dimensions = arguments[0]->type->dimensions;
     uint32_t wanted = b->number == 1   ? dimensions
                       : b->number == 2 ? 2 * dimensions
@@ -69,14 +70,14 @@ static const struct type *check_set(struct translator *t, const struct builtin *
 
 // matrix, array, first element, layout, and perhaps a view and a function that decodes.
 static bool check_transfer(struct translator *t, const struct builtin *b,
-                           struct expr **arguments, uint32_t count)
+                           struct tree_expr **arguments, uint32_t count)
 {
     uint32_t most = b->how == HOW_COOPMAT_LOAD_TENSOR ? 6 : 5, at = 4;
     if (count < 4 || count > most)
         return false;
     coopmat_check_memory(t, b, arguments);
-    check_type(t, b, arguments[3], TYPE_TENSOR_LAYOUT);
-    if (!is_number(arguments[2]->type))
+    tree_tensor_check_type(t, b, arguments[3], TYPE_TENSOR_LAYOUT);
+    if (!tree_tensor_is_number(arguments[2]->type))
         return false;
     if (at < count && arguments[at]->type->base == TYPE_TENSOR_VIEW)
         at++;
@@ -86,7 +87,7 @@ static bool check_transfer(struct translator *t, const struct builtin *b,
 }
 
 const struct type *tensor_check(struct translator *t, const struct builtin *b,
-                                struct expr **arguments, uint32_t count)
+                                struct tree_expr **arguments, uint32_t count)
 {
     bool fits = false;
     if (b->how == HOW_TENSOR)
@@ -95,10 +96,11 @@ const struct type *tensor_check(struct translator *t, const struct builtin *b,
     if (b->how == HOW_COOPMAT_LOAD_TENSOR || b->how == HOW_COOPMAT_STORE_TENSOR) {
         fits = check_transfer(t, b, arguments, count);
     } else {
-        bool are_matrices =
-            count >= 2 && is_matrix(arguments[0]->type) && is_matrix(arguments[1]->type);
+        bool are_matrices = count >= 2 && tree_tensor_is_matrix(arguments[0]->type) &&
+                            tree_tensor_is_matrix(arguments[1]->type);
         if (b->how == HOW_COOPMAT_REDUCE)
-            fits = are_matrices && count == 4 && is_number(arguments[2]->type) &&
+            fits = are_matrices && count == 4 &&
+                   tree_tensor_is_number(arguments[2]->type) &&
                    arguments[3]->kind == EXPR_FUNCTION;
         else if (b->how == HOW_COOPMAT_PER_ELEMENT)
             fits = are_matrices && count >= 3 && count <= MOST_ARGUMENTS &&

@@ -3,8 +3,9 @@
 #include "translator.h"
 
 // The parameters that are not given have their defaults.
-static const struct type *tensor_of(struct translator *t, enum base base, uint64_t *values,
-                                    uint32_t count, const struct place *at)
+static const struct type *tensor_type_tensor_of(struct translator *t, enum base base,
+                                                uint64_t *values, uint32_t count,
+                                                const struct place *at)
 {
     uint32_t dimensions = (uint32_t)values[0], ids[8];
     uint32_t wanted = base == TYPE_TENSOR_LAYOUT ? 2 : 2 + dimensions;
@@ -34,5 +35,5 @@ const struct type *type_tensor_of(struct translator *t, enum base base, uint64_t
 {
     if (count == 0 || count > 7 || values[0] < 1 || values[0] > 5)
         return NULL;
-    return tensor_of(t, base, values, count, at);
+    return tensor_type_tensor_of(t, base, values, count, at);
 }

@@ -26,7 +26,7 @@ const char *punctuator_text(struct translator *t, uint32_t punctuator)
     return text;
 }
 
-const char *token_text(struct translator *t, const struct token *token)
+const char *token_text(struct translator *t, const struct glsl_token *token)
 {
     if (token->kind == TOKEN_END)
         return "the end of the source";

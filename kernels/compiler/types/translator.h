@@ -22,8 +22,8 @@ struct target;
 struct translator {
     struct compiler *c;
     struct ir *ir;
-    const struct token *first, *token; // of all; the next one
-    uint64_t extensions;               // enum extension_bit
+    const struct glsl_token *first, *token; // of all; the next one
+    uint64_t extensions;                    // enum extension_bit
     struct type *numbers[NUM_SCALARS][5][5];
     struct type *tensors;                  // types of tensors\' layouts and views
     uint32_t level;                        // of nesting
@@ -58,7 +58,7 @@ struct translator {
 _Noreturn void fail_at(struct translator *t, const struct place *at, const char *format,
                        ...) __attribute__((format(printf, 3, 4)));
 // For errors.
-const char *token_text(struct translator *t, const struct token *token);
+const char *token_text(struct translator *t, const struct glsl_token *token);
 const char *punctuator_text(struct translator *t, uint32_t punctuator);
 
 // Notes what the code needs that is being made.

@@ -181,7 +181,7 @@ const struct type *type_part(struct translator *t, const struct type *type)
 
 // --- layouts ---------------------------------------------------------------------------
 
-static uint32_t round_up(uint32_t size, uint32_t align)
+static uint32_t types_round_up(uint32_t size, uint32_t align)
 {
     return align == 0 ? size : (size + align - 1) / align * align;
 }
@@ -209,11 +209,11 @@ static uint32_t matrix_stride(const struct type *type, uint32_t layout, uint32_t
     bool is_row_major = layout >= LAYOUT_ROW_MAJOR;
     measure_vector(layout, width, is_row_major ? type->columns : type->rows, &size, align);
     if (layout % NUM_LAYOUTS == LAYOUT_STD140)
-        *align = round_up(*align, 16);
-    return round_up(size, *align);
+        *align = types_round_up(*align, 16);
+    return types_round_up(size, *align);
 }
 
-static uint32_t member_layout(const struct member *member, uint32_t layout)
+static uint32_t member_layout(const struct type_member *member, uint32_t layout)
 {
     return layout % NUM_LAYOUTS + (member->is_row_major ? LAYOUT_ROW_MAJOR : 0);
 }
@@ -225,11 +225,11 @@ static uint32_t measure_record(struct translator *t, struct record *record, uint
     uint64_t end = 0;
     *align = 1;
     for (uint32_t i = 0; i < record->num_members; i++) {
-        struct member *member = &record->members[i];
+        struct type_member *member = &record->members[i];
         uint32_t wants,
             size = type_size(t, member->type, member_layout(member, layout), &wants);
         wants = member->align > wants ? member->align : wants;
-        end = round_up(checked_size(t, end, record->contents), wants);
+        end = types_round_up(checked_size(t, end, record->contents), wants);
         if (member->offset != UINT32_MAX) {
             if (member->offset % wants != 0 || member->offset < end)
                 fail_at(
@@ -243,20 +243,20 @@ static uint32_t measure_record(struct translator *t, struct record *record, uint
         *align = wants > *align ? wants : *align;
     }
     if (layout % NUM_LAYOUTS == LAYOUT_STD140)
-        *align = round_up(*align, 16);
-    return round_up(checked_size(t, end, record->contents), *align);
+        *align = types_round_up(*align, 16);
+    return types_round_up(checked_size(t, end, record->contents), *align);
 }
 
 uint32_t type_stride(struct translator *t, const struct type *element, uint32_t layout)
 {
     uint32_t align, size = type_size(t, element, layout, &align);
     if (layout % NUM_LAYOUTS == LAYOUT_STD140)
-        align = round_up(align, 16);
-    return round_up(size, align);
+        align = types_round_up(align, 16);
+    return types_round_up(size, align);
 }
 
-static uint32_t measure(struct translator *t, const struct type *type, uint32_t layout,
-                        uint32_t *align)
+static uint32_t types_measure(struct translator *t, const struct type *type,
+                              uint32_t layout, uint32_t *align)
 {
     uint32_t size = 0;
     if (type->base == TYPE_STRUCT)
@@ -269,7 +269,7 @@ static uint32_t measure(struct translator *t, const struct type *type, uint32_t 
         size = type_stride(t, type->element, layout);
         type_size(t, type->element, layout, align);
         if (layout % NUM_LAYOUTS == LAYOUT_STD140)
-            *align = round_up(*align, 16);
+            *align = types_round_up(*align, 16);
         return checked_size(t, (uint64_t)size * type->length, type);
     }
     if (type_is_matrix(type)) {
@@ -287,7 +287,7 @@ uint32_t type_size(struct translator *t, const struct type *type, uint32_t layou
 {
     struct type *cached = (struct type *)type;
     if (cached->measures[layout].align == 0) {
-        uint32_t wants, size = measure(t, type, layout, &wants);
+        uint32_t wants, size = types_measure(t, type, layout, &wants);
         cached->measures[layout].size = size;
         cached->measures[layout].align = wants == 0 ? 1 : wants;
     }
@@ -346,7 +346,7 @@ static uint32_t array_id(struct translator *t, const struct type *type, uint32_t
 }
 
 static void decorate_member(struct translator *t, uint32_t id, uint32_t number,
-                            const struct member *member, uint32_t layout)
+                            const struct type_member *member, uint32_t layout)
 {
     static const struct {
         uint32_t bit, decoration;
@@ -444,7 +444,7 @@ uint32_t type_id(struct translator *t, const struct type *type, uint32_t layout)
 
 // --- text ------------------------------------------------------------------------------
 
-static const char *number_text(struct translator *t, const struct type *type)
+static const char *types_number_text(struct translator *t, const struct type *type)
 {
     if (type_is_scalar(type) || type->base == TYPE_VOID)
         return bases[type->base].text;
@@ -494,7 +494,7 @@ const char *type_text(struct translator *t, const struct type *type)
 {
     enum { MOST_TEXT = 80 };
     if (type->base < NUM_SCALARS)
-        return number_text(t, type);
+        return types_number_text(t, type);
     if (type->base == TYPE_STRUCT || type->base == TYPE_REFERENCE)
         return type->record->name != NULL ? type->record->name->text : "struct";
     if (type->base >= TYPE_COOPMAT)

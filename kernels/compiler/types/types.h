@@ -87,7 +87,7 @@ enum memory {
     MEMORY_SCOPE_SUBGROUP = 3,
 };
 
-struct member {
+struct type_member {
     const struct name *name;
     const struct type *type;
     struct place at;
@@ -100,7 +100,7 @@ struct member {
 struct record {
     const struct name *name; // NULL: none
     struct place at;
-    struct member *members;
+    struct type_member *members;
     uint32_t num_members;
     uint8_t layout;  // of a block; LAYOUT_NONE: a struct
     bool is_uniform; // a block that is not written: std140's rules for arrays hold in it

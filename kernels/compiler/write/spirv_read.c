@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-struct reader {
+struct spirv_reader_state {
     struct compiler *c;
     struct ir *ir;
     struct ir_function *function; // that is being read, or NULL
@@ -16,7 +16,8 @@ struct reader {
 
 enum { HEADER_WORDS = 5, MOST_IDS = 1 << 22 };
 
-static void read_header(struct reader *r, const uint32_t *words, size_t num_words)
+static void spirv_read_header(struct spirv_reader_state *r, const uint32_t *words,
+                              size_t num_words)
 {
     if (num_words < HEADER_WORDS || words[0] != SPIRV_MAGIC)
         compiler_fail(r->c, NULL, "no SPIR-V: expected a header that begins with 0x%08x",
@@ -31,7 +32,7 @@ static void read_header(struct reader *r, const uint32_t *words, size_t num_word
     ir_reserve_ids(r->ir, words[3]);
 }
 
-static uint32_t result_of(struct reader *r, uint32_t id)
+static uint32_t result_of(struct spirv_reader_state *r, uint32_t id)
 {
     if (id == 0 || id >= r->ir->bound)
         compiler_fail(r->c, NULL, "a result with id %u, expected 1 to %u", id,
@@ -42,7 +43,7 @@ static uint32_t result_of(struct reader *r, uint32_t id)
 }
 
 // Makes an instruction of its words, which do not count the first one.
-static struct ir_inst *make_inst(struct reader *r, uint32_t op, uint32_t count,
+static struct ir_inst *make_inst(struct spirv_reader_state *r, uint32_t op, uint32_t count,
                                  const uint32_t *words)
 {
     const char *pattern = spirv_pattern(op);
@@ -62,7 +63,7 @@ static struct ir_inst *make_inst(struct reader *r, uint32_t op, uint32_t count,
 }
 
 // The operands of an entry point up to its name.
-static void drop_interface(struct reader *r, struct ir_inst *entry)
+static void drop_interface(struct spirv_reader_state *r, struct ir_inst *entry)
 {
     uint32_t end = 2;
     while (end < entry->num_operands && memchr(&entry->operands[end], 0, 4) == NULL)
@@ -72,7 +73,7 @@ static void drop_interface(struct reader *r, struct ir_inst *entry)
     entry->num_operands = end + 1;
 }
 
-static struct ir_insts *section_of(struct ir *ir, uint32_t op)
+static struct ir_insts *spirv_read_section_of(struct ir *ir, uint32_t op)
 {
     switch (op) {
     case OpExtension:
@@ -103,7 +104,7 @@ static struct ir_insts *section_of(struct ir *ir, uint32_t op)
     }
 }
 
-static void note_decoration(struct reader *r, const struct ir_inst *inst)
+static void note_decoration(struct spirv_reader_state *r, const struct ir_inst *inst)
 {
     uint32_t head = inst->op == OpMemberDecorate ? 3 : 2;
     if (inst->num_operands < head)
@@ -135,7 +136,7 @@ static bool can_intern(const struct ir *ir, const struct ir_inst *inst)
     }
 }
 
-static void read_global(struct reader *r, uint32_t op, uint32_t count,
+static void read_global(struct spirv_reader_state *r, uint32_t op, uint32_t count,
                         const uint32_t *words)
 {
     struct ir *ir = r->ir;
@@ -150,7 +151,7 @@ static void read_global(struct reader *r, uint32_t op, uint32_t count,
         }
         return;
     }
-    struct ir_insts *section = section_of(ir, op);
+    struct ir_insts *section = spirv_read_section_of(ir, op);
     if (!section)
         compiler_fail(r->c, NULL, "Op%s outside of a function", spirv_op_name(op));
     struct ir_inst *inst = make_inst(r, op, count, words);
@@ -168,7 +169,8 @@ static void read_global(struct reader *r, uint32_t op, uint32_t count,
 
 // --- functions ---------------------------------------------------------------------------
 
-static void begin_function(struct reader *r, uint32_t count, const uint32_t *words)
+static void begin_function(struct spirv_reader_state *r, uint32_t count,
+                           const uint32_t *words)
 {
     if (r->function)
         compiler_fail(r->c, NULL, "OpFunction inside of a function");
@@ -177,7 +179,8 @@ static void begin_function(struct reader *r, uint32_t count, const uint32_t *wor
     ir_add_function(r->ir, r->function);
 }
 
-static void begin_block(struct reader *r, uint32_t count, const uint32_t *words)
+static void spirv_read_begin_block(struct spirv_reader_state *r, uint32_t count,
+                                   const uint32_t *words)
 {
     if (r->block || count != 1)
         compiler_fail(r->c, NULL, "OpLabel in a block that has no end");
@@ -188,7 +191,7 @@ static void begin_block(struct reader *r, uint32_t count, const uint32_t *words)
     r->block = block;
 }
 
-static void end_function(struct reader *r)
+static void end_function(struct spirv_reader_state *r)
 {
     if (r->block)
         compiler_fail(r->c, NULL, "OpFunctionEnd in a block that has no end");
@@ -197,11 +200,11 @@ static void end_function(struct reader *r)
     r->function = NULL;
 }
 
-static void read_in_function(struct reader *r, uint32_t op, uint32_t count,
+static void read_in_function(struct spirv_reader_state *r, uint32_t op, uint32_t count,
                              const uint32_t *words)
 {
     if (op == OpLabel) {
-        begin_block(r, count, words);
+        spirv_read_begin_block(r, count, words);
     } else if (op == OpFunctionEnd) {
         end_function(r);
     } else if (op == OpFunctionParameter && !r->function->first) {
@@ -217,7 +220,7 @@ static void read_in_function(struct reader *r, uint32_t op, uint32_t count,
     }
 }
 
-static bool is_left_out(uint32_t op)
+static bool spirv_read_is_left_out(uint32_t op)
 {
     return op <= OpSourceExtension ? op != OpUndef
                                    : op == OpString || op == OpLine || op == OpNoLine ||
@@ -226,8 +229,8 @@ static bool is_left_out(uint32_t op)
 
 struct ir *spirv_read(struct compiler *c, const uint32_t *words, size_t num_words)
 {
-    struct reader r = {.c = c};
-    read_header(&r, words, num_words);
+    struct spirv_reader_state r = {.c = c};
+    spirv_read_header(&r, words, num_words);
     for (size_t at = HEADER_WORDS; at < num_words;) {
         uint32_t op = words[at] & 0xffff, size = words[at] >> 16;
         if (size == 0 || size > num_words - at)
@@ -235,7 +238,7 @@ struct ir *spirv_read(struct compiler *c, const uint32_t *words, size_t num_word
                           num_words - at);
         const uint32_t *operands = words + at + 1;
         at += size;
-        if (is_left_out(op))
+        if (spirv_read_is_left_out(op))
             continue;
         if (op == OpFunction)
             begin_function(&r, size - 1, operands);

@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <string.h>
 
-struct check {
+struct spirv_read_check {
     struct ir *ir;
     uint32_t *owner; // by id: number of the function that it is of; 0: of the module
     uint32_t function;
 };
 
-static _Noreturn void refuse(const struct ir *ir, const struct ir_inst *inst,
-                             const char *what)
+static _Noreturn void spirv_read_check_refuse(const struct ir *ir,
+                                              const struct ir_inst *inst, const char *what)
 {
     compiler_fail(ir->compiler, NULL, "Op%s of id %u: %s", spirv_op_name(inst->op),
                   inst->id, what);
@@ -24,7 +24,7 @@ static uint32_t op_of(const struct ir *ir, uint32_t id)
     return id < ir->bound && ir->definitions[id] ? ir->definitions[id]->op : OpNop;
 }
 
-static uint32_t type_of(const struct ir *ir, uint32_t id)
+static uint32_t spirv_read_check_type_of(const struct ir *ir, uint32_t id)
 {
     return id < ir->bound && ir->definitions[id] ? ir->definitions[id]->type : 0;
 }
@@ -38,65 +38,66 @@ static bool may_end(const char *pattern)
 }
 
 // The operands are as many as the pattern wants, and ids are ids.
-static void check_operands(const struct ir *ir, const struct ir_inst *inst)
+static void spirv_read_check_operands(const struct ir *ir, const struct ir_inst *inst)
 {
     // The selector's width says how long the literals are.
     if (inst->op == OpSwitch && inst->num_operands &&
-        op_of(ir, type_of(ir, inst->operands[0])) != OpTypeInt)
-        refuse(ir, inst, "its selector is no integer");
+        op_of(ir, spirv_read_check_type_of(ir, inst->operands[0])) != OpTypeInt)
+        spirv_read_check_refuse(ir, inst, "its selector is no integer");
     struct spirv_ids ids = ir_ids_by_pattern(ir, inst);
     for (uint32_t *id; (id = spirv_next_id(&ids)) != NULL;)
         if (*id == 0 || *id >= ir->bound)
-            refuse(ir, inst, "an operand is no id");
+            spirv_read_check_refuse(ir, inst, "an operand is no id");
     if (ids.next < ids.end && *ids.pattern != 'L')
-        refuse(ir, inst, "too many operands");
+        spirv_read_check_refuse(ir, inst, "too many operands");
     if (!may_end(ids.pattern) || (ids.behind && !may_end(ids.behind)))
-        refuse(ir, inst, "too few operands");
+        spirv_read_check_refuse(ir, inst, "too few operands");
     if (ids.behind && *ids.pattern)
-        refuse(ir, inst, "too few memory operands");
+        spirv_read_check_refuse(ir, inst, "too few memory operands");
 }
 
-static void check_type(const struct ir *ir, const struct ir_inst *inst)
+static void spirv_read_check_type(const struct ir *ir, const struct ir_inst *inst)
 {
     if (inst->type && !spirv_is_type_op(op_of(ir, inst->type)))
-        refuse(ir, inst, "its type is no type");
+        spirv_read_check_refuse(ir, inst, "its type is no type");
 }
 
 // The type of what a pointer points to; 0: no pointer.
-static uint32_t pointee(const struct ir *ir, uint32_t type)
+static uint32_t spirv_read_check_pointee(const struct ir *ir, uint32_t type)
 {
     return op_of(ir, type) == OpTypePointer ? ir->definitions[type]->operands[1] : 0;
 }
 
 // --- globals -----------------------------------------------------------------------------
 
-static void check_number(const struct ir *ir, const struct ir_inst *inst)
+static void spirv_read_check_number(const struct ir *ir, const struct ir_inst *inst)
 {
     uint32_t width = inst->operands[0];
     if (width != 8 && width != 16 && width != 32 && width != 64)
-        refuse(ir, inst, "expected a width of 8, 16, 32 or 64");
+        spirv_read_check_refuse(ir, inst, "expected a width of 8, 16, 32 or 64");
 }
 
 static void check_scalar_constant(const struct ir *ir, const struct ir_inst *inst)
 {
     uint32_t op = op_of(ir, inst->type);
     if (op != OpTypeInt && op != OpTypeFloat)
-        refuse(ir, inst, "expected the type of a number");
+        spirv_read_check_refuse(ir, inst, "expected the type of a number");
     uint32_t words = ir->definitions[inst->type]->operands[0] > 32 ? 2 : 1;
     if (inst->num_operands != words)
-        refuse(ir, inst, "expected as many words as its type has");
+        spirv_read_check_refuse(ir, inst, "expected as many words as its type has");
 }
 
 static void check_composite(const struct ir *ir, const struct ir_inst *inst)
 {
     uint32_t count = ir_num_members(ir, inst->type);
     if (count && count != inst->num_operands)
-        refuse(ir, inst, "expected as many members as its type has");
+        spirv_read_check_refuse(ir, inst, "expected as many members as its type has");
     for (uint32_t i = 0; i < inst->num_operands; i++) {
         uint32_t member = ir_member_type(ir, inst->type, i);
         if (!spirv_is_constant_op(op_of(ir, inst->operands[i])) ||
-            (member && member != type_of(ir, inst->operands[i])))
-            refuse(ir, inst, "a member is no constant of the member's type");
+            (member && member != spirv_read_check_type_of(ir, inst->operands[i])))
+            spirv_read_check_refuse(ir, inst,
+                                    "a member is no constant of the member's type");
     }
 }
 
@@ -107,16 +108,16 @@ static void check_vector(const struct ir *ir, const struct ir_inst *inst)
                     ? op == OpTypeVector
                     : op == OpTypeInt || op == OpTypeFloat || op == OpTypeBool;
     if (!fits || inst->operands[1] < 2 || inst->operands[1] > 16)
-        refuse(ir, inst, "expected 2 to 16 members that fit");
+        spirv_read_check_refuse(ir, inst, "expected 2 to 16 members that fit");
 }
 
 // Checks the meaning of the words, beside that the operands are there.
-static void check_meaning(const struct ir *ir, const struct ir_inst *inst)
+static void spirv_read_check_meaning(const struct ir *ir, const struct ir_inst *inst)
 {
     switch (inst->op) {
     case OpTypeInt:
     case OpTypeFloat:
-        check_number(ir, inst);
+        spirv_read_check_number(ir, inst);
         break;
     case OpTypeVector:
     case OpTypeMatrix:
@@ -124,7 +125,7 @@ static void check_meaning(const struct ir *ir, const struct ir_inst *inst)
         break;
     case OpTypeArray:
         if (!spirv_is_constant_op(op_of(ir, inst->operands[1])))
-            refuse(ir, inst, "its length is no constant");
+            spirv_read_check_refuse(ir, inst, "its length is no constant");
         break;
     case OpConstant:
     case OpSpecConstant:
@@ -135,15 +136,17 @@ static void check_meaning(const struct ir *ir, const struct ir_inst *inst)
     case OpSpecConstantTrue:
     case OpSpecConstantFalse:
         if (op_of(ir, inst->type) != OpTypeBool)
-            refuse(ir, inst, "its type is not bool");
+            spirv_read_check_refuse(ir, inst, "its type is not bool");
         break;
     case OpConstantComposite:
     case OpSpecConstantComposite:
         check_composite(ir, inst);
         break;
     case OpVariable:
-        if (!pointee(ir, inst->type) || inst->operands[0] == StorageClassFunction)
-            refuse(ir, inst, "expected a pointer type and a storage class of the module");
+        if (!spirv_read_check_pointee(ir, inst->type) ||
+            inst->operands[0] == StorageClassFunction)
+            spirv_read_check_refuse(
+                ir, inst, "expected a pointer type and a storage class of the module");
         break;
     default:
         break;
@@ -152,8 +155,8 @@ static void check_meaning(const struct ir *ir, const struct ir_inst *inst)
 
 void check_global(struct ir *ir, const struct ir_inst *inst)
 {
-    check_operands(ir, inst);
-    check_type(ir, inst);
+    spirv_read_check_operands(ir, inst);
+    spirv_read_check_type(ir, inst);
     bool is_forward = inst->op == OpTypeForwardPointer;
     bool wants_type = (spirv_is_type_op(inst->op) && inst->op != OpTypeStruct);
     struct spirv_ids ids = ir_ids(ir, inst);
@@ -162,12 +165,12 @@ void check_global(struct ir *ir, const struct ir_inst *inst)
         // A struct may have a pointer that is defined behind it.
         uint32_t op = op_of(ir, *id);
         if (!is_forward && inst->op != OpTypeStruct && op == OpNop)
-            refuse(ir, inst, "an operand is not defined before");
+            spirv_read_check_refuse(ir, inst, "an operand is not defined before");
         if (wants_type && (index == 0 || inst->op == OpTypeFunction) &&
             inst->op < OpTypeTensorLayoutNV && !spirv_is_type_op(op) && !is_forward)
-            refuse(ir, inst, "expected a type");
+            spirv_read_check_refuse(ir, inst, "expected a type");
     }
-    check_meaning(ir, inst);
+    spirv_read_check_meaning(ir, inst);
 }
 
 // --- functions ---------------------------------------------------------------------------
@@ -204,11 +207,11 @@ static bool points_to_local(const struct ir *ir, uint32_t type)
            ir->definitions[type]->operands[0] == StorageClassFunction;
 }
 
-static void check_uses(const struct check *check, const struct ir_inst *inst)
+static void check_uses(const struct spirv_read_check *check, const struct ir_inst *inst)
 {
     const struct ir *ir = check->ir;
-    check_operands(ir, inst);
-    check_type(ir, inst);
+    spirv_read_check_operands(ir, inst);
+    spirv_read_check_type(ir, inst);
     struct spirv_ids ids = ir_ids(ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
         uint32_t owner = check->owner[*id];
@@ -220,11 +223,12 @@ static void check_uses(const struct check *check, const struct ir_inst *inst)
                         ? ir->labels[*id] && owner == check->function
                         : is_value && is_here;
         if (!fits)
-            refuse(ir, inst, "an operand is not defined, or not in this function");
+            spirv_read_check_refuse(ir, inst,
+                                    "an operand is not defined, or not in this function");
     }
 }
 
-static struct ir_function *function_of(const struct ir *ir, uint32_t id)
+static struct ir_function *spirv_read_check_function_of(const struct ir *ir, uint32_t id)
 {
     struct ir_function *function = ir->functions;
     while (function && function->head->id != id)
@@ -232,23 +236,25 @@ static struct ir_function *function_of(const struct ir *ir, uint32_t id)
     return function;
 }
 
-static void check_call(const struct ir *ir, const struct ir_inst *inst)
+static void spirv_read_check_call(const struct ir *ir, const struct ir_inst *inst)
 {
-    struct ir_function *callee = function_of(ir, inst->operands[0]);
+    struct ir_function *callee = spirv_read_check_function_of(ir, inst->operands[0]);
     uint32_t i = 1;
     const struct ir_inst *parameter = callee ? callee->parameters.first : NULL;
     for (; parameter && i < inst->num_operands; i++, parameter = parameter->next)
-        if (type_of(ir, inst->operands[i]) != parameter->type)
+        if (spirv_read_check_type_of(ir, inst->operands[i]) != parameter->type)
             break;
     if (!callee || parameter || i < inst->num_operands || callee->head->type != inst->type)
-        refuse(ir, inst, "the call does not fit the function");
+        spirv_read_check_refuse(ir, inst, "the call does not fit the function");
 }
 
 static bool is_bad_memory_access(const struct ir *ir, const struct ir_inst *inst)
 {
-    uint32_t type = pointee(ir, type_of(ir, inst->operands[0]));
+    uint32_t type =
+        spirv_read_check_pointee(ir, spirv_read_check_type_of(ir, inst->operands[0]));
     return type == 0 ||
-           type != (inst->op == OpLoad ? inst->type : type_of(ir, inst->operands[1]));
+           type != (inst->op == OpLoad ? inst->type
+                                       : spirv_read_check_type_of(ir, inst->operands[1]));
 }
 
 // Whether literal indices lead to a value of this type.
@@ -266,7 +272,7 @@ static bool is_bad_path(const struct ir *ir, uint32_t from, const struct ir_inst
     return from == 0 || from != to;
 }
 
-static void check_inst(const struct check *check, const struct ir_inst *inst)
+static void check_inst(const struct spirv_read_check *check, const struct ir_inst *inst)
 {
     const struct ir *ir = check->ir;
     const struct ir_block *block = inst->block;
@@ -275,10 +281,11 @@ static void check_inst(const struct check *check, const struct ir_inst *inst)
     check_uses(check, inst);
     switch (inst->op) {
     case OpFunctionCall:
-        check_call(ir, inst);
+        spirv_read_check_call(ir, inst);
         break;
     case OpVariable:
-        is_bad = block != block->function->first || !pointee(ir, inst->type) ||
+        is_bad = block != block->function->first ||
+                 !spirv_read_check_pointee(ir, inst->type) ||
                  inst->operands[0] != StorageClassFunction;
         break;
     case OpLoad:
@@ -287,20 +294,24 @@ static void check_inst(const struct check *check, const struct ir_inst *inst)
         break;
     case OpAccessChain:
     case OpInBoundsAccessChain:
-        is_bad = !pointee(ir, inst->type) || !pointee(ir, type_of(ir, inst->operands[0]));
+        is_bad =
+            !spirv_read_check_pointee(ir, inst->type) ||
+            !spirv_read_check_pointee(ir, spirv_read_check_type_of(ir, inst->operands[0]));
         break;
     case OpCompositeExtract:
-        is_bad = is_bad_path(ir, type_of(ir, inst->operands[0]), inst, 1, inst->type);
+        is_bad = is_bad_path(ir, spirv_read_check_type_of(ir, inst->operands[0]), inst, 1,
+                             inst->type);
         break;
     case OpCompositeInsert:
-        is_bad = type_of(ir, inst->operands[1]) != inst->type ||
-                 is_bad_path(ir, inst->type, inst, 2, type_of(ir, inst->operands[0]));
+        is_bad = spirv_read_check_type_of(ir, inst->operands[1]) != inst->type ||
+                 is_bad_path(ir, inst->type, inst, 2,
+                             spirv_read_check_type_of(ir, inst->operands[0]));
         break;
     case OpReturn:
         is_bad = op_of(ir, result) != OpTypeVoid;
         break;
     case OpReturnValue:
-        is_bad = type_of(ir, inst->operands[0]) != result;
+        is_bad = spirv_read_check_type_of(ir, inst->operands[0]) != result;
         break;
     case OpPhi:
         is_bad = (inst->previous && inst->previous->op != OpPhi) ||
@@ -317,17 +328,17 @@ static void check_inst(const struct check *check, const struct ir_inst *inst)
         break;
     }
     if (is_bad)
-        refuse(ir, inst, "it does not fit its operands or its place");
+        spirv_read_check_refuse(ir, inst, "it does not fit its operands or its place");
 }
 
 // --- what needs the control flow ---------------------------------------------------------
 
 struct order {
-    const struct flow *flow;
+    const struct ir_flow *flow;
     uint32_t *place; // by id: rising in the order of the blocks' list
 };
 
-static void check_phi(const struct ir *ir, const struct flow *flow, uint32_t at,
+static void check_phi(const struct ir *ir, const struct ir_flow *flow, uint32_t at,
                       const struct ir_inst *phi)
 {
     uint32_t first = flow->first_pred[at], count = flow->first_pred[at + 1] - first;
@@ -343,13 +354,14 @@ static void check_phi(const struct ir *ir, const struct flow *flow, uint32_t at,
         fits = found == 1;
     }
     if (!fits)
-        refuse(ir, phi, "expected one value for each predecessor");
+        spirv_read_check_refuse(ir, phi, "expected one value for each predecessor");
 }
 
 // Whether the definition of an id stands before the end of a path to `block`, or before
 // `place` in it.
-static bool is_before(const struct ir *ir, const struct order *order, uint32_t id,
-                      const struct ir_block *block, uint32_t place)
+static bool spirv_read_check_is_before(const struct ir *ir, const struct order *order,
+                                       uint32_t id, const struct ir_block *block,
+                                       uint32_t place)
 {
     const struct ir_inst *definition = ir->definitions[id];
     if (!definition || !definition->block)
@@ -362,27 +374,30 @@ static bool is_before(const struct ir *ir, const struct order *order, uint32_t i
            flow_dominates(order->flow, definition->block->mark - 1, block->mark - 1);
 }
 
-static void check_order(const struct ir *ir, const struct order *order,
-                        const struct ir_inst *inst, uint32_t place)
+static void spirv_read_check_order(const struct ir *ir, const struct order *order,
+                                   const struct ir_inst *inst, uint32_t place)
 {
     if (inst->op == OpPhi) {
         for (uint32_t i = 0; i < inst->num_operands; i += 2)
-            if (!is_before(ir, order, inst->operands[i], ir->labels[inst->operands[i + 1]],
-                           UINT32_MAX))
-                refuse(ir, inst, "a value is not defined on the path that brings it");
+            if (!spirv_read_check_is_before(ir, order, inst->operands[i],
+                                            ir->labels[inst->operands[i + 1]], UINT32_MAX))
+                spirv_read_check_refuse(
+                    ir, inst, "a value is not defined on the path that brings it");
         return;
     }
     struct spirv_ids ids = ir_ids(ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
-        if (ir->definitions[*id] && !is_before(ir, order, *id, inst->block, place))
-            refuse(ir, inst, "an operand is not defined before");
+        if (ir->definitions[*id] &&
+            !spirv_read_check_is_before(ir, order, *id, inst->block, place))
+            spirv_read_check_refuse(ir, inst, "an operand is not defined before");
 }
 
-static void check_flow(const struct check *check, const struct ir_function *function)
+static void check_flow(const struct spirv_read_check *check,
+                       const struct ir_function *function)
 {
     struct ir *ir = check->ir;
     struct order order = {flow_of(ir, function), check->owner};
-    const struct flow *flow = order.flow;
+    const struct ir_flow *flow = order.flow;
     if (flow->first_pred[1] != 0)
         compiler_fail(ir->compiler, NULL, "a branch to the first block of function %u",
                       function->head->id);
@@ -398,11 +413,12 @@ static void check_flow(const struct check *check, const struct ir_function *func
                 continue;
             if (inst->op == OpPhi)
                 check_phi(ir, flow, b->mark - 1, inst);
-            check_order(ir, &order, inst, place);
+            spirv_read_check_order(ir, &order, inst, place);
         }
 }
 
-static void own(struct check *check, const struct ir_function *function)
+static void spirv_read_check_own(struct spirv_read_check *check,
+                                 const struct ir_function *function)
 {
     for (const struct ir_inst *p = function->parameters.first; p; p = p->next)
         check->owner[p->id] = check->function;
@@ -414,21 +430,22 @@ static void own(struct check *check, const struct ir_function *function)
     check->owner[0] = 0;
 }
 
-static void check_function(struct check *check, const struct ir_function *function)
+static void check_function(struct spirv_read_check *check,
+                           const struct ir_function *function)
 {
     const struct ir *ir = check->ir;
     const struct ir_inst *head = function->head;
-    check_operands(ir, head);
-    check_type(ir, head);
+    spirv_read_check_operands(ir, head);
+    spirv_read_check_type(ir, head);
     const struct ir_inst *type = ir->definitions[head->operands[1]];
     uint32_t i = 1;
     if (!type || type->op != OpTypeFunction || type->operands[0] != head->type)
-        refuse(ir, head, "its type is not that of such a function");
+        spirv_read_check_refuse(ir, head, "its type is not that of such a function");
     for (const struct ir_inst *p = function->parameters.first; p; p = p->next, i++)
         if (i >= type->num_operands || type->operands[i] != p->type)
-            refuse(ir, p, "it is not as its function's type says");
+            spirv_read_check_refuse(ir, p, "it is not as its function's type says");
     if (i != type->num_operands)
-        refuse(ir, head, "it has fewer parameters than its type says");
+        spirv_read_check_refuse(ir, head, "it has fewer parameters than its type says");
     for (const struct ir_block *block = function->first; block; block = block->next)
         for (const struct ir_inst *inst = block->insts.first; inst; inst = inst->next)
             check_inst(check, inst);
@@ -437,17 +454,17 @@ static void check_function(struct check *check, const struct ir_function *functi
 static void check_section(const struct ir *ir, const struct ir_insts *section)
 {
     for (const struct ir_inst *inst = section->first; inst; inst = inst->next) {
-        check_operands(ir, inst);
+        spirv_read_check_operands(ir, inst);
         if ((inst->op == OpEntryPoint || inst->op == OpExecutionMode ||
              inst->op == OpExecutionModeId) &&
-            !function_of(ir, inst->operands[inst->op == OpEntryPoint]))
-            refuse(ir, inst, "expected a function");
+            !spirv_read_check_function_of(ir, inst->operands[inst->op == OpEntryPoint]))
+            spirv_read_check_refuse(ir, inst, "expected a function");
     }
 }
 
 void check_module(struct ir *ir)
 {
-    struct check check = {
+    struct spirv_read_check check = {
         .ir = ir, .owner = compiler_allocate(ir->compiler, ir->bound * sizeof(uint32_t))};
     check_section(ir, &ir->extensions);
     check_section(ir, &ir->imports);
@@ -460,10 +477,10 @@ void check_module(struct ir *ir)
             for (uint32_t i = 0; i < inst->num_operands; i++)
                 if ((i == 0 || inst->op == OpTypeStruct) &&
                     !spirv_is_type_op(op_of(ir, inst->operands[i])))
-                    refuse(ir, inst, "a member is no type");
+                    spirv_read_check_refuse(ir, inst, "a member is no type");
     for (const struct ir_function *f = ir->functions; f; f = f->next) {
         check.function++;
-        own(&check, f);
+        spirv_read_check_own(&check, f);
     }
     check.function = 0;
     for (const struct ir_function *f = ir->functions; f; f = f->next) {

@@ -17,7 +17,7 @@
 // No position or window is beyond it, so that sums fit.
 #define ATTENTION_FAR (INT64_C(1) << 61)
 
-// What is computed, and how its operands lie.
+// Arguments of attention, and how its operands lie.
 struct attention {
     const struct blas *blas;
     const struct cpu_kernels *kernels;
@@ -71,7 +71,7 @@ struct attention_block {
 struct attention_unit attention_unit(const struct attention *s, int64_t number);
 // How many keys there are for an index of the first axis; no further than 2^61 from 0.
 int64_t attention_length(const struct attention *s, int64_t index);
-// Which keys a query at row `row` of a group sees by its place.
+// The keys that a query at row `row` of a group sees by its place.
 struct attention_row attention_see(const struct attention *s,
                                    const struct attention_unit *unit, int64_t row);
 

@@ -18,7 +18,7 @@ static void NAME(multiply_keys)(const struct attention_gradient *g,
                   0, scores, (int)pitch);
 }
 
-// Of the scores of row i for keys [first, first + count), those that it sees by place:
+// Cuts the scores of row i for keys [first, first + count) to those that it sees by place:
 // [*begin, *end). The others become 0.
 static void NAME(cut_row)(const struct attention_grad_block *b, int64_t i, T *row,
                           int64_t first, int64_t count, int64_t *begin, int64_t *end)
@@ -65,7 +65,7 @@ static T NAME(share)(const struct attention_row *state)
     return state->sum == 0 ? 0 : (T)(1 / state->sum);
 }
 
-// What the sink of a row adds to the sum of its weights.
+// The share of a row's sink in the sum of its weights.
 static double NAME(sink_weight)(const struct attention_row *state)
 {
     return state->sink == -INFINITY ? 0 : exp(state->sink - state->most);
@@ -167,8 +167,8 @@ static void NAME(weigh_tile)(const struct attention_gradient *g,
     }
 }
 
-// What the scores of a tile change by: of terms, the product of gradients and values, what
-// is beyond the share of the row, weighed.
+// Weighs the gradients of a tile's scores: of terms, the products of gradients and values,
+// the difference to the share of the row.
 static void NAME(weigh_terms)(const struct attention_gradient *g,
                               const struct attention_grad_block *b, int64_t count,
                               const T *p, int64_t pitch)
@@ -212,7 +212,7 @@ static void NAME(add_tile)(const struct attention_gradient *g,
                   depth);
 }
 
-// Of each row the sum of out times its gradient.
+// Sums each row's out times its gradient.
 static void NAME(share_rows)(const struct attention_gradient *g,
                              const struct attention_grad_block *b)
 {

@@ -28,8 +28,8 @@ static void weigh_terms_f32(const struct attention_gradient *g,
                             const struct attention_grad_block *b, int64_t count,
                             const float *p, int64_t pitch);
 
-// What keys [first, first + count) give. Terms of keys that no row of a tile sees are
-// computed too: their weights are zeros.
+// Adds the terms of keys [first, first + count). Terms of keys that no row of a tile sees
+// are computed too: their weights are zeros.
 static bool add_in_tiles_f32(const struct attention_gradient *g,
                              const struct attention_grad_block *b, int64_t first,
                              int64_t count, const float *p, int64_t pitch)

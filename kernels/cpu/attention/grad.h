@@ -5,7 +5,7 @@
 
 #include "attention.h"
 
-// What is computed, and the memory of all blocks.
+// Arguments of the gradient, and the memory of all blocks.
 struct attention_gradient {
     struct attention of;
     const char *out, *gradient;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t attention_products_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -19,7 +19,7 @@ void attention_pack_across(const struct attention *s, const float *rows, int64_t
     const int64_t width = s->tiles->width;
     for (int64_t at = 0; at < count; at += width) {
         s->tiles->pack(panels + (first + at) * depth, rows + at * row, row,
-                       least(width, count - at), depth);
+                       attention_products_least(width, count - at), depth);
     }
 }
 
@@ -28,7 +28,7 @@ void attention_pack_along(const struct attention *s, const float *rows, int64_t 
 {
     const int64_t width = s->tiles->width;
     for (int64_t c = 0; c < columns; c += width) {
-        const int64_t n = least(width, columns - c);
+        const int64_t n = attention_products_least(width, columns - c);
         float *to = panels + c * s->keys + first * width;
         for (int64_t i = 0; i < count; i++, to += width) {
             if (n == CPU_TILES_MOST) {
@@ -44,8 +44,9 @@ void attention_pack_along(const struct attention *s, const float *rows, int64_t 
 // --- products --------------------------------------------------------------------------
 
 // The keys of [first, first + count) that any of n rows sees: [*low, *high).
-static bool sees(const struct attention_row *states, int64_t n, int64_t first,
-                 int64_t count, int64_t *low, int64_t *high)
+static bool attention_products_sees(const struct attention_row *states, int64_t n,
+                                    int64_t first, int64_t count, int64_t *low,
+                                    int64_t *high)
 {
     *low = first + count;
     *high = first;
@@ -55,7 +56,7 @@ static bool sees(const struct attention_row *states, int64_t n, int64_t first,
         *high = any && states[i].high > *high ? states[i].high : *high;
     }
     *low = *low > first ? *low : first;
-    *high = least(*high, first + count);
+    *high = attention_products_least(*high, first + count);
     return *low < *high;
 }
 
@@ -70,8 +71,9 @@ static bool see_all(const struct attention_row *states, int64_t n, int64_t first
 }
 
 // Parts of n rows, each a tile: one where all rows see all keys.
-static int64_t count_parts(const struct attention *s, const struct attention_row *states,
-                           int64_t n, int64_t first, int64_t count)
+static int64_t attention_products_count_parts(const struct attention *s,
+                                              const struct attention_row *states, int64_t n,
+                                              int64_t first, int64_t count)
 {
     return !states || see_all(states, n, first, count)
                ? 1
@@ -85,12 +87,13 @@ void attention_multiply(const struct attention *s, const float *across, int64_t 
     const int64_t width = s->tiles->width;
     int64_t low, high;
     for (int64_t at = 0; at < count; at += width) {
-        const int64_t columns = least(width, count - at);
-        const int64_t parts = count_parts(s, states, n, first + at, columns);
+        const int64_t columns = attention_products_least(width, count - at);
+        const int64_t parts =
+            attention_products_count_parts(s, states, n, first + at, columns);
         for (int64_t i = 0; i < parts; i++) {
             const int64_t begin = i * n / parts, end = (i + 1) * n / parts;
-            if (parts > 1 &&
-                !sees(states + begin, end - begin, first + at, columns, &low, &high))
+            if (parts > 1 && !attention_products_sees(states + begin, end - begin,
+                                                      first + at, columns, &low, &high))
                 continue;
             s->tiles->rows(
                 &(struct cpu_tiles_rows){.from = rows + begin * depth,
@@ -113,26 +116,28 @@ void attention_add_along(const struct attention *s, const float *along, int64_t 
                          const struct attention_row *states, int64_t first, int64_t count,
                          float *to)
 {
-    const int64_t width = s->tiles->width, parts = count_parts(s, states, n, first, count);
+    const int64_t width = s->tiles->width,
+                  parts = attention_products_count_parts(s, states, n, first, count);
     int64_t low, high;
     for (int64_t c = 0; c < columns; c += width)
         for (int64_t i = 0; i < parts; i++) {
             const int64_t begin = i * n / parts, end = (i + 1) * n / parts;
-            if (!sees(states + begin, end - begin, first, count, &low, &high))
+            if (!attention_products_sees(states + begin, end - begin, first, count, &low,
+                                         &high))
                 continue;
-            s->tiles->rows(
-                &(struct cpu_tiles_rows){.from = weights + begin * pitch + low - first,
-                                         .weights = along + c * s->keys + low * width,
-                                         .to = to + begin * columns + c,
-                                         .rows = 1,
-                                         .pixels = end - begin,
-                                         .columns = least(width, columns - c),
-                                         .taps_y = 1,
-                                         .taps_x = 1,
-                                         .run = high - low,
-                                         .pixel = pitch,
-                                         .to_pixel = columns,
-                                         .adds = true});
+            s->tiles->rows(&(struct cpu_tiles_rows){
+                .from = weights + begin * pitch + low - first,
+                .weights = along + c * s->keys + low * width,
+                .to = to + begin * columns + c,
+                .rows = 1,
+                .pixels = end - begin,
+                .columns = attention_products_least(width, columns - c),
+                .taps_y = 1,
+                .taps_x = 1,
+                .run = high - low,
+                .pixel = pitch,
+                .to_pixel = columns,
+                .adds = true});
         }
 }
 
@@ -143,11 +148,13 @@ void attention_add_rows(const struct attention *s, const float *weights, int64_t
     const int64_t step = 2 * s->tiles->tile;
     int64_t low, high;
     for (int64_t at = 0; at < count; at += step) {
-        const int64_t lines = least(step, count - at);
+        const int64_t lines = attention_products_least(step, count - at);
         int64_t begin = 0, end = n;
-        while (begin < end && !sees(states + begin, 1, first + at, lines, &low, &high))
+        while (begin < end &&
+               !attention_products_sees(states + begin, 1, first + at, lines, &low, &high))
             begin++;
-        while (begin < end && !sees(states + end - 1, 1, first + at, lines, &low, &high))
+        while (begin < end && !attention_products_sees(states + end - 1, 1, first + at,
+                                                       lines, &low, &high))
             end--;
         if (begin < end)
             s->tiles->sums(&(struct cpu_tiles_sums){.a = weights + begin * pitch + at,

@@ -12,7 +12,7 @@ static struct attention_row *state_of_part(struct attention_row *state, int64_t 
 }
 
 // Rows of keys or values: of the dtype that is computed in, or as few_rows.c reads them.
-struct rows {
+struct attention_rows {
     const void *data;
     int64_t row; // elements, of blocks bytes, from one to the next
     int32_t kind;
@@ -20,12 +20,14 @@ struct rows {
 
 // Rows [first, first + count): where they lie if the loops for few rows of q read them
 // there.
-static struct rows read_rows(const struct attention *s, const struct attention_block *b,
-                             const char *rows, int64_t row, int64_t first, int64_t count,
-                             int64_t width)
+static struct attention_rows attention_rows_read_rows(const struct attention *s,
+                                                      const struct attention_block *b,
+                                                      const char *rows, int64_t row,
+                                                      int64_t first, int64_t count,
+                                                      int64_t width)
 {
     bool is_direct = s->kv == TN_F16 || s->kv == TN_U8;
-    struct rows r = {.row = row, .kind = CPU_FEW_F32};
+    struct attention_rows r = {.row = row, .kind = CPU_FEW_F32};
     if (b->rows > CPU_FEW_ROWS || s->dtype != TN_F32 || !is_direct) {
         r.data = attention_read_rows(s, b->wide, rows, first, count, width, &r.row);
         return r;
@@ -38,7 +40,7 @@ static struct rows read_rows(const struct attention *s, const struct attention_b
 // Scores of `count` keys, and the weighed sum of as many values. False: there are too many
 // rows, or no loop for the dtype, and BLAS is quicker.
 static bool multiply_few_f32(const struct attention *s, const struct attention_block *b,
-                             const struct rows *k, int64_t count)
+                             const struct attention_rows *k, int64_t count)
 {
     if (b->rows > CPU_FEW_ROWS)
         return false;
@@ -57,7 +59,7 @@ static bool multiply_few_f32(const struct attention *s, const struct attention_b
 }
 
 static bool add_few_f32(const struct attention *s, const struct attention_block *b,
-                        const struct rows *v, int64_t count)
+                        const struct attention_rows *v, int64_t count)
 {
     if (b->rows > CPU_FEW_ROWS)
         return false;
@@ -111,14 +113,14 @@ static bool add_tiles_f64(const struct attention *s, const struct attention_bloc
 }
 
 static bool multiply_few_f64(const struct attention *s, const struct attention_block *b,
-                             const struct rows *k, int64_t count)
+                             const struct attention_rows *k, int64_t count)
 {
     (void)s, (void)b, (void)k, (void)count;
     return false;
 }
 
 static bool add_few_f64(const struct attention *s, const struct attention_block *b,
-                        const struct rows *v, int64_t count)
+                        const struct attention_rows *v, int64_t count)
 {
     (void)s, (void)b, (void)v, (void)count;
     return false;

@@ -63,7 +63,7 @@ static void axis_whole(const struct cpu_depthwise_axis *a, int64_t *first, int64
 // --- sums over taps ----------------------------------------------------------------------
 
 // Neighbouring outputs that have the same taps.
-struct span {
+struct conv_span {
     const REAL *from, *weights, *start; // of the first tap and output
     REAL *to;
     int64_t rows, columns; // of taps
@@ -73,7 +73,7 @@ struct span {
 
 // The sums of PIXELS outputs from `pixel` on, for the channels of VECTORS vectors.
 #define SUMS(V, PIXELS, VECTORS)                                                           \
-    INLINE void sums_##V##_##PIXELS##_##VECTORS(const struct span *s, int64_t pixel,       \
+    INLINE void sums_##V##_##PIXELS##_##VECTORS(const struct conv_span *s, int64_t pixel,       \
                                                 int64_t channel)                           \
     {                                                                                      \
         V sum[PIXELS * VECTORS], weight, value;                                            \
@@ -109,7 +109,7 @@ struct span {
     SUMS(wide, count, vectors)                                                             \
     SUMS(narrow, count, 1)                                                                 \
     SUMS(one, count, 1)                                                                    \
-    static void pixels_##count(const struct span *s, int64_t pixel, int64_t channels)      \
+    static void pixels_##count(const struct conv_span *s, int64_t pixel, int64_t channels)      \
     {                                                                                      \
         int64_t c = 0;                                                                     \
         for (; c + vectors * LANES(wide) <= channels; c += vectors * LANES(wide))          \
@@ -129,7 +129,7 @@ PIXELS(1, 8)
 #undef PIXELS
 #undef SUMS
 
-static void span_run(const struct span *s, int64_t pixels, int64_t channels)
+static void span_run(const struct conv_span *s, int64_t pixels, int64_t channels)
 {
     int64_t at = 0;
     for (; at + 8 <= pixels; at += 8)
@@ -145,7 +145,7 @@ static void depthwise_row(const struct cpu_depthwise *p, const struct cpu_depthw
 {
     int64_t top, bottom, left, right, first, end, next, to = y->first + row * y->step;
     const REAL *from = p->from, *weights = p->weights, *start = p->start;
-    struct span s = {
+    struct conv_span s = {
         .from_y = y->by_tap * p->from_row,
         .from_x = x->by_tap * p->from_pixel,
         .weight_y = y->tap_step * p->window * p->channels,
@@ -178,7 +178,7 @@ static void depthwise_row(const struct cpu_depthwise *p, const struct cpu_depthw
 // --- sums over pixels --------------------------------------------------------------------
 
 // Neighbouring pixels of the gradient whose taps are the same ones.
-struct run {
+struct conv_run {
     const REAL *x, *g;
     REAL *to;
     int64_t pixels, x_pixel, g_pixel;
@@ -188,7 +188,7 @@ struct run {
 
 // TAPS of them, from `tap` on, each as SPLIT sums.
 #define TAPS(V, TAPS, SPLIT)                                                               \
-    INLINE void taps_##V##_##TAPS(const struct run *r, int64_t tap, int64_t channel)       \
+    INLINE void taps_##V##_##TAPS(const struct conv_run *r, int64_t tap, int64_t channel)       \
     {                                                                                      \
         V sum[SPLIT][TAPS], g, x;                                                          \
         const REAL *from = r->x + channel, *by = r->g + channel;                           \
@@ -225,7 +225,7 @@ struct run {
     TAPS(V, 5, 2)                                                                          \
     TAPS(V, 3, 3)                                                                          \
     TAPS(V, 1, 8)                                                                          \
-    static void all_taps_##V(const struct run *r, int64_t channel)                         \
+    static void all_taps_##V(const struct conv_run *r, int64_t channel)                         \
     {                                                                                      \
         int64_t tap = 0;                                                                   \
         for (; tap + 9 <= r->taps; tap += 9)                                               \
@@ -243,7 +243,7 @@ ALL_TAPS(one)
 #undef ALL_TAPS
 #undef TAPS
 
-static void run_sum(const struct run *r, int64_t channels)
+static void run_sum(const struct conv_run *r, int64_t channels)
 {
     int64_t c = 0;
     for (; c + LANES(wide) <= channels; c += LANES(wide))
@@ -259,7 +259,7 @@ static void depthwise_sum_row(const struct cpu_depthwise_sums *p,
                               const struct cpu_depthwise_axis *x, int64_t row)
 {
     int64_t top, bottom, left, right, first, end, next;
-    struct run r; // of which run_sum reads `taps` places
+    struct conv_run r; // of which run_sum reads `taps` places
     r.to = p->to;
     r.x_pixel = x->by_output * p->x_pixel;
     r.g_pixel = x->step * p->g_pixel;

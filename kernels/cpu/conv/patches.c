@@ -14,7 +14,8 @@ struct pixels {
 
 // The pixels of [at, end) in the output row of pixel `at`. One division a row: a division
 // takes as long as a row of a small patch.
-static struct pixels row_of(const struct cpu_conv *conv, int64_t at, int64_t end)
+static struct pixels conv_patches_row_of(const struct cpu_conv *conv, int64_t at,
+                                         int64_t end)
 {
     int64_t row = at / conv->ow, ox = at - row * conv->ow;
     int64_t image = row / conv->oh, oy = row - image * conv->oh;
@@ -32,7 +33,8 @@ static struct pixels row_of(const struct cpu_conv *conv, int64_t at, int64_t end
 // Writes n floats: whole words, the last of which may overlap the one before. Runs are
 // short (5 floats for a window of 5 by 5 on one channel), and a call of memcpy costs three
 // times as much as such a run.
-static inline void copy_run(float *restrict to, const float *restrict from, int64_t n)
+static inline void conv_patches_copy_run(float *restrict to, const float *restrict from,
+                                         int64_t n)
 {
     if (n > LONG_RUN) {
         memcpy(to, from, (size_t)n * sizeof(float));
@@ -84,7 +86,7 @@ static void gather_taps(const struct cpu_conv *conv, const float *row, int64_t x
         if (x < 0 || x >= conv->w)
             clear_run(to, conv->cg);
         else
-            copy_run(to, row + x * conv->c, conv->cg);
+            conv_patches_copy_run(to, row + x * conv->c, conv->cg);
     }
 }
 
@@ -98,7 +100,7 @@ static void gather_edge(const struct cpu_conv *conv, const float *row, int64_t x
     end = end > before ? end : before;
     clear_run(to, before * c);
     if (before < end)
-        copy_run(to + before * c, row + (x0 + before) * c, (end - before) * c);
+        conv_patches_copy_run(to + before * c, row + (x0 + before) * c, (end - before) * c);
     clear_run(to + end * c, (conv->kw - end) * c);
 }
 
@@ -113,7 +115,7 @@ static void scatter_taps(const struct cpu_conv *conv, float *row, int64_t x0,
 }
 
 // Whether the taps of a row of a patch are adjacent.
-static inline bool is_dense(const struct cpu_conv *conv)
+static inline bool conv_patches_is_dense(const struct cpu_conv *conv)
 {
     return conv->dw == 1 && conv->groups == 1;
 }
@@ -121,12 +123,12 @@ static inline bool is_dense(const struct cpu_conv *conv)
 // Whether they are also within the input.
 static inline bool is_run(const struct cpu_conv *conv, int64_t x0)
 {
-    return is_dense(conv) && x0 >= 0 && x0 + conv->kw <= conv->w;
+    return conv_patches_is_dense(conv) && x0 >= 0 && x0 + conv->kw <= conv->w;
 }
 
 // Fills row `ky` of the patches of `at`, the first of which is at `to`.
-static void gather_row(const struct cpu_conv *conv, const float *x, const struct pixels *at,
-                       int64_t ky, float *to)
+static void conv_patches_gather_row(const struct cpu_conv *conv, const float *x,
+                                    const struct pixels *at, int64_t ky, float *to)
 {
     int64_t y = at->y + ky * conv->dh, x0 = at->x, run = conv->kw * conv->cg;
     if (y < 0 || y >= conv->h) {
@@ -137,8 +139,8 @@ static void gather_row(const struct cpu_conv *conv, const float *x, const struct
     const float *row = x + (at->image * conv->h + y) * conv->w * conv->c;
     for (int64_t i = 0; i < at->count; i++, to += conv->k, x0 += conv->sw) {
         if (is_run(conv, x0))
-            copy_run(to, row + x0 * conv->c, run);
-        else if (is_dense(conv))
+            conv_patches_copy_run(to, row + x0 * conv->c, run);
+        else if (conv_patches_is_dense(conv))
             gather_edge(conv, row, x0, to);
         else
             gather_taps(conv, row, x0, to);
@@ -149,9 +151,10 @@ void cpu_conv_gather(const struct cpu_conv *conv, const float *x, int64_t g, int
                      int64_t count, float *patches)
 {
     for (int64_t i = first; i < first + count;) {
-        struct pixels at = row_of(conv, i, first + count);
+        struct pixels at = conv_patches_row_of(conv, i, first + count);
         for (int64_t ky = 0; ky < conv->kh; ky++)
-            gather_row(conv, x + g * conv->cg, &at, ky, patches + ky * conv->kw * conv->cg);
+            conv_patches_gather_row(conv, x + g * conv->cg, &at, ky,
+                                    patches + ky * conv->kw * conv->cg);
         patches += at.count * conv->k;
         i += at.count;
     }
@@ -177,7 +180,7 @@ void cpu_conv_scatter(const struct cpu_conv *conv, float *x, int64_t g, int64_t 
                       int64_t count, const float *patches)
 {
     for (int64_t i = first; i < first + count;) {
-        struct pixels at = row_of(conv, i, first + count);
+        struct pixels at = conv_patches_row_of(conv, i, first + count);
         for (int64_t ky = 0; ky < conv->kh; ky++)
             scatter_row(conv, x + g * conv->cg, &at, ky,
                         patches + ky * conv->kw * conv->cg);

@@ -11,7 +11,7 @@
 #define CPU_TILES_MOST 32
 
 // Sums over taps: `rows` by `pixels` outputs, of each `columns` adjacent filters. A tap has
-// `run` adjacent elements. Strides are in elements, any, 0 and negative ones too.
+// `conv_run` adjacent elements. Strides are in elements, any, 0 and negative ones too.
 struct cpu_tiles_rows {
     const void *from;    // the first tap of the first output
     const void *weights; // a panel: `width` filters for each element of each tap
@@ -51,11 +51,11 @@ struct cpu_tiles_kernels {
     int64_t tile;  // outputs of a tile, or elements of a
 };
 
-// What the tiles of AMX have for BF16.
+// Functions of the tiles of AMX for BF16.
 #define CPU_TILES_AMX 32 // elements of a step, and filters of a panel
 struct cpu_tiles_amx {
-    // `run` is a multiple of CPU_TILES_AMX; memory behind the last output is readable as if
-    // there were 31 more.
+    // `conv_run` is a multiple of CPU_TILES_AMX; memory behind the last output is readable
+    // as if there were 31 more.
     cpu_tiles_rows_fn *rows;
     // One tap of a panel: filters `line` elements apart, their elements `step`, and zeros
     // up to whole steps.

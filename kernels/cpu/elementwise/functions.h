@@ -5,7 +5,7 @@
 
 #include "map.h"
 
-// Of one operand; `scalars` is ignored.
+// Functions of one operand; `scalars` is ignored.
 struct cpu_function_kernels {
     cpu_map_fn *cbrt_f32, *cbrt_f64, *gamma_f32;
 };

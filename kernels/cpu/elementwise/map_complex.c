@@ -79,11 +79,11 @@ static inline bool is_infinite(double x)
 
 // Once for both dtypes.
 #define NOINLINE __attribute__((noinline))
-static NOINLINE tn_complex128 function_of(uint32_t op, tn_complex128 x)
+static NOINLINE tn_complex128 map_complex_function_of(uint32_t op, tn_complex128 x)
 {
     return tn_complex_function(op, x);
 }
-static NOINLINE tn_complex128 power(tn_complex128 x, tn_complex128 y)
+static NOINLINE tn_complex128 map_complex_power(tn_complex128 x, tn_complex128 y)
 {
     return tn_complex_power(x, y);
 }

@@ -30,13 +30,13 @@ SELECT(F(SELECT), T)
 // Through <tenon/ops/program.h>, in double.
 COMPLEX1(F(MODULUS), PART, MODULUS_OF(x.re, x.im))
 COMPLEX2(F(DIV), T, F(narrow)(tn_complex_divide(F(wide)(x), F(wide)(y))))
-COMPLEX2(F(POW), T, F(narrow)(power(F(wide)(x), F(wide)(y))))
+COMPLEX2(F(POW), T, F(narrow)(map_complex_power(F(wide)(x), F(wide)(y))))
 // The choice by `op` costs little beside the function, and one loop takes less room.
 static NOINLINE void F(function)(uint32_t op, T *out, const void *const *in, int64_t n)
 {
     const T *a = in[0];
     for (int64_t i = 0; i < n; i++)
-        out[i] = F(narrow)(function_of(op, F(wide)(a[i])));
+        out[i] = F(narrow)(map_complex_function_of(op, F(wide)(a[i])));
 }
 #define LOOP(name, text, operands, class, dtypes) LOOP_##dtypes(name, class)
 #define LOOP_FLOAT_COMPLEX(name, class) LOOP_##class(name)

@@ -22,13 +22,13 @@
 #include "map_rare.inc.h"
 
 #if !HAS_FMA
-static inline double sigmoid(double x)
+static inline double map_f64_sigmoid(double x)
 {
     double e = exp(x);
     e = e > CPU_SIGMOID_MOST ? CPU_SIGMOID_MOST : e; // NaN: itself
     return e / (1 + e);
 }
-#define v_SIGMOID sigmoid
+#define v_SIGMOID map_f64_sigmoid
 #endif
 
 static inline double one_plus_erf_f64(double x)

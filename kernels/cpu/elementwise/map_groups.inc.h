@@ -3,7 +3,7 @@
 // operands and one for others. The file that includes this defines T and WORD, an integer
 // as wide.
 
-// Of a group, whose elements are all computed in either way.
+// Elements of a group, which are all computed in either way.
 #define RARE_GROUP 32
 
 // Defines a cpu_map_fn that computes `expression` in groups, and of a group that has an

@@ -70,13 +70,13 @@ struct cpu_fft_call {
     double scale;
     bool is_inverse;
     void *scratch;
-    // Of plans of kind LANES and PRIME, else NULL: the rows of n numbers are 2 n real ones,
-    // and what they are transformed to, or from, n + 1 numbers; as cpu_fft_fold, below.
+    // For plans of kind LANES and PRIME, else NULL: the rows of n numbers are 2 n real
+    // ones, and they are transformed to, or from, n + 1 numbers; as cpu_fft_fold, below.
     const void *turns;
 };
 typedef void cpu_fft_fn(const struct cpu_fft_call *call);
 
-// What is transformed: rows of n > 0 numbers; of how many depends the kind of plan.
+// Rows of n > 0 numbers that are transformed; how many depends on the kind of plan.
 struct cpu_fft_rows {
     int64_t n, rows;
     bool is_f64;

@@ -152,7 +152,7 @@ static bool is_tiled(const struct cpu_fft *plan)
     return plan->second->kind != CPU_FFT_PARTS;
 }
 
-// Which groups of a call of one row. `shared`: others write to the same memory.
+// Groups of a call of one row. `shared`: others write to the same memory.
 struct fft_groups {
     const struct cpu_fft_call *call;
     int64_t begin, end;

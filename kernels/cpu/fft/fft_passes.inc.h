@@ -101,7 +101,7 @@ INLINE void put(const struct fft_sink *to, int64_t i, struct lanes a)
     }
 }
 
-// What a butterfly reads and writes: elements `step` apart. Results but the first are
+// Operands and results of a butterfly: elements `step` apart. Results but the first are
 // multiplied by factors, if there are any.
 struct fft_ins {
     const struct fft_source *from;
@@ -176,7 +176,7 @@ INLINE void eighth(struct lanes *plus, struct lanes *minus, struct lanes a, stru
     *minus = add_scaled(a, -ROOT_HALF, b);
 }
 
-// Of few vectors at a time: four that are read, four that are written.
+// Computes few vectors at a time: four that are read, four that are written.
 INLINE void run_8(const struct fft_ins *in, const struct fft_outs *out)
 {
     struct lanes even[4], odd[4], plus, minus;
@@ -357,7 +357,7 @@ OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct la
         else                                                                               \
             run_last(radix, pass, TO_VECTORS(y), FROM_VECTORS(x));                         \
     }
-// Those that most rows have last, to factors and to rows.
+// Last passes of most rows, to factors and to rows.
 #define LAST(radix)                                                                        \
     static void last_##radix(const struct cpu_fft_pass *pass, const struct fft_sink *to,   \
                              const struct lanes *x)                                        \
@@ -369,7 +369,7 @@ OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct la
         else                                                                               \
             run_last(radix, pass, TO(to, SWAPPED_ROWS), FROM_VECTORS(x));                  \
     }
-// Those that most have first, of rows, and alone, of rows to factors.
+// First passes of most rows, of rows, and alone, of rows to factors.
 #define FIRST(radix)                                                                       \
     static void first_##radix(const struct cpu_fft_pass *pass, const struct fft_sink *to,  \
                               const struct fft_source *from)                               \

@@ -18,15 +18,15 @@ struct room {
     uint64_t used;
 };
 
-static uint64_t aligned(uint64_t bytes)
+static uint64_t fft_plan_aligned(uint64_t bytes)
 {
     return (bytes + CPU_FFT_ALIGNMENT - 1) / CPU_FFT_ALIGNMENT * CPU_FFT_ALIGNMENT;
 }
 
-static void *take(struct room *room, uint64_t bytes)
+static void *fft_plan_take(struct room *room, uint64_t bytes)
 {
     void *memory = room->base ? room->base + room->used : NULL;
-    room->used += aligned(bytes);
+    room->used += fft_plan_aligned(bytes);
     return memory;
 }
 
@@ -35,7 +35,7 @@ static uint64_t complex_bytes(bool is_f64)
     return is_f64 ? 2 * sizeof(double) : 2 * sizeof(float);
 }
 
-static int64_t lanes_of(bool is_f64)
+static int64_t fft_plan_lanes_of(bool is_f64)
 {
     return CPU_FFT_LANE_BYTES / (int64_t)(is_f64 ? sizeof(double) : sizeof(float));
 }
@@ -47,7 +47,7 @@ struct root {
 };
 
 // exp(-2 pi i k / n), by an angle of at most pi / 4.
-static struct root root_of(int64_t k, int64_t n)
+static struct root fft_plan_root_of(int64_t k, int64_t n)
 {
     int64_t eighths = 8 * (k % n), part = (eighths + n) / (2 * n); // the nearest quarter
     double angle = (double)(eighths - 2 * part * n) / (double)n * (PI / 4);
@@ -64,7 +64,7 @@ static struct root root_of(int64_t k, int64_t n)
     }
 }
 
-static void set_number(void *table, int64_t at, double value, bool is_f64)
+static void fft_plan_set_number(void *table, int64_t at, double value, bool is_f64)
 {
     if (is_f64)
         ((double *)table)[at] = value;
@@ -74,14 +74,14 @@ static void set_number(void *table, int64_t at, double value, bool is_f64)
 
 static void set_root(void *table, int64_t at, struct root root, bool is_f64)
 {
-    set_number(table, 2 * at, root.re, is_f64);
-    set_number(table, 2 * at + 1, root.im, is_f64);
+    fft_plan_set_number(table, 2 * at, root.re, is_f64);
+    fft_plan_set_number(table, 2 * at + 1, root.im, is_f64);
 }
 
 // --- factors -----------------------------------------------------------------------------
 
-// Of the twos of a length: as many factors of 8 as leave none of 2.
-static int64_t power_of_two(int64_t n)
+// The twos of a length: as many factors of 8 as leave none of 2.
+static int64_t fft_plan_power_of_two(int64_t n)
 {
     int twos = 0;
     while ((n & 1) == 0 && twos < 62) {
@@ -101,7 +101,7 @@ static int64_t power_of_two(int64_t n)
 // The radix of the next pass, or 0 where the least prime factor is too large.
 static int64_t next_radix(int64_t n)
 {
-    int64_t power = power_of_two(n);
+    int64_t power = fft_plan_power_of_two(n);
     if (power > 1)
         return power;
     for (int64_t radix = 3; radix <= CPU_FFT_MAX_RADIX; radix += 2)
@@ -249,9 +249,9 @@ static enum cpu_fft_kind kind_of_lanes(int64_t n)
     return is_smooth(n) ? CPU_FFT_LANES : CPU_FFT_PRIME;
 }
 
-static enum cpu_fft_kind kind_of(const struct cpu_fft_rows *of, int64_t *out_part)
+static enum cpu_fft_kind fft_plan_kind_of(const struct cpu_fft_rows *of, int64_t *out_part)
 {
-    int64_t n = of->n, lanes = lanes_of(of->is_f64);
+    int64_t n = of->n, lanes = fft_plan_lanes_of(of->is_f64);
     double cost = 0;
     *out_part = best_part(n, lanes, &cost);
     if (fits_lanes(n)) {
@@ -275,8 +275,8 @@ struct planner {
     void *scratch;
 };
 
-static const struct cpu_fft *build(struct planner *planner, int64_t n, int64_t rows,
-                                   uint64_t *out_scratch);
+static const struct cpu_fft *fft_plan_build(struct planner *planner, int64_t n,
+                                            int64_t rows, uint64_t *out_scratch);
 
 static void fill_pass(const struct planner *planner, struct cpu_fft_pass *pass, int64_t n,
                       void *twiddles, void *roots)
@@ -284,9 +284,10 @@ static void fill_pass(const struct planner *planner, struct cpu_fft_pass *pass, 
     bool is_f64 = planner->is_f64;
     for (int64_t p = 0; p < pass->groups; p++)
         for (int64_t j = 1; j < pass->radix; j++)
-            set_root(twiddles, p * (pass->radix - 1) + j - 1, root_of(p * j, n), is_f64);
+            set_root(twiddles, p * (pass->radix - 1) + j - 1, fft_plan_root_of(p * j, n),
+                     is_f64);
     for (int64_t j = 0; roots && j < pass->radix; j++)
-        set_root(roots, j, root_of(j, pass->radix), is_f64);
+        set_root(roots, j, fft_plan_root_of(j, pass->radix), is_f64);
     pass->twiddles = twiddles;
     pass->roots = roots;
 }
@@ -299,8 +300,10 @@ static void build_lanes(struct planner *planner, struct cpu_fft *plan, int64_t n
         radix = next_radix(left);
         struct cpu_fft_pass pass = {radix, left / radix, stride, NULL, NULL};
         uint64_t size = complex_bytes(planner->is_f64);
-        void *twiddles = take(&planner->room, (uint64_t)(pass.groups * (radix - 1)) * size);
-        void *roots = radix > 5 ? take(&planner->room, (uint64_t)radix * size) : NULL;
+        void *twiddles =
+            fft_plan_take(&planner->room, (uint64_t)(pass.groups * (radix - 1)) * size);
+        void *roots =
+            radix > 5 ? fft_plan_take(&planner->room, (uint64_t)radix * size) : NULL;
         if (!plan)
             continue;
         fill_pass(planner, &pass, left, twiddles, roots);
@@ -310,12 +313,13 @@ static void build_lanes(struct planner *planner, struct cpu_fft *plan, int64_t n
         plan->num_passes = count;
 }
 
-static uint64_t largest(uint64_t a, uint64_t b)
+static uint64_t fft_plan_largest(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-// Of a transform of n in lanes: three arrays of vectors of real and imaginary parts.
+// Scratch of a transform of n in lanes: three arrays of vectors of real and imaginary
+// parts.
 static uint64_t lanes_scratch(int64_t n)
 {
     return (uint64_t)n * 6 * CPU_FFT_LANE_BYTES;
@@ -329,19 +333,20 @@ static int64_t count_blocks(int64_t size, int64_t lanes)
 static void fill_bases(const struct planner *planner, const struct cpu_fft *plan,
                        void *steps, void *bases)
 {
-    int64_t lanes = lanes_of(planner->is_f64), rows = plan->first->n;
+    int64_t lanes = fft_plan_lanes_of(planner->is_f64), rows = plan->first->n;
     int64_t columns = plan->second->n;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t lane = 0; lane < lanes; lane++) {
-            struct root root = root_of(r * lane, plan->n);
-            set_number(steps, 2 * r * lanes + lane, root.re, planner->is_f64);
-            set_number(steps, (2 * r + 1) * lanes + lane, root.im, planner->is_f64);
+            struct root root = fft_plan_root_of(r * lane, plan->n);
+            fft_plan_set_number(steps, 2 * r * lanes + lane, root.re, planner->is_f64);
+            fft_plan_set_number(steps, (2 * r + 1) * lanes + lane, root.im,
+                                planner->is_f64);
         }
     for (int64_t block = 0; block < count_blocks(columns, lanes); block++) {
         bool is_last = (block + 1) * lanes > columns && columns >= lanes;
         int64_t column = is_last ? columns - lanes : block * lanes;
         for (int64_t r = 0; r < rows; r++)
-            set_root(bases, block * rows + r, root_of(r * column, plan->n),
+            set_root(bases, block * rows + r, fft_plan_root_of(r * column, plan->n),
                      planner->is_f64);
     }
 }
@@ -351,9 +356,9 @@ static void fill_steps(const struct planner *planner, const struct cpu_fft *plan
 {
     int64_t columns = plan->second->n;
     for (int64_t at = 0; at < plan->n; at++) {
-        struct root root = root_of(at / columns * (at % columns), plan->n);
-        set_number(steps, at, root.re, planner->is_f64);
-        set_number(steps, plan->n + at, root.im, planner->is_f64);
+        struct root root = fft_plan_root_of(at / columns * (at % columns), plan->n);
+        fft_plan_set_number(steps, at, root.re, planner->is_f64);
+        fft_plan_set_number(steps, plan->n + at, root.im, planner->is_f64);
     }
 }
 
@@ -361,31 +366,33 @@ static void fill_steps(const struct planner *planner, const struct cpu_fft *plan
 // read; or a row, where the second part is long.
 static uint64_t between_bytes(int64_t first, int64_t second, bool is_f64)
 {
-    int64_t lanes = lanes_of(is_f64);
+    int64_t lanes = fft_plan_lanes_of(is_f64);
     int64_t columns = fits_lanes(second) ? count_blocks(second, lanes) * lanes : second;
     uint64_t bytes = (uint64_t)(columns * first) * complex_bytes(is_f64);
-    return aligned(bytes) + (uint64_t)(2 * lanes) * CPU_FFT_LANE_BYTES;
+    return fft_plan_aligned(bytes) + (uint64_t)(2 * lanes) * CPU_FFT_LANE_BYTES;
 }
 
-static void build_parts(struct planner *planner, struct cpu_fft *plan, int64_t n,
-                        int64_t part, uint64_t *out_scratch)
+static void fft_plan_build_parts(struct planner *planner, struct cpu_fft *plan, int64_t n,
+                                 int64_t part, uint64_t *out_scratch)
 {
-    int64_t other = n / part, lanes = lanes_of(planner->is_f64);
+    int64_t other = n / part, lanes = fft_plan_lanes_of(planner->is_f64);
     uint64_t size = complex_bytes(planner->is_f64), scratch[2], between;
-    const struct cpu_fft *first = build(planner, part, LANE_ROWS, &scratch[0]);
+    const struct cpu_fft *first = fft_plan_build(planner, part, LANE_ROWS, &scratch[0]);
     const struct cpu_fft *second =
-        build(planner, other, fits_lanes(other) ? LANE_ROWS : 1, &scratch[1]);
+        fft_plan_build(planner, other, fits_lanes(other) ? LANE_ROWS : 1, &scratch[1]);
     bool is_long = n > LONGEST_TABLE;
     uint64_t blocks = (uint64_t)count_blocks(other, lanes);
     // A vector more is read where there are fewer columns than a vector has.
-    void *steps = take(&planner->room, is_long ? 2 * CPU_FFT_LANE_BYTES * (uint64_t)part
-                                               : (uint64_t)n * size + CPU_FFT_LANE_BYTES);
-    void *bases = is_long ? take(&planner->room, blocks * (uint64_t)part * size) : NULL;
+    void *steps =
+        fft_plan_take(&planner->room, is_long ? 2 * CPU_FFT_LANE_BYTES * (uint64_t)part
+                                              : (uint64_t)n * size + CPU_FFT_LANE_BYTES);
+    void *bases =
+        is_long ? fft_plan_take(&planner->room, blocks * (uint64_t)part * size) : NULL;
     // Rows of the second that are not computed in lanes, or vectors for groups of rows.
     scratch[1] += fits_lanes(other) ? (uint64_t)(2 * lanes) * CPU_FFT_LANE_BYTES
                                     : (uint64_t)(lanes * other) * size;
     between = between_bytes(part, other, planner->is_f64);
-    *out_scratch = between + largest(scratch[0], scratch[1]);
+    *out_scratch = between + fft_plan_largest(scratch[0], scratch[1]);
     if (!plan)
         return;
     plan->first = first;
@@ -420,7 +427,7 @@ static void fill_spectrum(const struct planner *planner, const struct cpu_fft *p
     bool is_f64 = planner->is_f64;
     memset(spectrum, 0, (uint64_t)m * complex_bytes(is_f64));
     for (int64_t j = 0; j < plan->n; j++) {
-        struct root root = root_of(j * j % (2 * plan->n), 2 * plan->n);
+        struct root root = fft_plan_root_of(j * j % (2 * plan->n), 2 * plan->n);
         root.im = -root.im;
         set_root(spectrum, j, root, is_f64);
         if (j > 0)
@@ -434,22 +441,22 @@ static void build_chirp(struct planner *planner, struct cpu_fft *plan, int64_t n
 {
     int64_t m = convolution_length(2 * n - 1);
     uint64_t size = complex_bytes(planner->is_f64), scratch;
-    const struct cpu_fft *convolution = build(planner, m, 1, &scratch);
-    void *chirp = take(&planner->room, (uint64_t)n * size);
-    void *spectrum = take(&planner->room, (uint64_t)m * size);
+    const struct cpu_fft *convolution = fft_plan_build(planner, m, 1, &scratch);
+    void *chirp = fft_plan_take(&planner->room, (uint64_t)n * size);
+    void *spectrum = fft_plan_take(&planner->room, (uint64_t)m * size);
     *out_scratch = (uint64_t)m * size + CPU_FFT_ALIGNMENT + scratch;
     if (!plan)
         return;
     for (int64_t j = 0; j < n; j++)
-        set_root(chirp, j, root_of(j * j % (2 * n), 2 * n), planner->is_f64);
+        set_root(chirp, j, fft_plan_root_of(j * j % (2 * n), 2 * n), planner->is_f64);
     plan->convolution = convolution;
     plan->chirp = chirp;
     fill_spectrum(planner, plan, spectrum);
     plan->spectrum = spectrum;
 }
 
-// Of lanes: the spectrum of exp(-2 pi i g^-q / n), over n - 1, and the places g^q and
-// g^-q, for a g whose powers are all but 0.
+// Fills the tables of a prime for lanes: the spectrum of exp(-2 pi i g^-q / n), over n - 1,
+// and the places g^q and g^-q, for a g whose powers are all but 0.
 static void fill_prime(const struct planner *planner, const struct cpu_fft *plan,
                        void *spectrum, int32_t *order)
 {
@@ -457,7 +464,7 @@ static void fill_prime(const struct planner *planner, const struct cpu_fft *plan
     for (int64_t q = 0; q < m; q++, at = at * g % n) {
         order[q] = (int32_t)at;
         order[m + (m - q) % m] = (int32_t)at;
-        set_root(spectrum, (m - q) % m, root_of(at, n), planner->is_f64);
+        set_root(spectrum, (m - q) % m, fft_plan_root_of(at, n), planner->is_f64);
     }
     transform_spectrum(planner, plan, spectrum);
 }
@@ -466,9 +473,9 @@ static void build_prime(struct planner *planner, struct cpu_fft *plan, int64_t n
                         uint64_t *out_scratch)
 {
     uint64_t size = complex_bytes(planner->is_f64), scratch;
-    const struct cpu_fft *convolution = build(planner, n - 1, LANE_ROWS, &scratch);
-    void *spectrum = take(&planner->room, (uint64_t)(n - 1) * size);
-    int32_t *order = take(&planner->room, (uint64_t)(n - 1) * 2 * sizeof(*order));
+    const struct cpu_fft *convolution = fft_plan_build(planner, n - 1, LANE_ROWS, &scratch);
+    void *spectrum = fft_plan_take(&planner->room, (uint64_t)(n - 1) * size);
+    int32_t *order = fft_plan_take(&planner->room, (uint64_t)(n - 1) * 2 * sizeof(*order));
     *out_scratch = lanes_scratch(n);
     if (!plan)
         return;
@@ -478,15 +485,15 @@ static void build_prime(struct planner *planner, struct cpu_fft *plan, int64_t n
     plan->spectrum = spectrum;
 }
 
-static const struct cpu_fft *build(struct planner *planner, int64_t n, int64_t rows,
-                                   uint64_t *out_scratch)
+static const struct cpu_fft *fft_plan_build(struct planner *planner, int64_t n,
+                                            int64_t rows, uint64_t *out_scratch)
 {
-    struct cpu_fft *plan = take(&planner->room, sizeof(*plan));
+    struct cpu_fft *plan = fft_plan_take(&planner->room, sizeof(*plan));
     int64_t part;
     enum cpu_fft_kind kind =
         rows == LANE_ROWS
             ? kind_of_lanes(n)
-            : kind_of(&(struct cpu_fft_rows){n, rows, planner->is_f64}, &part);
+            : fft_plan_kind_of(&(struct cpu_fft_rows){n, rows, planner->is_f64}, &part);
     if (plan)
         *plan = (struct cpu_fft){.n = n, .kind = kind, .is_f64 = planner->is_f64};
     switch (kind) {
@@ -497,7 +504,7 @@ static const struct cpu_fft *build(struct planner *planner, int64_t n, int64_t r
         build_prime(planner, plan, n, out_scratch);
         break;
     case CPU_FFT_PARTS:
-        build_parts(planner, plan, n, part, out_scratch);
+        fft_plan_build_parts(planner, plan, n, part, out_scratch);
         break;
     default:
         build_lanes(planner, plan, n);
@@ -513,9 +520,9 @@ struct cpu_fft_size cpu_fft_measure(const struct cpu_fft_rows *of)
     struct planner planner = {.is_f64 = of->is_f64};
     struct cpu_fft_size size = {0};
     int64_t part;
-    (void)build(&planner, of->n, of->rows, &size.scratch);
+    (void)fft_plan_build(&planner, of->n, of->rows, &size.scratch);
     size.plan = planner.room.used;
-    if (kind_of(of, &part) != CPU_FFT_PARTS)
+    if (fft_plan_kind_of(of, &part) != CPU_FFT_PARTS)
         return size;
     size.between = between_bytes(part, of->n / part, of->is_f64);
     size.part = size.scratch - size.between;
@@ -527,13 +534,13 @@ const struct cpu_fft *cpu_fft_plan(void *memory, const struct cpu_fft_rows *of,
 {
     struct planner planner = {{memory, 0}, of->is_f64, run, scratch};
     uint64_t size;
-    return build(&planner, of->n, of->rows, &size);
+    return fft_plan_build(&planner, of->n, of->rows, &size);
 }
 
 void cpu_fft_turns(void *turns, int64_t half, bool is_f64)
 {
     for (int64_t k = 0; k <= half / 2; k++) {
-        struct root root = root_of(k, 2 * half);
+        struct root root = fft_plan_root_of(k, 2 * half);
         set_root(turns, k, (struct root){-root.im, root.re}, is_f64);
     }
 }

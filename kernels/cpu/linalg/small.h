@@ -24,21 +24,21 @@ struct small_places {
     int64_t row, column;
 };
 
-// What a factorisation says of a lane.
+// Outcome of a factorisation in a lane.
 struct small_answer {
     int zero[SMALL_MOST_LANES];    // 0, or the number of a pivot that is 0, from 1
     bool nan[SMALL_MOST_LANES];    // there is a NaN: no number in the group means anything
     double sign[SMALL_MOST_LANES]; // -1 after an odd number of exchanges
 };
 
-// Of one dtype and one instruction set. Columns are counted from the matrix's first, right-
-// hand sides from n.
+// Kernels of one dtype and one instruction set. Columns are counted from the matrix's
+// first, right-hand sides from n.
 struct small_kernels {
     int64_t lanes;
     void (*load)(const struct small_group *group, const struct small_places *from,
                  int64_t first, int64_t columns);
     void (*load_identity)(const struct small_group *group, int64_t first);
-    // Of the first `count` lanes.
+    // Stores the first `count` lanes.
     void (*store)(const struct small_group *group, const struct small_places *to,
                   int64_t first, int64_t columns, int64_t count);
     // LU factors by exchanges of rows, the right-hand sides with them: L^-1 of these is

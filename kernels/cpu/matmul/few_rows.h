@@ -6,11 +6,10 @@
 #include <stdint.h>
 #include <tenon/types.h>
 
-// What b is made of: its rows are of so many elements, or of whole blocks of
-// <tenon/ops/quant.h>.
+// Kinds of b: its rows are of so many elements, or of whole blocks of <tenon/ops/quant.h>.
 enum { CPU_FEW_F32, CPU_FEW_F16, CPU_FEW_BF16, CPU_FEW_Q8_0 };
 
-// Of rows of f32, f16 or bf16.
+// The kind of rows of f32, f16 or bf16.
 static inline int32_t cpu_few_kind(tn_dtype dtype)
 {
     return dtype == TN_F16 ? CPU_FEW_F16 : dtype == TN_BF16 ? CPU_FEW_BF16 : CPU_FEW_F32;

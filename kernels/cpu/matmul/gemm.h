@@ -14,7 +14,7 @@ struct blas {
     void (*dgemm)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha,
                   const double *a, int lda, const double *b, int ldb, double beta,
                   double *c, int ldc);
-    // Of complex numbers; alpha and beta are pointers to one.
+    // Products of complex numbers; alpha and beta are pointers to one.
     void (*cgemm)(int order, int trans_a, int trans_b, int m, int n, int k,
                   const void *alpha, const void *a, int lda, const void *b, int ldb,
                   const void *beta, void *c, int ldc);

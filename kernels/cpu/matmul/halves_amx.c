@@ -32,7 +32,7 @@ static int64_t halves_steps(int64_t k)
 // --- pieces -----------------------------------------------------------------------------
 
 // The nearest BF16, ties to even, as F32; a NaN stays one.
-static inline words nearest(words x)
+static inline words halves_amx_nearest(words x)
 {
     const words is_nan = (words)((x & 0x7fffffff) > 0x7f800000);
     const words rounded = x + 0x7fff + (x >> 16 & 1);
@@ -40,7 +40,7 @@ static inline words nearest(words x)
 }
 
 // 16 pairs of BF16 out of 32 of them as F32.
-static inline words pairs_of(words low, words high)
+static inline words halves_amx_pairs_of(words low, words high)
 {
     const words even = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18,
                                                20, 22, 24, 26, 28, 30);
@@ -50,13 +50,14 @@ static inline words pairs_of(words low, words high)
 }
 
 // `count` pieces of 32 elements, which are left with the rest.
-static inline void split(floats x[2], int count, words out[])
+static inline void halves_amx_split(floats x[2], int count, words out[])
 {
     for (int i = 0; i < count; i++) {
-        const words low = nearest((words)x[0]), high = nearest((words)x[1]);
+        const words low = halves_amx_nearest((words)x[0]),
+                    high = halves_amx_nearest((words)x[1]);
         x[0] -= (floats)low;
         x[1] -= (floats)high;
-        out[i] = pairs_of(low, high);
+        out[i] = halves_amx_pairs_of(low, high);
     }
 }
 
@@ -80,7 +81,7 @@ static void split_step(const struct cpu_halves *p, int64_t row, int64_t step, ui
         words pieces[PIECES];
         if (row + i < p->rows)
             load_floats(p->x + (row + i) * p->k + step * 32, left < 32 ? left : 32, x);
-        split(x, PIECES, pieces);
+        halves_amx_split(x, PIECES, pieces);
         for (int piece = 0; piece < PIECES; piece++)
             for (int pair = 0; pair < 16; pair++)
                 to[(piece * 2 + i / 16) * (TILE / 2) + pair * 16 + i % 16] =
@@ -121,7 +122,7 @@ static void halves_pack(const struct cpu_halves *p, int64_t row, int64_t step,
                     _mm256_loadu_si256((const __m256i *)(const void *)(halves + 16 * e)));
                 memcpy(&w[e], &wide, sizeof(wide));
             }
-            split(w, 2, pieces);
+            halves_amx_split(w, 2, pieces);
             memcpy(tile, &pieces[0], sizeof(words));
             memcpy(tile + 2 * TILE, &pieces[1], sizeof(words));
         }
@@ -225,7 +226,7 @@ static void store_block(const struct cpu_halves *p, const float *sums, int64_t p
     }
 }
 
-static void halves_multiply(const struct cpu_halves *p)
+static void amx_halves_multiply(const struct cpu_halves *p)
 {
     const int64_t groups = cpu_halves_groups(p->rows), steps = halves_steps(p->k);
     const int64_t pitch = groups * SIDE, bytes = pitch * (int64_t)sizeof(float);
@@ -258,4 +259,4 @@ static void halves_multiply(const struct cpu_halves *p)
             store_block(p, sums + column * pitch + row, pitch, row, column);
 }
 
-const struct cpu_halves_kernels cpu_halves_amx = {halves_split, halves_multiply};
+const struct cpu_halves_kernels cpu_halves_amx = {halves_split, amx_halves_multiply};

@@ -38,7 +38,7 @@ static const struct panel_packing packings[TN_NUM_DTYPES] = {
 
 // Whether the other operand of few rows, or columns, is large enough to be read in a way of
 // its own: tiles read it from a cache faster.
-static bool is_few(const struct cpu_panels *p)
+static bool panels_is_few(const struct cpu_panels *p)
 {
     const int64_t few = p->m < p->n ? p->m : p->n, most = p->m < p->n ? p->n : p->m;
     return p->dtype != TN_F32 || most * p->k > (few > 4 ? 1 << 18 : 1 << 13);
@@ -53,7 +53,7 @@ void V(cpu_panels)(const struct cpu_panels *p)
         V(cpu_panels_f64)(p);
     else if (p->dtype == TN_COMPLEX64)
         multiply_complex(p);
-    else if (p->packed || !is_few(p) || !V(cpu_panels_few)(p))
+    else if (p->packed || !panels_is_few(p) || !V(cpu_panels_few)(p))
         multiply_or_clear(p);
 }
 

@@ -25,8 +25,8 @@ struct amx_rows {
 };
 
 // Adds the product of 32 rows and 32 columns, `steps` tiles of each, to `sums`, or sets it.
-static void multiply(const struct amx_rows *rows, const uint16_t *b, int64_t steps,
-                     float *sums, int64_t row, bool adds)
+static void panels_amx_multiply(const struct amx_rows *rows, const uint16_t *b,
+                                int64_t steps, float *sums, int64_t row, bool adds)
 {
     const int64_t bytes = row * (int64_t)sizeof(float), a_bytes = 2 * rows->row;
     const uint16_t *a = rows->from, *below = a + rows->half;
@@ -77,7 +77,7 @@ struct amx_lines {
 
 // Rows, in tiles of 16 rows by 32 inner elements: two tiles one behind the other for each
 // step of 32 rows.
-static void pack_rows(const struct amx_lines *p, uint16_t *to)
+static void panels_amx_pack_rows(const struct amx_lines *p, uint16_t *to)
 {
     const int64_t steps = (p->inner + 31) / 32;
     for (int64_t i = 0; i < (p->count + SIDE - 1) / SIDE * SIDE; i++)
@@ -173,7 +173,7 @@ struct amx_block {
     bool adds;
 };
 
-static void multiply_block(const struct amx_block *p)
+static void panels_amx_multiply_block(const struct amx_block *p)
 {
     float edge[SIDE * SIDE];
     for (int64_t j = 0; j < p->columns; j += SIDE)
@@ -186,10 +186,10 @@ static void multiply_block(const struct amx_block *p)
             const uint16_t *y = p->b + j * p->steps * 32;
             float *to = p->c + i * p->c_row + j;
             if (p->rows - i >= SIDE && p->columns - j >= SIDE) {
-                multiply(x, y, p->steps, to, p->c_row, p->adds);
+                panels_amx_multiply(x, y, p->steps, to, p->c_row, p->adds);
                 continue;
             }
-            multiply(x, y, p->steps, edge, SIDE, false);
+            panels_amx_multiply(x, y, p->steps, edge, SIDE, false);
             for (int64_t r = 0; r < SIDE && r < p->rows - i; r++)
                 for (int64_t q = 0; q < SIDE && q < p->columns - j; q++)
                     to[r * p->c_row + q] =
@@ -208,31 +208,33 @@ static void set_rows(const struct cpu_panels *p, int64_t first, int64_t q, int64
     const bool lies = p->a_column == 1 && depth % 32 == 0 && p->a_row % 2048 != 0;
     block->direct = lies ? block->rows / SIDE * SIDE : 0;
     if (block->direct < block->rows)
-        pack_rows(&(struct amx_lines){block->from + block->direct * p->a_row, p->a_row,
-                                      p->a_column, block->rows - block->direct, depth},
-                  packed);
+        panels_amx_pack_rows(&(struct amx_lines){block->from + block->direct * p->a_row,
+                                                 p->a_row, p->a_column,
+                                                 block->rows - block->direct, depth},
+                             packed);
 }
 
-static int64_t least(int64_t x, int64_t y)
+static int64_t panels_amx_least(int64_t x, int64_t y)
 {
     return x < y ? x : y;
 }
 
-static void multiply_all(const struct cpu_panels *p)
+static void panels_amx_multiply_all(const struct cpu_panels *p)
 {
     const int64_t most = p->packed ? p->n : CPU_PANELS_COLUMNS;
-    const int64_t inner = least(p->k, CPU_PANELS_AMX_INNER);
+    const int64_t inner = panels_amx_least(p->k, CPU_PANELS_AMX_INNER);
     const int64_t all = (p->packed_columns + SIDE - 1) / SIDE * SIDE;
     uint16_t *b = p->scratch;
     uint16_t *a = b + (p->packed ? 0
-                                 : (least(p->n, most) + SIDE - 1) / SIDE * SIDE *
+                                 : (panels_amx_least(p->n, most) + SIDE - 1) / SIDE * SIDE *
                                        ((inner + 31) / 32 * 32));
     for (int64_t j = 0; j < p->n; j += most)
         for (int64_t q = 0; q < p->k; q += inner) {
-            const int64_t depth = least(p->k - q, inner), steps = (depth + 31) / 32;
+            const int64_t depth = panels_amx_least(p->k - q, inner),
+                          steps = (depth + 31) / 32;
             struct amx_block block = {.b = b,
                                       .c_row = p->c_row,
-                                      .columns = least(p->n - j, most),
+                                      .columns = panels_amx_least(p->n - j, most),
                                       .steps = steps,
                                       .adds = q > 0};
             if (p->packed)
@@ -245,10 +247,10 @@ static void multiply_all(const struct cpu_panels *p)
                                                  depth},
                              b);
             for (int64_t i = 0; i < p->m; i += CPU_PANELS_AMX_ROWS) {
-                block.rows = least(p->m - i, CPU_PANELS_AMX_ROWS);
+                block.rows = panels_amx_least(p->m - i, CPU_PANELS_AMX_ROWS);
                 block.c = (float *)p->c + i * p->c_row + j;
                 set_rows(p, i, q, depth, a, &block);
-                multiply_block(&block);
+                panels_amx_multiply_block(&block);
             }
         }
 }
@@ -264,7 +266,7 @@ void cpu_panels_amx(const struct cpu_panels *p)
         return;
     }
     amx_begin();
-    multiply_all(p);
+    panels_amx_multiply_all(p);
     _tile_release();
 }
 
@@ -274,10 +276,10 @@ void cpu_pack_panels_amx(const struct cpu_panels *p, int64_t first, int64_t end,
         cpu_pack_panels_avx512(p, first, end, to);
         return;
     }
-    const int64_t inner = least(p->k, CPU_PANELS_AMX_INNER);
+    const int64_t inner = panels_amx_least(p->k, CPU_PANELS_AMX_INNER);
     const int64_t all = (p->n + SIDE - 1) / SIDE * SIDE;
     for (int64_t q = 0; q < p->k; q += inner) {
-        const int64_t depth = least(p->k - q, inner);
+        const int64_t depth = panels_amx_least(p->k - q, inner);
         pack_columns(
             &(struct amx_lines){(const uint16_t *)p->b + q * p->b_row + first * p->b_column,
                                 p->b_column, p->b_row, end - first, depth},

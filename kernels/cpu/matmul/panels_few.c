@@ -168,7 +168,7 @@ static const struct kind {
 };
 
 // The matrices as those of c' = b' a', if b is the one of few columns.
-static struct cpu_panels turned(const struct cpu_panels *p)
+static struct cpu_panels panels_few_turned(const struct cpu_panels *p)
 {
     struct cpu_panels out = *p;
     out.a = p->b, out.b = p->a;
@@ -181,7 +181,7 @@ static struct cpu_panels turned(const struct cpu_panels *p)
 bool V(cpu_panels_few)(const struct cpu_panels *p)
 {
     const bool turns = p->m > CPU_PANELS_FEW || (p->n == 1 && p->m > 1);
-    const struct cpu_panels few = turns ? turned(p) : *p;
+    const struct cpu_panels few = turns ? panels_few_turned(p) : *p;
     const struct kind *kind = &kinds[p->dtype];
     const bool is_dense = turns ? p->c_row == 1 : true; // along the columns of `few`
     if (few.m < 1 || few.m > CPU_PANELS_FEW || few.k < 1 ||

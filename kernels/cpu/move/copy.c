@@ -46,8 +46,8 @@ static inline void transpose_square_loose_uint64(loose_uint64 *to, const loose_u
     *(loose_pair64 *)(to + TILE_ROWS) = __builtin_shufflevector(a, b, 1, 3);
 }
 
-// Of N x N elements of one vector a row: rows i and i + N / 2 are interleaved, log2(N)
-// times.
+// Transposes N x N elements of one vector a row: rows i and i + N / 2 are interleaved,
+// log2(N) times.
 #define SQUARE(T, N, LOW, HIGH)                                                            \
     static inline void transpose_square_##T(T *to, const T *from, int64_t stride)          \
     {                                                                                      \

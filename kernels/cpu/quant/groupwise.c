@@ -10,10 +10,10 @@
 #define ROWS CPU_GROUPWISE_ROWS
 #define FETCHED 2048 // bytes ahead that are asked for
 
-// What codes are read as; WORDS: 4 bits of 16 words at a time.
+// Kinds of codes; WORDS: 4 bits of 16 words at a time.
 enum kind { INTEGERS, BYTES, E2M1, E4M3, WORDS };
 
-static enum kind kind_of(const struct cpu_groupwise *w)
+static enum kind groupwise_kind_of(const struct cpu_groupwise *w)
 {
     if (w->mode == TN_GROUPWISE_mxfp8)
         return E4M3;
@@ -50,7 +50,8 @@ struct group_reader {
     uint8_t last[128 + 16];
 };
 
-static struct group_reader reader_of(const struct cpu_groupwise *w, const uint32_t *words)
+static struct group_reader groupwise_reader_of(const struct cpu_groupwise *w,
+                                               const uint32_t *words)
 {
     return (struct group_reader){.next = (const uint8_t *)words,
                                  .bytes = w->group * w->bits / 8,
@@ -74,7 +75,7 @@ INLINE void decode_row(enum kind kind, const struct cpu_groupwise *w,
                        const struct cpu_groupwise_row *row, float *out)
 {
     struct code_lanes c;
-    struct group_reader r = reader_of(w, row->words);
+    struct group_reader r = groupwise_reader_of(w, row->words);
     codes_init(&c, w->bits);
     for (int64_t g = 0; g < w->k / w->group; g++) {
         const uint8_t *p = next_group(&r);
@@ -90,7 +91,7 @@ INLINE void decode_row(enum kind kind, const struct cpu_groupwise *w,
 static void groupwise_decode(const struct cpu_groupwise *w,
                              const struct cpu_groupwise_row *row, float *out)
 {
-    switch (kind_of(w)) {
+    switch (groupwise_kind_of(w)) {
     case INTEGERS:
         decode_row(INTEGERS, w, row, out);
         break;
@@ -155,7 +156,7 @@ INLINE void dot_rows(enum kind kind, int rows, const struct cpu_groupwise *w,
                      const float *x, floats *sums)
 {
     const int64_t step = cpu_groupwise_prepared(w->k, w->group);
-    struct group_reader r = reader_of(w, row->words);
+    struct group_reader r = groupwise_reader_of(w, row->words);
     for (int64_t g = 0; g < w->k / w->group; g++) {
         const uint8_t *p = next_group(&r);
         floats parts[ROWS];
@@ -243,7 +244,7 @@ INLINE void dot_columns(enum kind kind, int rows, const struct cpu_groupwise *w,
                            const struct cpu_groupwise_row *row, int64_t columns,           \
                            const float *x, float *out, int64_t out_row)                    \
     {                                                                                      \
-        switch (is_in_words(w) ? WORDS : kind_of(w)) {                                     \
+        switch (is_in_words(w) ? WORDS : groupwise_kind_of(w)) {                           \
         case WORDS:                                                                        \
             dot_columns(WORDS, rows, w, *row, columns, x, out, out_row);                   \
             break;                                                                         \

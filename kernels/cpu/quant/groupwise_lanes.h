@@ -8,8 +8,8 @@
 #include <string.h>
 #include <tenon/ops/quant_groups.h>
 
-// Of LANES codes of some bits: which bytes a lane takes, by how many bits they are shifted,
-// and the mask.
+// Positions of LANES codes of some bits: which bytes a lane takes, by how many bits they
+// are shifted, and the mask.
 struct code_lanes {
     _Alignas(64) uint8_t bytes[64];
     _Alignas(64) uint32_t shifts[16];

@@ -11,8 +11,8 @@
 #define FETCHED 512 // words ahead that are asked for
 #define LOWEST 12   // added to doubled floats of 4 bits, so that all are positive
 
-// What goes with 16 words of codes: x's two bytes for each code of a byte; scales of x by
-// lane; and with floats of 4 bits the integers with which sums of either begin.
+// Rounded inputs beside 16 words of codes: x's two bytes for each code of a byte; scales of
+// x by lane; and with floats of 4 bits the integers with which sums of either begin.
 struct rounded_block {
     int8_t x[2][4][64];
     float scales[LANES];
@@ -20,7 +20,7 @@ struct rounded_block {
 };
 
 // Bytes of a block in memory: those of as many codes as a byte has.
-static int64_t block_bytes(int32_t bits, bool is_float)
+static int64_t vnni_block_bytes(int32_t bits, bool is_float)
 {
     return 64 * (2 * (8 / bits) + 1 + 2 * is_float);
 }
@@ -94,7 +94,7 @@ INLINE void put_bytes(int32_t bits, __m256i bytes, int64_t at, int8_t (*out)[64]
     }
 }
 
-// What sums of floats of 4 bits begin with: each lane has 8 elements.
+// Puts the integers with which sums of floats of 4 bits begin: each lane has 8 elements.
 INLINE void put_first(__m256i bytes, int64_t at, int32_t *out)
 {
     const __m256i fours =
@@ -116,7 +116,7 @@ INLINE void round_row(int32_t bits, const struct cpu_groupwise *w, const float *
     memset(sums, 0,
            (size_t)(cpu_groupwise_prepared(w->k, w->group) - padded) * sizeof(float));
     for (int64_t at = 0; at < w->k;
-         at += LANES * each, to += block_bytes(bits, !is_affine)) {
+         at += LANES * each, to += vnni_block_bytes(bits, !is_affine)) {
         struct rounded_block block = {.scales = {0}};
         for (int64_t i = 0; i < LANES * each / 32 && at + 32 * i < w->k; i++) {
             const int64_t from = at + 32 * i, lanes = 32 / each;
@@ -171,7 +171,7 @@ INLINE void dot_block(int32_t bits, bool is_float, int rows, int columns,
 {
     const int32_t parts = 8 / bits, each = 32 / bits;
     const int32_t shift = __builtin_ctz((unsigned)(w->group / each)); // words of a group
-    const int64_t words = w->k / each, bytes = block_bytes(bits, is_float),
+    const int64_t words = w->k / each, bytes = vnni_block_bytes(bits, is_float),
                   step = w->k / w->group;
     const __m512i lane =
         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

@@ -174,7 +174,7 @@ static void multiply_tiles(const struct cpu_quant_product *p)
 
 extern const struct cpu_quant_kernels cpu_quant_kernels_vnni, cpu_quant_kernels_amx;
 
-static void product(const struct cpu_quant_product *p)
+static void quant_amx_product(const struct cpu_quant_product *p)
 {
     struct cpu_quant_product rest = *p;
     int64_t whole = p->rows / TILE * TILE;
@@ -192,7 +192,8 @@ static void round_row(int32_t format, const float *x, int64_t k, uint8_t *out)
     cpu_quant_kernels_vnni.round(format, x, k, out);
 }
 
-static void decode(uint32_t format, const uint8_t *from, int64_t blocks, float *out)
+static void quant_amx_decode(uint32_t format, const uint8_t *from, int64_t blocks,
+                             float *out)
 {
     cpu_quant_kernels_vnni.decode(format, from, blocks, out);
 }
@@ -201,6 +202,6 @@ const struct cpu_quant_kernels cpu_quant_kernels_amx = {
     .name = "amx",
     .needs = CPU_HAS_AVX512 | CPU_HAS_VNNI | CPU_HAS_AMX,
     .round = round_row,
-    .product = product,
-    .decode = decode,
+    .product = quant_amx_product,
+    .decode = quant_amx_decode,
 };

@@ -14,7 +14,7 @@
 #define UNROLL _Pragma("GCC unroll 4")
 #endif
 
-// What a product needs of 32 elements of x beside their bytes and their scale.
+// Numbers that a product needs of 32 elements of x beside their bytes and their scale.
 enum extra {
     EXTRA_FIRST, // an integer with which the sum of products begins: -offset * their sum
     EXTRA_TERM,  // a float: the scale times their sum, for minima
@@ -207,7 +207,8 @@ INLINE void unpack_q3_k(const uint8_t *w, int lane, int half, int quarter,
     out->factor = load_f16(w + 2 * lane);
 }
 
-// What q4_k and q5_k have in common: the factors. `half` is 1 where `rest` is used.
+// Unpacks the factors, which q4_k and q5_k have in common. `half` is 1 where `rest` is
+// used.
 INLINE void unpack_factors(const uint8_t *w, int lane, int half, int quarter,
                            struct unpacked *out)
 {

@@ -51,7 +51,7 @@ static inline float unit_of_word(uint32_t w)
     return u < BELOW_ONE ? u : BELOW_ONE;
 }
 
-static inline float signed_of(float u)
+static inline float random_words_signed_of(float u)
 {
     float x = u * 2.0f + ABOVE_MINUS_ONE;
     return x > ABOVE_MINUS_ONE ? x : ABOVE_MINUS_ONE;
@@ -61,8 +61,8 @@ UNIT(23, (float)(int32_t)(w >> 9) * 0x1p-23f)
 UNIT(24, (float)(int32_t)(w >> 8) * 0x1p-24f)
 UNIT(24_after, (float)(int32_t)((w >> 8) + 1) * 0x1p-24f)
 UNIT(32, unit_of_word(w))
-UNIT(signed_23, signed_of((float)(int32_t)(w >> 9) * 0x1p-23f))
-UNIT(signed_32, signed_of(unit_of_word(w)))
+UNIT(signed_23, random_words_signed_of((float)(int32_t)(w >> 9) * 0x1p-23f))
+UNIT(signed_32, random_words_signed_of(unit_of_word(w)))
 UNIT(angle, (float)(int32_t)(w >> 8) * 3.7450702e-7f)
 
 static void scale_numbers(float *x, int64_t n, float factor)

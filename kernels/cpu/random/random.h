@@ -12,14 +12,14 @@ struct cpu_counters {
     uint32_t key[2], first[2], mask[2]; // masks: 0 or UINT32_MAX
 };
 
-// What is kept of a pair (a, b) of encrypted words.
+// Parts of a pair (a, b) of encrypted words that are kept.
 enum { CPU_WORDS_FIRST, CPU_WORDS_FOLDED, CPU_WORDS_BOTH, CPU_NUM_WORDS };
 
 // x[i] = a, or a ^ b of FOLDED; with BOTH y[i] = b, else y is not written.
 typedef void cpu_words_fn(uint32_t *x, uint32_t *y, const struct cpu_counters *counters,
                           int64_t n);
 
-// What a word w becomes, in its own place: an f32.
+// Conversions of a word w, in its own place, to an f32.
 enum {
     CPU_UNIT_23,       // (w >> 9) / 2^23, in [0, 1)
     CPU_UNIT_24,       // (w >> 8) / 2^24

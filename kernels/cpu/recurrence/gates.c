@@ -144,7 +144,7 @@ static void relu_rows(const struct cpu_recurrence_rows *p)
 
 // --- derivatives ------------------------------------------------------------------------
 
-static void lstm_slopes(const struct cpu_recurrence_slopes *p)
+static void gates_lstm_slopes(const struct cpu_recurrence_slopes *p)
 {
     const int64_t units = p->units;
     for (int64_t row = 0; row < p->rows; row++) {
@@ -167,7 +167,7 @@ static void lstm_slopes(const struct cpu_recurrence_slopes *p)
     }
 }
 
-static void gru_slopes(const struct cpu_recurrence_slopes *p)
+static void gates_gru_slopes(const struct cpu_recurrence_slopes *p)
 {
     const int64_t units = p->units;
     for (int64_t row = 0; row < p->rows; row++) {
@@ -217,8 +217,8 @@ const struct cpu_recurrence_kernels V(cpu_recurrence) = {
              [TN_RECURRENCE_GRU] = gru_rows,
              [TN_RECURRENCE_TANH] = tanh_rows,
              [TN_RECURRENCE_RELU] = relu_rows},
-    .slopes = {[TN_RECURRENCE_LSTM] = lstm_slopes,
-               [TN_RECURRENCE_GRU] = gru_slopes,
+    .slopes = {[TN_RECURRENCE_LSTM] = gates_lstm_slopes,
+               [TN_RECURRENCE_GRU] = gates_gru_slopes,
                [TN_RECURRENCE_TANH] = tanh_slopes,
                [TN_RECURRENCE_RELU] = relu_slopes},
 };

@@ -75,7 +75,7 @@
         }                                                                                  \
         return at;                                                                         \
     }
-// Of floats no index is kept, which would take a branch for each element.
+// For floats no index is kept, which would take a branch for each element.
 #define SHORT_FLOATS(end, name, T, beats)                                                  \
     static int64_t end##_short##name(const T *x, int64_t n)                                \
     {                                                                                      \

@@ -22,7 +22,7 @@ INLINE double add_lanes(v16f a)
     return even + odd;
 }
 
-// What a row has: the mean, one over the standard deviation, and the means of h and of h
+// Numbers of a row: the mean, one over the standard deviation, and the means of h and of h
 // times the normalised x, where h is the gradient times the weight.
 struct norm_row {
     float mean, scale, h, hx;

@@ -17,7 +17,7 @@ typedef int64_t v4l __attribute__((vector_size(32)));
 #define AT8(x, i) (*(const v8f_unaligned *)((x) + (i)))
 #define AT4(x, i) (*(const v4d_unaligned *)((x) + (i)))
 
-// What a sum adds up: the elements of x, or a term of CPU_SUM_... of x and y. A constant
+// Terms of a sum: the elements of x, or a term of CPU_SUM_... of x and y. A constant
 // wherever the functions below are called, so that each sum has a loop of its own.
 #define ELEMENTS CPU_SUM_ELEMENTS
 #define INLINE static inline __attribute__((always_inline))

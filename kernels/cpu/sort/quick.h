@@ -31,8 +31,8 @@ struct cpu_quick_kernels {
     void (*split_64)(const uint64_t *keys, const uint64_t *from, int64_t n, uint64_t pivot,
                      int64_t ties, uint64_t *before, uint64_t *own, uint64_t *behind);
 
-    // What follows is NULL where the processor lacks what it is made of.
-    // Sort n words in ascending order; `other` is as much memory.
+    // Functions from here on are NULL where the processor lacks what they are made of. Sort
+    // n words in ascending order; `other` is as much memory.
     void (*sort_32)(uint32_t *x, uint32_t *other, int64_t n);
     void (*sort_64)(uint64_t *x, uint64_t *other, int64_t n);
     // keys_32 with an element's place in the lower half of a word.

@@ -29,7 +29,8 @@ static uint64_t float_key(uint64_t bits, uint32_t width, uint64_t infinity)
 
 // The key of element i of a packed row. The complement, cut to the width, reverses the
 // order.
-static inline uint64_t key_of(const struct cpu_sort *s, const void *row, int64_t i)
+static inline uint64_t sort_elements_key_of(const struct cpu_sort *s, const void *row,
+                                            int64_t i)
 {
     uint64_t bits, ones = UINT64_MAX >> (64 - 8 * s->size);
     switch (s->size) {
@@ -124,7 +125,7 @@ static bool sort_words(const struct cpu_sort *s, uint64_t *items, uint64_t *othe
 #define BEFORE(a, b) ((a) >> 32 < (b) >> 32)
 static inline uint64_t item_narrow(const struct cpu_sort *s, const void *row, int64_t i)
 {
-    return key_of(s, row, i) << 32 | (uint64_t)i;
+    return sort_elements_key_of(s, row, i) << 32 | (uint64_t)i;
 }
 static inline int64_t place_narrow(uint64_t item)
 {
@@ -145,7 +146,7 @@ static inline int64_t place_narrow(uint64_t item)
 static inline struct wide_item item_wide(const struct cpu_sort *s, const void *row,
                                          int64_t i)
 {
-    return (struct wide_item){key_of(s, row, i), (uint64_t)i};
+    return (struct wide_item){sort_elements_key_of(s, row, i), (uint64_t)i};
 }
 static inline int64_t place_wide(struct wide_item item)
 {
@@ -159,23 +160,25 @@ static inline int64_t place_wide(struct wide_item item)
 #undef BEFORE
 
 // The place of the i-th element in order.
-static inline uint64_t place_of(const uint64_t *narrow, const struct wide_item *wide,
-                                int64_t i)
+static inline uint64_t sort_elements_place_of(const uint64_t *narrow,
+                                              const struct wide_item *wide, int64_t i)
 {
     return narrow ? narrow[i] & UINT32_MAX : wide[i].index;
 }
 
 #define WRITE_VALUES(U)                                                                    \
     for (int64_t i = begin; i < end; i++)                                                  \
-    ((U *)s->values)[at + i * s->inner] = ((const U *)row)[place_of(narrow, wide, i)]
+    ((U *)s->values)[at + i * s->inner] =                                                  \
+        ((const U *)row)[sort_elements_place_of(narrow, wide, i)]
 
 // Writes places [begin, end) in order, and the elements there, to the output's row that
 // begins with element `at`.
-static void write_row(const struct cpu_sort *s, const void *row, const uint64_t *narrow,
-                      const struct wide_item *wide, int64_t at, int64_t begin, int64_t end)
+static void sort_elements_write_row(const struct cpu_sort *s, const void *row,
+                                    const uint64_t *narrow, const struct wide_item *wide,
+                                    int64_t at, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end && s->indices; i++)
-        s->indices[at + i * s->inner] = (int64_t)place_of(narrow, wide, i);
+        s->indices[at + i * s->inner] = (int64_t)sort_elements_place_of(narrow, wide, i);
     if (!s->values)
         return;
     if (s->size == 1)
@@ -189,7 +192,7 @@ static void write_row(const struct cpu_sort *s, const void *row, const uint64_t 
 }
 #undef WRITE_VALUES
 
-static struct cpu_keys keys_of(const struct cpu_sort *s)
+static struct cpu_keys sort_elements_keys_of(const struct cpu_sort *s)
 {
     return (struct cpu_keys){.is_float = tn_is_float(s->dtype),
                              .is_signed = tn_is_signed(s->dtype),
@@ -197,7 +200,7 @@ static struct cpu_keys keys_of(const struct cpu_sort *s)
 }
 
 // The digit of 8 bits of an item, from the least of its key on.
-static inline uint32_t byte_of(uint64_t item, int byte)
+static inline uint32_t sort_elements_byte_of(uint64_t item, int byte)
 {
     return (uint8_t)(item >> (32 + 8 * byte));
 }
@@ -207,7 +210,7 @@ static void move_by_byte(const uint64_t *from, uint64_t *to, int64_t n, int byte
                          uint32_t ends[256])
 {
     for (int64_t i = 0; i < n; i++)
-        to[ends[byte_of(from[i], byte)]++] = from[i];
+        to[ends[sort_elements_byte_of(from[i], byte)]++] = from[i];
 }
 
 static void make_starts(uint32_t counts[256])
@@ -226,7 +229,7 @@ static void sort_by_bytes(uint64_t *items, uint64_t *other, int64_t n)
     uint32_t counts[3][256] = {{0}};
     for (int64_t i = 0; i < n; i++)
         for (int byte = 0; byte < 3; byte++)
-            counts[byte][byte_of(other[i], byte)]++;
+            counts[byte][sort_elements_byte_of(other[i], byte)]++;
     for (int byte = 0; byte < 3; byte++)
         make_starts(counts[byte]);
     move_by_byte(other, items, n, 0, counts[0]);
@@ -243,7 +246,7 @@ static bool sort_spread(uint64_t *items, uint64_t *other, int64_t n)
     if (n < LEAST_SPREAD || n > UINT32_MAX)
         return false;
     for (int64_t i = 0; i < n; i++)
-        ends[byte_of(items[i], 3)]++;
+        ends[sort_elements_byte_of(items[i], 3)]++;
     for (int i = 0; i < 256; i++)
         if (ends[i] > n / 64)
             return false;
@@ -257,7 +260,7 @@ static bool sort_spread(uint64_t *items, uint64_t *other, int64_t n)
 const void *cpu_sort_select(const struct cpu_sort *s, const void *row, void *items,
                             void *other, int64_t room, uint32_t *counts)
 {
-    const struct cpu_keys of = keys_of(s);
+    const struct cpu_keys of = sort_elements_keys_of(s);
     if (s->is_wide)
         return select_wide(s, row, items, other, room, counts);
     if (s->k == s->n && s->size == 4 && s->quick->sort_64 &&
@@ -273,7 +276,7 @@ bool cpu_sort_keys(const struct cpu_sort *s, const void *row, void *keys, void *
                    int64_t at)
 {
     const struct cpu_quick_kernels *quick = s->quick;
-    const struct cpu_keys of = keys_of(s);
+    const struct cpu_keys of = sort_elements_keys_of(s);
     bool is_plain = s->values && !s->indices && s->k == s->n && s->size >= 4;
     if (!is_plain || !quick->sort_32)
         return false;
@@ -324,14 +327,14 @@ WRITE_WORDS(uint64_t)
     static void partition_##BITS(const struct cpu_sort *s, const void *row, WORD *items,   \
                                  WORD *other, int64_t at)                                  \
     {                                                                                      \
-        const struct cpu_keys of = keys_of(s);                                             \
+        const struct cpu_keys of = sort_elements_keys_of(s);                               \
         int64_t n = s->n, kth = s->kth, ties = kth;                                        \
         WORD *keys = items, *before = items + n + CPU_SPLIT_SLACK, own = 0;                \
         WORD *behind = other, *places = other + n + CPU_SPLIT_SLACK;                       \
         const WORD *from = row;                                                            \
         if (s->size != sizeof(WORD) || !s->quick->keys_##BITS(&of, row, keys, n))          \
             for (int64_t i = 0; i < n; i++)                                                \
-                keys[i] = (WORD)key_of(s, row, i);                                         \
+                keys[i] = (WORD)sort_elements_key_of(s, row, i);                           \
         memcpy(before, keys, (size_t)n * sizeof(WORD));                                    \
         WORD pivot = s->quick->select_##BITS(before, behind, n, kth);                      \
         for (int64_t i = 0; i < n; i++)                                                    \
@@ -382,7 +385,7 @@ void cpu_sort_write(const struct cpu_sort *s, const void *row, const void *sorte
                     int64_t at, int64_t begin, int64_t end)
 {
     if (s->is_wide)
-        write_row(s, row, NULL, sorted, at, begin, end);
+        sort_elements_write_row(s, row, NULL, sorted, at, begin, end);
     else
-        write_row(s, row, sorted, NULL, at, begin, end);
+        sort_elements_write_row(s, row, sorted, NULL, at, begin, end);
 }

@@ -98,8 +98,8 @@ static void NAME(sort_part)(const struct cpu_sort *s, const void *row, ITEM *ite
         memcpy(items + begin, sorted, (size_t)(end - begin) * sizeof(*sorted));
 }
 
-// Of the first `count` items that a's n and b's m merge to, those that are a's. Of equal
-// items a's come first.
+// Counts those of the first `count` items of a's n and b's m, merged, that are a's. Of
+// equal items a's come first.
 static int64_t NAME(count_first)(int64_t count, const ITEM *a, int64_t n, const ITEM *b,
                                  int64_t m)
 {

@@ -143,8 +143,8 @@ void load_values(uint first, uint end)
 
 // --- rows ---------------------------------------------------------------------------------
 
-// What rows have so far, each in a component: the greatest score, and of this invocation's keys the
-// sum of weights. Keys that rows see by place: [low, high).
+// State of the rows, each in a component: the greatest score, and of this invocation's keys the sum of
+// weights. Keys that rows see by place: [low, high).
 struct state {
     vec4 most, sum;
     ivec4 low, high;

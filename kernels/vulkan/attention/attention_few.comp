@@ -67,7 +67,8 @@ layout(std430, binding = 5) readonly buffer Lengths { uint8_t d[]; } lengths;
 layout(std430, binding = 6) coherent buffer Parts { vec4 d[]; } sums;
 layout(std430, binding = 7) readonly buffer Batches { uint d[]; } batches;
 layout(std430, binding = 8) writeonly buffer Out { ELEMENT d[]; } result;
-// Of a block of rows: the workgroups that are done with their part; 0 before and behind the launch.
+// Counters of each block of rows: workgroups that are done with their part; 0 before and behind the
+// launch.
 layout(std430, binding = 9) coherent buffer Counters { uint d[]; } counters;
 layout(push_constant) uniform Args {
     uint heads; // of q, for a head of k
@@ -285,7 +286,7 @@ void widen_rows()
 }
 #endif
 
-// What the scores of this invocation begin with.
+// Begins the state of this invocation: places, greatest scores and sums of weights.
 void start_scores(int length)
 {
     [[unroll]] for (uint n = 0u; n < OWN; n++) {

@@ -299,7 +299,7 @@ void mask_scores(ivec4 low, ivec4 high, ivec4 key, uvec4 at, inout vec4 scores, 
     scores = mix(scores, vec4(-infinity()), hidden);
 }
 
-// What query `row` sees: from which key, to which, and where its mask begins.
+// Place of query `row`: its first key, its last one, and where its mask begins.
 ivec3 place_of(uint row, int length)
 {
     uint head = head_of(row), query = row - head * args.queries;
@@ -416,7 +416,7 @@ vec4 gather(vec4 own, bool is_sum)
     return own;
 }
 
-// Of each own row the sum of its output times the gradient.
+// Sums each own row's output times the gradient.
 vec4 sum_outputs()
 {
     vec4 sum = vec4(0);

@@ -37,8 +37,8 @@ layout(std430, binding = 3) readonly buffer Added { PASTE(S_, IN) d[]; } added;
 layout(std430, binding = 3) readonly buffer Seen { uint8_t d[]; } seen; // in place of Added
 layout(std430, binding = 4) readonly buffer Lengths { uint8_t d[]; } lengths;
 layout(std430, binding = 5) readonly buffer Gradient { uvec4 d[]; } gradients;
-// Of each query: its shift, which includes the sum of its weights, and the sum of its output times
-// the gradient of that.
+// State of each query: its shift, which includes the sum of its weights, and the sum of its output
+// times the gradient of that.
 #ifdef OF_queries
 layout(std430, binding = 6) writeonly buffer States { vec2 d[]; } states;
 #else
@@ -222,7 +222,7 @@ SUMS spread(float x)
 }
 
 #ifdef OF_queries
-// Of row lane / 2 the sum of its output times the gradient.
+// Sums the output of row lane / 2 times the gradient.
 float sum_outputs()
 {
     uint row = own_first + own_row + lane / 2u;
@@ -263,7 +263,7 @@ bool is_seen_by_place(uint first)
 #endif
 }
 
-// What is added to a score: the mask, or minus infinity where the key is not seen.
+// The term that is added to a score: the mask, or minus infinity where the key is not seen.
 float more_of(uint row, uint key)
 {
     uint head = row / args.queries, query = row - head * args.queries;
@@ -357,7 +357,7 @@ void choose_shift()
 }
 #endif
 
-// What becomes a bf16 is rounded here: a conversion may cut.
+// Rounds an element that becomes a bf16: a conversion may cut.
 float rounded(float x)
 {
 #ifdef IS_BF16

@@ -80,7 +80,7 @@ SUMS scores[KEYS / 16], totals[PARTS];
 SUMS shift, weight_sum; // of a row; each element's share of its row's
 uvec4 next[LOADS];
 uint lane, own_start, own_at, own_row, first_row;
-// Of row lane / 2 of the subgroup's: its shift, the keys that it sees by place, where its mask begins.
+// Row lane / 2 of the subgroup's: its shift, the keys that it sees by place, where its mask begins.
 float row_shift;
 ivec2 row_places;
 uint row_mask;
@@ -135,7 +135,7 @@ void load_queries()
 
 // --- rows ---------------------------------------------------------------------------------
 
-// What each row sees by place, and all together.
+// Finds the keys that each row sees by place, and that all see together.
 void begin_rows(int length)
 {
     uint row = first_row + own_row + lane / 2u;

@@ -31,12 +31,12 @@ enum {
 
 // Extent of axis `behind` the end (1: the last one), and the stride along it: 0 where there
 // is none or one element.
-static uint64_t extent_of(const tn_layout *x, int32_t behind)
+static uint64_t attention_plan_extent_of(const tn_layout *x, int32_t behind)
 {
     return x->rank >= behind ? (uint64_t)x->extent[x->rank - behind] : 1;
 }
 
-static int64_t stride_of(const tn_layout *x, int32_t behind)
+static int64_t attention_plan_stride_of(const tn_layout *x, int32_t behind)
 {
     return x && x->rank >= behind && x->extent[x->rank - behind] != 1
                ? x->stride[x->rank - behind]
@@ -45,7 +45,7 @@ static int64_t stride_of(const tn_layout *x, int32_t behind)
 
 // Parts of the keys, so that a large device has work for all its processors. Depends on the
 // shapes alone, as scratch memory is sized before a device is known.
-static uint64_t choose_parts(const struct vk_attention *a)
+static uint64_t attention_plan_choose_parts(const struct vk_attention *a)
 {
     bool is_few = vk_attention_rows(a) <= VK_ATTENTION_FEW;
     if (vk_attention_is_few(a))
@@ -62,7 +62,7 @@ static uint64_t choose_parts(const struct vk_attention *a)
     return wanted < most ? wanted : most;
 }
 
-static const tn_layout *given(const tn_layout *x)
+static const tn_layout *attention_plan_given(const tn_layout *x)
 {
     return x && x->dtype != TN_DTYPE_NONE ? x : NULL;
 }
@@ -72,8 +72,8 @@ struct vk_attention vk_attention_describe(const tn_layout *const in[5])
     struct vk_attention a = {.q = in[0],
                              .k = in[1],
                              .v = in[2],
-                             .mask = given(in[3]),
-                             .lengths = given(in[4]),
+                             .mask = attention_plan_given(in[3]),
+                             .lengths = attention_plan_given(in[4]),
                              .mask_input = 3,
                              .lengths_input = 4,
                              .batches = 1};
@@ -82,12 +82,12 @@ struct vk_attention vk_attention_describe(const tn_layout *const in[5])
         a.batches *= (uint64_t)a.q->extent[i];
     if (a.batches == 1) // then no launch needs its strides
         a.num_batch = 0;
-    a.groups = extent_of(a.k, 3);
-    a.heads = a.groups ? extent_of(a.q, 3) / a.groups : 0;
-    a.queries = extent_of(a.q, 2);
-    a.keys = extent_of(a.k, 2);
-    a.depth = extent_of(a.q, 1);
-    a.width = extent_of(a.v, 1);
+    a.groups = attention_plan_extent_of(a.k, 3);
+    a.heads = a.groups ? attention_plan_extent_of(a.q, 3) / a.groups : 0;
+    a.queries = attention_plan_extent_of(a.q, 2);
+    a.keys = attention_plan_extent_of(a.k, 2);
+    a.depth = attention_plan_extent_of(a.q, 1);
+    a.width = attention_plan_extent_of(a.v, 1);
     a.parts = 1;
     return a;
 }
@@ -95,22 +95,22 @@ struct vk_attention vk_attention_describe(const tn_layout *const in[5])
 void vk_attention_divide(struct vk_attention *a)
 {
     if (a->batches > 0 && vk_attention_rows(a) > 0 && a->width > 0)
-        a->parts = choose_parts(a);
+        a->parts = attention_plan_choose_parts(a);
 }
 
-static struct vk_attention describe(const tn_layout *const in[5])
+static struct vk_attention attention_plan_describe(const tn_layout *const in[5])
 {
     struct vk_attention a = vk_attention_describe(in);
     vk_attention_divide(&a);
     return a;
 }
 
-static struct vk_attention describe_query(const tn_kernel_query *query)
+static struct vk_attention attention_plan_describe_query(const tn_kernel_query *query)
 {
     const tn_layout *in[5] = {NULL};
     for (uint32_t i = 0; i < query->num_inputs && i < 5; i++)
         in[i] = &query->inputs[i];
-    return describe(in);
+    return attention_plan_describe(in);
 }
 
 uint64_t vk_attention_sums(const struct vk_attention *a)
@@ -134,15 +134,15 @@ bool vk_attention_is_taken(const struct vk_attention *a, const tn_attention_attr
 
 static int32_t attention_accepts(const tn_kernel_query *query)
 {
-    struct vk_attention a = describe_query(query);
+    struct vk_attention a = attention_plan_describe_query(query);
     // The kernel for few rows alone writes by elements, as programs take them.
     return vk_attention_is_taken(&a, query->attrs) &&
            (query->fused == 0 || (vk_attention_is_few(&a) && vk_attention_by_vectors(&a)));
 }
 
-static uint64_t attention_scratch(const tn_kernel_query *query)
+static uint64_t plan_attention_scratch(const tn_kernel_query *query)
 {
-    struct vk_attention a = describe_query(query);
+    struct vk_attention a = attention_plan_describe_query(query);
     return vk_attention_sums(&a);
 }
 
@@ -151,10 +151,10 @@ static uint64_t attention_scratch(const tn_kernel_query *query)
 // Invocations, rows and keys of a workgroup, and vectors of a key in shared memory. Of
 // those for many rows, for these when they are causal, and for few, the first one that the
 // device has memory for.
-struct tile {
+struct attention_plan_tile {
     uint32_t group, rows, keys, slice;
 };
-static const struct tile
+static const struct attention_plan_tile
     many[] = {{256, 64, 64, 8}, {256, 64, 64, 4}, {128, 8, 64, 4}},
     causal[] = {{128, 64, 32, 8}, {256, 64, 64, 4}, {128, 8, 64, 4}},
     some[] = {{128, 8, 64, 32}, {128, 8, 64, 16}, {128, 8, 64, 8}, {128, 8, 64, 4}},
@@ -166,19 +166,20 @@ static const struct tile
 #define NARROW 64
 
 // The constants of attention.comp, in the order of their ids.
-struct constants {
+struct attention_plan_constants {
     uint32_t group, rows, keys, slice, each, columns, totals, q_pitch, has_q, v_keys,
         q_size, k_size, p_size;
 };
-#define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
+#define NUM_CONSTANTS (sizeof(struct attention_plan_constants) / sizeof(uint32_t))
 
-static uint32_t shared_bytes(const struct constants *c)
+static uint32_t attention_plan_shared_bytes(const struct attention_plan_constants *c)
 {
     return (c->q_size + c->k_size + c->p_size + c->group) * VK_VECTOR;
 }
 
-static struct constants constants_of(const struct tile *tile, const struct vk_attention *a,
-                                     bool has_q)
+static struct attention_plan_constants
+attention_plan_constants_of(const struct attention_plan_tile *tile,
+                            const struct vk_attention *a, bool has_q)
 {
     uint32_t lanes = tile->group / (tile->rows / 4), columns = 16;
     while (columns * 4 < a->width)
@@ -186,16 +187,16 @@ static struct constants constants_of(const struct tile *tile, const struct vk_at
     uint32_t own = columns < lanes ? columns : lanes;
     uint32_t depth = (uint32_t)ceil_div(a->depth, 4ull * tile->slice) * tile->slice;
     bool is_many = tile->rows > 8;
-    struct constants c = {.group = tile->group,
-                          .rows = tile->rows,
-                          .keys = tile->keys,
-                          .slice = tile->slice,
-                          .each = tile->keys / lanes,
-                          .columns = own,
-                          .totals = columns / own * 4,
-                          .q_pitch = (has_q ? depth : tile->slice) + 1,
-                          .has_q = has_q,
-                          .k_size = tile->keys * (tile->slice + 1)};
+    struct attention_plan_constants c = {.group = tile->group,
+                                         .rows = tile->rows,
+                                         .keys = tile->keys,
+                                         .slice = tile->slice,
+                                         .each = tile->keys / lanes,
+                                         .columns = own,
+                                         .totals = columns / own * 4,
+                                         .q_pitch = (has_q ? depth : tile->slice) + 1,
+                                         .has_q = has_q,
+                                         .k_size = tile->keys * (tile->slice + 1)};
     c.q_size = c.rows * c.q_pitch;
     c.p_size = c.keys * (c.rows / 4 + is_many); // 1 more: no bank conflicts
     // The greatest power of 2 of which the values fit into the memory of keys.
@@ -205,14 +206,16 @@ static struct constants constants_of(const struct tile *tile, const struct vk_at
     return c;
 }
 
-static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_attention *a,
-                             struct constants *out)
+static bool attention_plan_choose_constants(const tn_vulkan_limits *limits,
+                                            const struct vk_attention *a,
+                                            struct attention_plan_constants *out)
 {
     uint64_t rows = vk_attention_rows(a);
-    const struct tile *tiles = rows <= 4                                   ? four
-                               : rows <= VK_ATTENTION_FEW                  ? some
-                               : a->attrs->is_causal && a->width <= NARROW ? causal
-                                                                           : many;
+    const struct attention_plan_tile *tiles = rows <= 4                  ? four
+                                              : rows <= VK_ATTENTION_FEW ? some
+                                              : a->attrs->is_causal && a->width <= NARROW
+                                                  ? causal
+                                                  : many;
     uint32_t count = rows > VK_ATTENTION_FEW ? sizeof(many) / sizeof(many[0])
                                              : sizeof(some) / sizeof(some[0]);
     for (uint32_t i = 0; i < 2 * count; i++) {
@@ -222,10 +225,10 @@ static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_att
         if ((has_q && a->depth > VK_ATTENTION_COLUMNS) ||
             (slice > SHORT_SLICE && slice * 4 > a->depth))
             continue;
-        *out = constants_of(&tiles[i / 2], a, has_q);
+        *out = attention_plan_constants_of(&tiles[i / 2], a, has_q);
         if (out->group <= limits->max_invocations &&
             out->group <= limits->max_group_size[0] &&
-            shared_bytes(out) <= limits->max_shared)
+            attention_plan_shared_bytes(out) <= limits->max_shared)
             return true;
     }
     return false;
@@ -236,10 +239,11 @@ static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_att
 bool vk_attention_by_lines(const tn_layout *x, uint64_t elements)
 {
     int64_t line = (int64_t)elements;
-    bool fits = extent_of(x, 1) > 0 && extent_of(x, 1) % elements == 0 &&
-                stride_of(x, 1) == 1 && x->offset % line == 0;
+    bool fits = attention_plan_extent_of(x, 1) > 0 &&
+                attention_plan_extent_of(x, 1) % elements == 0 &&
+                attention_plan_stride_of(x, 1) == 1 && x->offset % line == 0;
     for (int32_t behind = 2; behind <= x->rank; behind++)
-        fits = fits && stride_of(x, behind) % line == 0;
+        fits = fits && attention_plan_stride_of(x, behind) % line == 0;
     return fits;
 }
 
@@ -249,9 +253,10 @@ bool vk_attention_by_vectors(const struct vk_attention *a)
     bool fits = a->depth % 4 == 0 && a->width % 4 == 0;
     for (int i = 0; i < 3; i++) {
         const tn_layout *x = all[i];
-        fits = fits && x->offset % 4 == 0 && (stride_of(x, 1) == 1 || extent_of(x, 1) == 1);
+        fits = fits && x->offset % 4 == 0 &&
+               (attention_plan_stride_of(x, 1) == 1 || attention_plan_extent_of(x, 1) == 1);
         for (int32_t behind = 2; behind <= x->rank; behind++)
-            fits = fits && stride_of(x, behind) % 4 == 0;
+            fits = fits && attention_plan_stride_of(x, behind) % 4 == 0;
     }
     return fits;
 }
@@ -275,7 +280,7 @@ static void push_matrix(struct kernel_launch *launch, const tn_layout *x)
 {
     kernel_push(launch, x ? (uint64_t)x->offset : 0);
     for (int32_t behind = 3; behind > 0; behind--)
-        kernel_push(launch, (uint64_t)stride_of(x, behind));
+        kernel_push(launch, (uint64_t)attention_plan_stride_of(x, behind));
 }
 
 void vk_attention_push_matrices(struct kernel_launch *launch, const struct vk_attention *a)
@@ -287,9 +292,9 @@ void vk_attention_push_matrices(struct kernel_launch *launch, const struct vk_at
     if (a->new_k) { // as attention_few.comp has them
         launch->push[first + 2] = (uint32_t)a->start->offset;
         kernel_push(launch, (uint64_t)a->new_k->offset);
-        kernel_push(launch, (uint64_t)stride_of(a->new_k, 3));
+        kernel_push(launch, (uint64_t)attention_plan_stride_of(a->new_k, 3));
         kernel_push(launch, (uint64_t)a->new_v->offset);
-        kernel_push(launch, (uint64_t)stride_of(a->new_v, 3));
+        kernel_push(launch, (uint64_t)attention_plan_stride_of(a->new_v, 3));
         return;
     }
     if (!a->slots) {
@@ -323,7 +328,8 @@ void vk_attention_batches(const struct vk_attention *a, uint32_t *out)
         int32_t behind = a->q->rank - (int32_t)i;
         out[i * VK_ATTENTION_AXIS] = (uint32_t)a->q->extent[i];
         for (uint32_t j = 0; j < 4; j++)
-            out[i * VK_ATTENTION_AXIS + 1 + j] = (uint32_t)stride_of(all[j], behind);
+            out[i * VK_ATTENTION_AXIS + 1 + j] =
+                (uint32_t)attention_plan_stride_of(all[j], behind);
     }
 }
 
@@ -340,7 +346,7 @@ void vk_attention_push(struct kernel_launch *launch, const struct vk_attention *
 }
 
 // A cache, which is read, too.
-static tn_vulkan_operand written(uint32_t output)
+static tn_vulkan_operand attention_plan_written(uint32_t output)
 {
     tn_vulkan_operand operand = tn_vulkan_output(output);
     operand.access |= TN_VULKAN_READS;
@@ -359,8 +365,8 @@ void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *
     bool is_split = a->parts > 1;
     kernel_bind(launch, q);
     if (a->new_k) {
-        kernel_bind(launch, written(1));
-        kernel_bind(launch, written(2));
+        kernel_bind(launch, attention_plan_written(1));
+        kernel_bind(launch, attention_plan_written(2));
         kernel_bind(launch, tn_vulkan_input(VK_ATTENTION_NEW_K));
         kernel_bind(launch, tn_vulkan_input(VK_ATTENTION_NEW_V));
     } else {
@@ -379,16 +385,17 @@ void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *
                             : none);
 }
 
-static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attention *a,
-                              const char *suffix)
+static tn_status attention_plan_launch_tiles(const tn_vulkan_plan *plan,
+                                             const struct vk_attention *a,
+                                             const char *suffix)
 {
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
     char name[VARIANT_NAME];
     struct kernel_launch launch = {.name = name};
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS];
-    struct constants constants;
+    struct attention_plan_constants constants;
     uint32_t values[NUM_CONSTANTS];
-    if (!choose_constants(plan->limits, a, &constants))
+    if (!attention_plan_choose_constants(plan->limits, a, &constants))
         return plan->host->fail(plan->host, TN_ERR_UNSUPPORTED,
                                 "attention needs workgroups of 128 invocations with 16384 "
                                 "bytes of shared memory, the device has %u with %u",
@@ -448,8 +455,9 @@ vk_attention_choose_matrix(const tn_vulkan_limits *limits, const struct vk_atten
                : NULL;
 }
 
-static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct vk_attention *a,
-                               const struct vk_matrix_tile *tile)
+static tn_status attention_plan_launch_matrix(const tn_vulkan_plan *plan,
+                                              const struct vk_attention *a,
+                                              const struct vk_matrix_tile *tile)
 {
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
     char name[VARIANT_NAME];
@@ -490,7 +498,7 @@ static tn_status launch_combine(const tn_vulkan_plan *plan, const struct vk_atte
         kernel_push(&launch, a->queries);
         kernel_push(&launch, a->groups * a->heads);
         kernel_push(&launch, (uint64_t)a->sinks->offset);
-        kernel_push(&launch, (uint64_t)stride_of(a->sinks, 1));
+        kernel_push(&launch, (uint64_t)attention_plan_stride_of(a->sinks, 1));
     }
     launch.groups = rows;
     return kernel_launch(plan, &launch);
@@ -516,8 +524,8 @@ tn_status vk_attention_plan(const tn_vulkan_plan *plan, const struct vk_attentio
         return plan->host->fail(plan->host, TN_ERR_UNSUPPORTED,
                                 "attention over blocks binds %d operands, the device %u",
                                 VK_ATTENTION_FEW_OPERANDS, plan->limits->max_operands);
-    tn_status status =
-        matrix ? launch_matrix(plan, a, matrix) : launch_tiles(plan, a, suffix);
+    tn_status status = matrix ? attention_plan_launch_matrix(plan, a, matrix)
+                              : attention_plan_launch_tiles(plan, a, suffix);
     return status == TN_OK && a->parts > 1 ? launch_combine(plan, a, suffix) : status;
 }
 
@@ -526,7 +534,7 @@ struct vk_attention vk_attention_of(const tn_step *step)
     const tn_layout *in[VK_ATTENTION_APPENDS] = {NULL};
     for (uint32_t i = 0; i < step->num_inputs && i < VK_ATTENTION_APPENDS; i++)
         in[i] = &tn_step_input(step, i)->layout;
-    struct vk_attention a = describe(in);
+    struct vk_attention a = attention_plan_describe(in);
     a.attrs = step->attrs;
     a.new_k = in[VK_ATTENTION_NEW_K];
     a.new_v = in[VK_ATTENTION_NEW_V];
@@ -551,4 +559,4 @@ static const tn_operand_rule attention_rules[] = {
     {HALF_OR_F32, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
 OWN_KERNEL(attention, "nn.scaled_dot_product_attention/1", attention_plan, KERNEL_ATTENTION,
            attention_rules, .accepts = attention_accepts,
-           .scratch_size = attention_scratch);
+           .scratch_size = plan_attention_scratch);

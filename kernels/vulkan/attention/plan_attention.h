@@ -18,7 +18,7 @@ struct vk_attention {
     uint64_t batches, groups, heads, queries, keys, depth, width;
     uint32_t num_batch; // axes
     uint64_t parts;     // of the keys of a row; 1: one launch
-    // Of caches that sequences share (plan_cache.c): where each one is. NULL: not given.
+    // Slots of caches that sequences share (plan_cache.c). NULL: not given.
     const tn_layout *slots;
     uint32_t mask_input, lengths_input, slots_input; // of the step
     const tn_layout *sinks; // a score more for each head: input 3. NULL: not given
@@ -43,7 +43,7 @@ enum {
     VK_ATTENTION_APPENDS // so many inputs it has
 };
 
-// What a step of nn.scaled_dot_product_attention/1 computes.
+// The computation of a step of nn.scaled_dot_product_attention/1.
 struct vk_attention vk_attention_of(const tn_step *step);
 // in: q, k, v, and the mask and lengths, or NULL. One part.
 struct vk_attention vk_attention_describe(const tn_layout *const in[5]);
@@ -78,13 +78,14 @@ bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_atten
 struct vk_matrix_tile {
     uint32_t columns, rows, shared;
 };
-// Of tiles for fewer and for more columns. NULL: it runs without cooperative matrices.
+// Chooses between tiles for fewer and for more columns. NULL: it runs without cooperative
+// matrices.
 const struct vk_matrix_tile *
 vk_attention_choose_matrix(const tn_vulkan_limits *limits, const struct vk_attention *a,
                            const struct vk_matrix_tile tiles[2]);
 
-// What the kernels of attention take. Inputs that were not given are bound to q: no shader
-// reads them.
+// Binds the operands of the kernels of attention. Inputs that were not given are bound to
+// q: no shader reads them.
 void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *a,
                        const uint32_t *batches);
 void vk_attention_push(struct kernel_launch *launch, const struct vk_attention *a,

@@ -20,23 +20,23 @@
 #define MOST_SUMS 640    // vectors of sums that slots exchange in the end at a time
 #define DIRECT_TILES 2   // so many are one part, which needs no others
 
-static uint64_t columns_of(const struct vk_attention *a)
+static uint64_t attention_few_plan_columns_of(const struct vk_attention *a)
 {
     return a->depth > a->width ? a->depth : a->width;
 }
 
 // Elements that an invocation has of a row.
-static uint64_t line_of(const struct vk_attention *a)
+static uint64_t attention_few_plan_line_of(const struct vk_attention *a)
 {
     return a->is_blocks ? BLOCK_LINE : LINE_BYTES / (uint64_t)tn_dtype_bytes(a->q->dtype);
 }
 
 bool vk_attention_is_few(const struct vk_attention *a)
 {
-    uint64_t rows = vk_attention_rows(a), line = line_of(a);
+    uint64_t rows = vk_attention_rows(a), line = attention_few_plan_line_of(a);
     uint64_t of_keys = a->is_blocks ? 2 : line; // bytes
     return rows > 0 && rows <= VK_ATTENTION_FEW && a->keys > 0 && a->depth > 0 &&
-           a->width > 0 && columns_of(a) <= MOST_LANES * line &&
+           a->width > 0 && attention_few_plan_columns_of(a) <= MOST_LANES * line &&
            vk_attention_by_lines(a->q, line) && vk_attention_by_lines(a->k, of_keys) &&
            vk_attention_by_lines(a->v, of_keys);
 }
@@ -48,10 +48,10 @@ static uint32_t group_of(uint64_t rows)
 }
 
 // Invocations that have a row.
-static uint32_t lanes_of(const struct vk_attention *a)
+static uint32_t attention_few_plan_lanes_of(const struct vk_attention *a)
 {
     uint32_t lanes = LEAST_LANES;
-    while (lanes * line_of(a) < columns_of(a))
+    while (lanes * attention_few_plan_line_of(a) < attention_few_plan_columns_of(a))
         lanes *= 2;
     return lanes;
 }
@@ -64,9 +64,9 @@ static uint64_t groups_of(const struct vk_attention *a, uint64_t rows)
 
 // Rows of a workgroup. The fewer there are the sooner each is done, and the more workgroups
 // read the same keys: few ones where a large device runs all workgroups at once.
-static uint64_t rows_of(const struct vk_attention *a)
+static uint64_t attention_few_plan_rows_of(const struct vk_attention *a)
 {
-    uint64_t rows = 1, lines = a->keys * lanes_of(a) / STEPS;
+    uint64_t rows = 1, lines = a->keys * attention_few_plan_lanes_of(a) / STEPS;
     while (rows < MOST_ROWS && rows < vk_attention_rows(a) &&
            tn_saturated_multiply(groups_of(a, rows), lines) > ENOUGH)
         rows *= 2;
@@ -75,7 +75,7 @@ static uint64_t rows_of(const struct vk_attention *a)
 
 uint64_t vk_attention_few_parts(const struct vk_attention *a)
 {
-    uint64_t rows = rows_of(a), most = a->keys / LEAST_PART;
+    uint64_t rows = attention_few_plan_rows_of(a), most = a->keys / LEAST_PART;
     uint64_t alone = groups_of(a, rows) * group_of(rows); // invocations
     uint64_t wanted = alone < ENOUGH / 2 ? ceil_div(ENOUGH, alone) : 1;
     most = most < MOST_PARTS ? most : MOST_PARTS;
@@ -88,7 +88,8 @@ uint64_t vk_attention_few_parts(const struct vk_attention *a)
 _Static_assert((MOST_ROWS + 2) * VK_ATTENTION_COLUMNS / 4 <= MOST_SUMS, "they have room");
 static uint64_t of_new_rows(const struct vk_attention *a)
 {
-    return (rows_of(a) + 2) * lanes_of(a) * (line_of(a) / 4);
+    return (attention_few_plan_rows_of(a) + 2) * attention_few_plan_lanes_of(a) *
+           (attention_few_plan_line_of(a) / 4);
 }
 
 bool vk_attention_may_append(const struct vk_attention *a)
@@ -98,23 +99,25 @@ bool vk_attention_may_append(const struct vk_attention *a)
 }
 
 // The constants of attention_few.comp, in the order of their ids.
-struct constants {
+struct attention_few_plan_constants {
     uint32_t group, rows, lanes, q_size, own, p_pitch, slot_pitch, p_size, s_size,
         by_subgroup, combines, at_once, direct_tiles;
 };
-#define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
+#define NUM_CONSTANTS (sizeof(struct attention_few_plan_constants) / sizeof(uint32_t))
 
-static struct constants constants_of(const tn_vulkan_limits *limits,
-                                     const struct vk_attention *a)
+static struct attention_few_plan_constants
+attention_few_plan_constants_of(const tn_vulkan_limits *limits,
+                                const struct vk_attention *a)
 {
-    uint32_t rows = (uint32_t)rows_of(a);
-    uint32_t lanes = lanes_of(a);
-    struct constants c = {.group = group_of(rows),
-                          .rows = rows,
-                          .lanes = lanes,
-                          .q_size = rows * (uint32_t)(line_of(a) / 4),
-                          .own = (uint32_t)ceil_div(STEPS * rows, lanes),
-                          .p_pitch = lanes / 4 + (lanes > LEAST_LANES)};
+    uint32_t rows = (uint32_t)attention_few_plan_rows_of(a);
+    uint32_t lanes = attention_few_plan_lanes_of(a);
+    struct attention_few_plan_constants c = {
+        .group = group_of(rows),
+        .rows = rows,
+        .lanes = lanes,
+        .q_size = rows * (uint32_t)(attention_few_plan_line_of(a) / 4),
+        .own = (uint32_t)ceil_div(STEPS * rows, lanes),
+        .p_pitch = lanes / 4 + (lanes > LEAST_LANES)};
     // Slots of a subgroup begin at different ones of the 8 vectors that banks have.
     c.slot_pitch = STEPS * rows * c.p_pitch;
     while (lanes < 32 && c.slot_pitch % 8 != lanes / 4)
@@ -140,7 +143,7 @@ bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_atten
 
 // Memory for a binding that is not looked at. An output that passes through a program is
 // bound but where it is written.
-static tn_vulkan_operand unused(const tn_vulkan_plan *plan)
+static tn_vulkan_operand attention_few_plan_unused(const tn_vulkan_plan *plan)
 {
     return plan->flags & KERNEL_PLAN_OWN ? kernel_counters(1) : tn_vulkan_output(0);
 }
@@ -151,7 +154,8 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     char name[VARIANT_NAME];
     struct kernel_launch launch = {.name = name};
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS], values[NUM_CONSTANTS];
-    struct constants constants = constants_of(plan->limits, a);
+    struct attention_few_plan_constants constants =
+        attention_few_plan_constants_of(plan->limits, a);
     uint64_t workgroups = groups_of(a, constants.rows); // of each part
     constants.combines = vk_attention_few_combines(plan, a);
     snprintf(name, sizeof(name), "attention_%s_%s", a->new_k ? "append" : "few",
@@ -162,10 +166,10 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
         kernel_spec(&launch, values[i]);
     vk_attention_bind(&launch, a, batches);
     if (a->parts == 1)
-        launch.operands[PARTS_BINDING] = unused(plan);
+        launch.operands[PARTS_BINDING] = attention_few_plan_unused(plan);
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_bind(&launch, constants.combines ? kernel_counters(workgroups * COUNTER_PITCH)
-                                            : unused(plan));
+                                            : attention_few_plan_unused(plan));
     if (a->new_k)
         kernel_bind(&launch, tn_vulkan_input(VK_ATTENTION_START));
     vk_attention_push(&launch, a, out);

@@ -13,30 +13,31 @@
 
 // --- operands --------------------------------------------------------------------------
 
-struct gradient {
+struct attention_grad_plan {
     struct vk_attention of;
     const tn_layout *out, *gradient;
 };
 
 // in: q, k, v, out, gradient, and the mask and lengths, or NULL.
-static struct gradient describe(const tn_layout *const in[7])
+static struct attention_grad_plan attention_grad_plan_describe(const tn_layout *const in[7])
 {
     const tn_layout *const of[5] = {in[0], in[1], in[2], in[5], in[6]};
-    struct gradient g = {vk_attention_describe(of), in[3], in[4]};
+    struct attention_grad_plan g = {vk_attention_describe(of), in[3], in[4]};
     return g;
 }
 
-static struct gradient describe_query(const tn_kernel_query *query)
+static struct attention_grad_plan
+attention_grad_plan_describe_query(const tn_kernel_query *query)
 {
     const tn_layout *in[7] = {NULL};
     for (uint32_t i = 0; i < query->num_inputs && i < 7; i++)
         in[i] = &query->inputs[i];
-    return describe(in);
+    return attention_grad_plan_describe(in);
 }
 
 static int32_t attention_grad_accepts(const tn_kernel_query *query)
 {
-    struct gradient g = describe_query(query);
+    struct attention_grad_plan g = attention_grad_plan_describe_query(query);
     return vk_attention_is_taken(&g.of, query->attrs) && g.out->dtype == g.of.q->dtype &&
            g.gradient->dtype == g.of.q->dtype && g.of.depth > 0 && g.of.width > 0 &&
            g.of.depth <= VK_ATTENTION_COLUMNS;
@@ -48,9 +49,9 @@ static uint64_t states_size(const struct vk_attention *a)
     return tn_saturated_multiply(rows, VK_VECTOR);
 }
 
-static uint64_t attention_grad_scratch(const tn_kernel_query *query)
+static uint64_t plan_attention_grad_scratch(const tn_kernel_query *query)
 {
-    struct gradient g = describe_query(query);
+    struct attention_grad_plan g = attention_grad_plan_describe_query(query);
     return states_size(&g.of);
 }
 
@@ -59,18 +60,18 @@ static uint64_t attention_grad_scratch(const tn_kernel_query *query)
 // Own rows of a workgroup, rows of the other kind, invocations of a row, and vectors of a
 // row in shared memory; 0: it holds whole rows, of up to HELD_COLUMNS. The first one that
 // there are rows for, and that the device has memory for; else the last one.
-static const struct tile {
+static const struct attention_grad_plan_tile {
     uint32_t rows, others, lanes, slice;
 } tiles[] = {{64, 16, 8, 0},  {32, 16, 8, 0},  {64, 64, 16, 8},
              {32, 64, 16, 8}, {32, 64, 16, 4}, {16, 32, 16, 4}};
 #define HELD_COLUMNS 64
 
 // The constants of attention_grad.comp, in the order of their ids.
-struct constants {
+struct attention_grad_plan_constants {
     uint32_t group, rows, others, slice, each, k_totals, v_totals, k_chunk, v_chunk,
         own_size, other_size, p_size, lanes, holds, has_cap, is_whole;
 };
-#define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
+#define NUM_CONSTANTS (sizeof(struct attention_grad_plan_constants) / sizeof(uint32_t))
 
 // Vectors of sums of an invocation, one of `lanes` that share the vectors of four rows.
 static uint32_t totals_of(uint64_t columns, uint32_t lanes)
@@ -80,7 +81,7 @@ static uint32_t totals_of(uint64_t columns, uint32_t lanes)
 }
 
 // The greatest power of 2 of which rows of `totals` fit into the memory of others.
-static uint32_t chunk_of(const struct constants *c, uint32_t totals)
+static uint32_t chunk_of(const struct attention_grad_plan_constants *c, uint32_t totals)
 {
     uint32_t chunk = c->others;
     while (chunk > 4 && chunk * c->lanes * (totals / 4) > c->other_size)
@@ -88,18 +89,20 @@ static uint32_t chunk_of(const struct constants *c, uint32_t totals)
     return chunk;
 }
 
-static struct constants constants_of(const struct tile *tile, const struct vk_attention *a)
+static struct attention_grad_plan_constants
+attention_grad_plan_constants_of(const struct attention_grad_plan_tile *tile,
+                                 const struct vk_attention *a)
 {
-    struct constants c = {.group = tile->rows / 4 * tile->lanes,
-                          .rows = tile->rows,
-                          .others = tile->others,
-                          .each = tile->others / tile->lanes,
-                          .k_totals = totals_of(a->depth, tile->lanes),
-                          .v_totals = totals_of(a->width, tile->lanes),
-                          // 1 more: no bank conflicts
-                          .p_size = tile->others * (tile->rows / 4 + 1),
-                          .lanes = tile->lanes,
-                          .holds = tile->slice == 0};
+    struct attention_grad_plan_constants c = {.group = tile->rows / 4 * tile->lanes,
+                                              .rows = tile->rows,
+                                              .others = tile->others,
+                                              .each = tile->others / tile->lanes,
+                                              .k_totals = totals_of(a->depth, tile->lanes),
+                                              .v_totals = totals_of(a->width, tile->lanes),
+                                              // 1 more: no bank conflicts
+                                              .p_size = tile->others * (tile->rows / 4 + 1),
+                                              .lanes = tile->lanes,
+                                              .holds = tile->slice == 0};
     uint32_t most = c.k_totals > c.v_totals ? c.k_totals : c.v_totals;
     c.slice = c.holds ? most / 4 * c.lanes : tile->slice;
     c.is_whole = c.holds && a->depth == c.slice * 4 && a->width == c.slice * 4;
@@ -112,25 +115,28 @@ static struct constants constants_of(const struct tile *tile, const struct vk_at
     return c;
 }
 
-static uint32_t shared_bytes(const struct constants *c)
+static uint32_t
+attention_grad_plan_shared_bytes(const struct attention_grad_plan_constants *c)
 {
     uint32_t states = 2 * c->others > c->group ? 2 * c->others : c->group;
     return (c->own_size + c->other_size + c->p_size + states) * VK_VECTOR;
 }
 
 // `rows`: of all workgroups together.
-static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_attention *a,
-                             uint64_t rows, struct constants *out)
+static bool attention_grad_plan_choose_constants(const tn_vulkan_limits *limits,
+                                                 const struct vk_attention *a,
+                                                 uint64_t rows,
+                                                 struct attention_grad_plan_constants *out)
 {
     const uint32_t count = sizeof(tiles) / sizeof(tiles[0]);
     for (uint32_t i = 0; i < count; i++) {
         bool has_rows = ceil_div(rows, tiles[i].rows) >= FEW_GROUPS || i == count - 1;
         if (tiles[i].slice == 0 && (a->depth > HELD_COLUMNS || a->width > HELD_COLUMNS))
             continue;
-        *out = constants_of(&tiles[i], a);
+        *out = attention_grad_plan_constants_of(&tiles[i], a);
         if (has_rows && out->group <= limits->max_invocations &&
             out->group <= limits->max_group_size[0] &&
-            shared_bytes(out) <= limits->max_shared)
+            attention_grad_plan_shared_bytes(out) <= limits->max_shared)
             return true;
     }
     return false;
@@ -139,8 +145,8 @@ static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_att
 // --- launches --------------------------------------------------------------------------
 
 // Inputs that were not given are bound to q: the shader does not read them.
-static void bind_all(struct kernel_launch *launch, const struct gradient *g, bool of_keys,
-                     const uint32_t *batches)
+static void bind_all(struct kernel_launch *launch, const struct attention_grad_plan *g,
+                     bool of_keys, const uint32_t *batches)
 {
     const struct vk_attention *a = &g->of;
     tn_vulkan_operand q = tn_vulkan_input(0);
@@ -160,7 +166,7 @@ static void bind_all(struct kernel_launch *launch, const struct gradient *g, boo
     kernel_bind(launch, of_keys ? tn_vulkan_output(2) : tn_vulkan_input(3));
 }
 
-static void push_all(struct kernel_launch *launch, const struct gradient *g,
+static void push_all(struct kernel_launch *launch, const struct attention_grad_plan *g,
                      const tn_step *step, bool of_keys)
 {
     const struct vk_attention *a = &g->of;
@@ -176,8 +182,9 @@ static void push_all(struct kernel_launch *launch, const struct gradient *g,
     vk_attention_push_options(launch, a, step->attrs);
 }
 
-static tn_status launch(const tn_vulkan_plan *plan, const struct gradient *g, bool of_keys,
-                        const char *suffix)
+static tn_status attention_grad_plan_launch(const tn_vulkan_plan *plan,
+                                            const struct attention_grad_plan *g,
+                                            bool of_keys, const char *suffix)
 {
     const struct vk_attention *a = &g->of;
     uint64_t units = a->batches * a->groups,
@@ -185,9 +192,9 @@ static tn_status launch(const tn_vulkan_plan *plan, const struct gradient *g, bo
     char name[VARIANT_NAME];
     struct kernel_launch launch = {.name = name};
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS];
-    struct constants constants;
+    struct attention_grad_plan_constants constants;
     uint32_t values[NUM_CONSTANTS];
-    if (!choose_constants(plan->limits, a, units * rows, &constants))
+    if (!attention_grad_plan_choose_constants(plan->limits, a, units * rows, &constants))
         return plan->host->fail(
             plan->host, TN_ERR_UNSUPPORTED,
             "the derivative of attention of %d columns needs workgroups of 64 invocations "
@@ -211,8 +218,10 @@ static tn_status launch(const tn_vulkan_plan *plan, const struct gradient *g, bo
 
 static const struct vk_matrix_tile matrix_tiles[] = {{64, 64, 24064}, {128, 128, 45568}};
 
-static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct gradient *g,
-                               const struct vk_matrix_tile *tile, bool of_keys)
+static tn_status attention_grad_plan_launch_matrix(const tn_vulkan_plan *plan,
+                                                   const struct attention_grad_plan *g,
+                                                   const struct vk_matrix_tile *tile,
+                                                   bool of_keys)
 {
     const struct vk_attention *a = &g->of;
     const tn_attention_attrs *attrs = plan->step->attrs;
@@ -235,7 +244,8 @@ static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct gradient
 // ---------------------------------------------------------------------------------------
 
 // Whether the operands beside q, k and v begin at multiples of `elements`.
-static bool begins_by(const tn_step *step, const struct gradient *g, int64_t elements)
+static bool begins_by(const tn_step *step, const struct attention_grad_plan *g,
+                      int64_t elements)
 {
     bool fits = g->out->offset % elements == 0 && g->gradient->offset % elements == 0;
     for (uint32_t i = 0; i < 3; i++)
@@ -249,7 +259,7 @@ static tn_status attention_grad_plan(const tn_vulkan_plan *plan)
     const tn_layout *in[7] = {NULL};
     for (uint32_t i = 0; i < step->num_inputs && i < 7; i++)
         in[i] = &tn_step_input(step, i)->layout;
-    struct gradient g = describe(in);
+    struct attention_grad_plan g = attention_grad_plan_describe(in);
     if (plan->limits->max_operands < OPERANDS)
         return plan->host->fail(plan->host, TN_ERR_UNSUPPORTED,
                                 "the derivative of attention needs launches of %d "
@@ -263,8 +273,8 @@ static tn_status attention_grad_plan(const tn_vulkan_plan *plan)
     const char *suffix = is_by_vectors ? "_vectors" : "";
     tn_status status = TN_OK;
     for (int of_keys = 0; of_keys < 2 && status == TN_OK; of_keys++)
-        status = matrix ? launch_matrix(plan, &g, matrix, of_keys)
-                        : launch(plan, &g, of_keys, suffix);
+        status = matrix ? attention_grad_plan_launch_matrix(plan, &g, matrix, of_keys)
+                        : attention_grad_plan_launch(plan, &g, of_keys, suffix);
     return status;
 }
 
@@ -281,4 +291,4 @@ static const tn_operand_rule attention_grad_rules[] = {
     {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
 OWN_KERNEL(attention_grad, "nn.attention_grad/1", attention_grad_plan, KERNEL_OTHER,
            attention_grad_rules, .accepts = attention_grad_accepts,
-           .scratch_size = attention_grad_scratch);
+           .scratch_size = plan_attention_grad_scratch);

@@ -20,8 +20,8 @@ static bool has_blocks(const char *format)
     return format && format[0];
 }
 
-static struct vk_attention describe(const tn_quant_cached_attention_attrs *attrs,
-                                    const tn_layout *const in[5])
+static struct vk_attention cache_plan_describe(const tn_quant_cached_attention_attrs *attrs,
+                                               const tn_layout *const in[5])
 {
     const tn_layout *const plain[5] = {in[0], in[1], in[2], NULL, in[3]};
     struct vk_attention a = vk_attention_describe(plain);
@@ -36,12 +36,12 @@ static struct vk_attention describe(const tn_quant_cached_attention_attrs *attrs
     return a;
 }
 
-static struct vk_attention describe_query(const tn_kernel_query *query)
+static struct vk_attention cache_plan_describe_query(const tn_kernel_query *query)
 {
     const tn_layout *in[5];
     for (uint32_t i = 0; i < 5; i++)
         in[i] = &query->inputs[i];
-    return describe(query->attrs, in);
+    return cache_plan_describe(query->attrs, in);
 }
 
 static tn_attention_attrs attention_attrs(const tn_quant_cached_attention_attrs *attrs)
@@ -55,7 +55,7 @@ static tn_attention_attrs attention_attrs(const tn_quant_cached_attention_attrs 
 static int32_t cached_attention_accepts(const tn_kernel_query *query)
 {
     const tn_quant_cached_attention_attrs *attrs = query->attrs;
-    struct vk_attention a = describe_query(query);
+    struct vk_attention a = cache_plan_describe_query(query);
     bool is_few = vk_attention_is_few(&a);
     // Positions of rows and keys are counted as of nn.scaled_dot_product_attention.
     struct vk_attention of_floats = a;
@@ -70,7 +70,7 @@ static int32_t cached_attention_accepts(const tn_kernel_query *query)
 
 static uint64_t cached_attention_scratch(const tn_kernel_query *query)
 {
-    struct vk_attention a = describe_query(query);
+    struct vk_attention a = cache_plan_describe_query(query);
     return vk_attention_sums(&a);
 }
 
@@ -79,7 +79,7 @@ static tn_status cached_attention_plan(const tn_vulkan_plan *plan)
     const tn_layout *in[5];
     for (uint32_t i = 0; i < 5; i++)
         in[i] = &tn_step_input(plan->step, i)->layout;
-    struct vk_attention a = describe(plan->step->attrs, in);
+    struct vk_attention a = cache_plan_describe(plan->step->attrs, in);
     tn_attention_attrs attrs = attention_attrs(plan->step->attrs);
     a.attrs = &attrs;
     return vk_attention_plan(plan, &a);

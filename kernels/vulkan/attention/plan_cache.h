@@ -6,7 +6,8 @@
 #include <tenon/backend.h>
 #include "../move/updates.h"
 
-// What of the rows goes where; the dtype of the caches as modules have it, or NULL.
+// The rows' parts and their destinations; the dtype of the caches as modules have it, or
+// NULL.
 struct updates_region vk_cache_region(const tn_step *step);
 const char *vk_cache_kind(const tn_step *step);
 

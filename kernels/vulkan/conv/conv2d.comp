@@ -32,8 +32,8 @@ layout(push_constant) uniform Args {
     uint kernel_height, kernel_width;
     int stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
     uint groups, splits;
-    // What divides by the channels of terms, the width of filters, and width and height of
-    // the pixels of rows (of OP_weight: of terms).
+    // Constants that divide by the channels of terms, the width of filters, and width and height of the
+    // pixels of rows (of OP_weight: of terms).
     uint by_channels[2], by_kernel_width[2], by_width[2], by_height[2];
 } args;
 

@@ -33,7 +33,7 @@ layout(push_constant) uniform Args {
     uint kernel_height, kernel_width;
     int stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
     uint groups, parts, part_terms;
-    // What divides by the channels of terms (of WEIGHT: of x), and by width and height of y.
+    // Constants that divide by the channels of terms (of WEIGHT: of x), and by width and height of y.
     uint by_channels[2], by_width[2], by_height[2];
 } args;
 
@@ -131,7 +131,7 @@ uint filter_element(uint o, uvec2 tap, uint c)
     return args.others_offset + (line * args.kernel_width + tap.y) * args.channels + c;
 }
 
-// What a row reads under the first tap: its pixel, which may be outside of the source, and the
+// Finds the source of a row under the first tap: its pixel, which may be outside of the source, and the
 // number of this pixel.
 void begin_row(uint row, out ivec2 origin, out int place)
 {
@@ -142,7 +142,7 @@ void begin_row(uint row, out ivec2 origin, out int place)
         origin = ivec2(-0x40000000);
 }
 
-// Of WEIGHT: the number of the pixel that term `k` reads under a tap. False: it is padding.
+// For WEIGHT: the number of the pixel that term `k` reads under a tap. False: it is padding.
 bool read_pixel(uint k, uvec2 tap, out uint place)
 {
     place = k;

@@ -111,7 +111,7 @@ void load_filters(uint column, uint k)
     }
 }
 
-// Of WEIGHT: the gradient's pixels from k on, and those of x that they read.
+// For WEIGHT: loads the gradient's pixels from k on, and those of x that they read.
 void load_gradient(uint row, uint k)
 {
     [[unroll]] for (uint i = 0u; i < A_LOADS; i++) {

@@ -35,7 +35,7 @@ void store(uint row, uint column, vec4 value)
 #endif
 }
 
-// Of an invocation's vectors of the left operand: what rows read; of WEIGHT the gradient.
+// Vectors of the left operand for an invocation: elements that rows read; for WEIGHT the gradient.
 #define A_BEGIN                                                                                    \
     ivec2 origin[A_LOADS];                                                                         \
     int place[A_LOADS];                                                                            \
@@ -62,7 +62,7 @@ void store(uint row, uint column, vec4 value)
                 next_a[i] = pixels.d[(a_channel + uint(place[i] + by) * pitch) / 4u];              \
         }                                                                                          \
     }
-// Of the right operand: filters; of WEIGHT what terms read.
+// Vectors of the right operand: filters; for WEIGHT elements that terms read.
 #define B_BEGIN                                                                                    \
     uvec2 b_tap;                                                                                   \
     uint b_channel;                                                                                \

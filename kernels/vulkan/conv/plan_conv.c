@@ -12,7 +12,7 @@
 #define PIXELS_PER_SPLIT 512
 #define MAX_SPLITS 128
 
-static int64_t pair(const tn_ints *given, uint32_t i, int64_t absent)
+static int64_t conv_plan_pair(const tn_ints *given, uint32_t i, int64_t absent)
 {
     if (!given->given || given->count == 0)
         return absent;
@@ -21,10 +21,10 @@ static int64_t pair(const tn_ints *given, uint32_t i, int64_t absent)
 
 // Describes a convolution by the layouts of x, w and y, of which any may be inputs or
 // outputs.
-static struct conv describe(const tn_conv2d_attrs *attrs, const tn_layout *x,
-                            const tn_layout *w, const tn_layout *y)
+static struct conv_plan conv_plan_describe(const tn_conv2d_attrs *attrs, const tn_layout *x,
+                                           const tn_layout *w, const tn_layout *y)
 {
-    struct conv c = {
+    struct conv_plan c = {
         .num = x->extent[0],
         .height = x->extent[1],
         .width = x->extent[2],
@@ -36,9 +36,9 @@ static struct conv describe(const tn_conv2d_attrs *attrs, const tn_layout *x,
         .groups = attrs->groups,
     };
     for (uint32_t i = 0; i < 2; i++) {
-        c.stride[i] = pair(&attrs->stride, i, 1);
-        c.pad[i] = pair(&attrs->padding, i, 0);
-        c.dilation[i] = pair(&attrs->dilation, i, 1);
+        c.stride[i] = conv_plan_pair(&attrs->stride, i, 1);
+        c.pad[i] = conv_plan_pair(&attrs->padding, i, 0);
+        c.dilation[i] = conv_plan_pair(&attrs->dilation, i, 1);
     }
     return c;
 }
@@ -52,7 +52,7 @@ static void push_divisors(struct kernel_launch *launch, int64_t channels, int64_
     kernel_push_divisor(launch, (uint64_t)pixels_height);
 }
 
-void conv_push(struct kernel_launch *launch, const struct conv *c)
+void conv_push(struct kernel_launch *launch, const struct conv_plan *c)
 {
     const int64_t words[] = {c->num,        c->height,      c->width,        c->channels,
                              c->out_height, c->out_width,   c->out_channels, c->kernel[0],
@@ -63,7 +63,7 @@ void conv_push(struct kernel_launch *launch, const struct conv *c)
 }
 
 // `is_input`: rows are pixels of x, and terms channels of y.
-static void push_conv(struct kernel_launch *launch, const struct conv *c,
+static void push_conv(struct kernel_launch *launch, const struct conv_plan *c,
                       const int64_t offsets[4], uint32_t splits, bool is_input)
 {
     for (int i = 0; i < 4; i++)
@@ -107,7 +107,7 @@ static void set_grid(struct kernel_launch *launch, char name[VARIANT_NAME], cons
     launch->grid[2] = (uint32_t)e.layers;
 }
 
-static bool is_empty(const tn_step *step)
+static bool conv_plan_is_empty(const tn_step *step)
 {
     return layout_count(&tn_step_output(step, 0)->layout) == 0;
 }
@@ -121,7 +121,8 @@ static tn_vulkan_operand bind_input(const tn_step *step, uint32_t i)
 // --- of one filter a channel, and on cooperative matrices
 // -----------------------------------------
 
-static uint64_t conv_special_scratch(const struct conv *c, enum conv_op op, tn_dtype dtype)
+static uint64_t conv_special_scratch(const struct conv_plan *c, enum conv_op op,
+                                     tn_dtype dtype)
 {
     uint64_t bytes[] = {conv_depthwise_scratch(c, op, dtype),
                         conv_tiles_scratch(c, op, dtype), conv_few_scratch(c, op, dtype)};
@@ -130,7 +131,7 @@ static uint64_t conv_special_scratch(const struct conv *c, enum conv_op op, tn_d
 }
 
 // Plans the convolution, where one of these kernels has it; else *out_done is false.
-static tn_status conv_special_plan(const tn_vulkan_plan *plan, const struct conv *c,
+static tn_status conv_special_plan(const tn_vulkan_plan *plan, const struct conv_plan *c,
                                    enum conv_op op, const int64_t offsets[4], bool has_bias,
                                    bool *out_done)
 {
@@ -154,10 +155,10 @@ static tn_status conv2d_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *y = &tn_step_output(step, 0)->layout;
-    if (is_empty(step))
+    if (conv_plan_is_empty(step))
         return TN_OK;
-    struct conv c = describe(step->attrs, &tn_step_input(step, 0)->layout,
-                             &tn_step_input(step, 1)->layout, y);
+    struct conv_plan c = conv_plan_describe(step->attrs, &tn_step_input(step, 0)->layout,
+                                            &tn_step_input(step, 1)->layout, y);
     bool has_bias =
         step->num_inputs > 2 && tn_step_input(step, 2)->layout.dtype != TN_DTYPE_NONE;
     int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
@@ -183,17 +184,18 @@ static tn_status conv2d_plan(const tn_vulkan_plan *plan)
     return kernel_launch(plan, &launch);
 }
 
-static uint64_t conv2d_scratch(const tn_kernel_query *query)
+static uint64_t conv_plan_conv2d_scratch(const tn_kernel_query *query)
 {
     const tn_layout *y = &query->outputs[0];
-    const struct conv c = describe(query->attrs, &query->inputs[0], &query->inputs[1], y);
+    const struct conv_plan c =
+        conv_plan_describe(query->attrs, &query->inputs[0], &query->inputs[1], y);
     return conv_special_scratch(&c, CONV_FORWARD, y->dtype);
 }
 
 static uint64_t conv2d_input_scratch(const tn_kernel_query *query)
 {
-    const struct conv c =
-        describe(query->attrs, &query->outputs[0], &query->inputs[1], &query->inputs[0]);
+    const struct conv_plan c = conv_plan_describe(query->attrs, &query->outputs[0],
+                                                  &query->inputs[1], &query->inputs[0]);
     return conv_special_scratch(&c, CONV_INPUT, query->outputs[0].dtype);
 }
 
@@ -201,10 +203,10 @@ static tn_status conv2d_input_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *x = &tn_step_output(step, 0)->layout;
-    if (is_empty(step))
+    if (conv_plan_is_empty(step))
         return TN_OK;
-    struct conv c = describe(step->attrs, x, &tn_step_input(step, 1)->layout,
-                             &tn_step_input(step, 0)->layout);
+    struct conv_plan c = conv_plan_describe(step->attrs, x, &tn_step_input(step, 1)->layout,
+                                            &tn_step_input(step, 0)->layout);
     int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
                           tn_step_input(step, 1)->layout.offset, 0, x->offset};
     bool is_done;
@@ -234,16 +236,17 @@ static uint32_t count_splits(const tn_layout *gradient)
 }
 
 // Bytes of an element of a partial sum.
-static uint64_t part_bytes(tn_dtype dtype)
+static uint64_t conv_plan_part_bytes(tn_dtype dtype)
 {
     return dtype == TN_F64 ? 8 : 4;
 }
 
-static uint64_t conv2d_weight_scratch(const tn_kernel_query *query)
+static uint64_t conv_plan_conv2d_weight_scratch(const tn_kernel_query *query)
 {
     const tn_layout *w = &query->outputs[0];
-    const struct conv c = describe(query->attrs, &query->inputs[0], w, &query->inputs[1]);
-    uint64_t bytes = tn_saturated_multiply(layout_count(w) * part_bytes(w->dtype),
+    const struct conv_plan c =
+        conv_plan_describe(query->attrs, &query->inputs[0], w, &query->inputs[1]);
+    uint64_t bytes = tn_saturated_multiply(layout_count(w) * conv_plan_part_bytes(w->dtype),
                                            count_splits(&query->inputs[1]));
     uint64_t on_units = conv_special_scratch(&c, CONV_WEIGHT, w->dtype);
     return bytes > on_units ? bytes : on_units;
@@ -254,9 +257,10 @@ static tn_status conv2d_weight_plan(const tn_vulkan_plan *plan)
     const tn_step *step = plan->step;
     const tn_layout *w = &tn_step_output(step, 0)->layout,
                     *gradient = &tn_step_input(step, 1)->layout;
-    if (is_empty(step))
+    if (conv_plan_is_empty(step))
         return TN_OK;
-    struct conv c = describe(step->attrs, &tn_step_input(step, 0)->layout, w, gradient);
+    struct conv_plan c =
+        conv_plan_describe(step->attrs, &tn_step_input(step, 0)->layout, w, gradient);
     int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset, gradient->offset, 0, 0};
     bool is_done;
     tn_status status = conv_special_plan(plan, &c, CONV_WEIGHT, offsets, false, &is_done);
@@ -272,8 +276,8 @@ static tn_status conv2d_weight_plan(const tn_vulkan_plan *plan)
                                    PIXELS_PER_SPLIT, (uint64_t)c.groups * splits});
     for (uint32_t i = 0; i < 3; i++)
         kernel_bind(&launch, bind_input(step, i));
-    kernel_bind(&launch,
-                tn_vulkan_scratch(0, n * splits * part_bytes(w->dtype), TN_VULKAN_WRITES));
+    kernel_bind(&launch, tn_vulkan_scratch(0, n * splits * conv_plan_part_bytes(w->dtype),
+                                           TN_VULKAN_WRITES));
     push_conv(&launch, &c, offsets, splits, false);
     status = kernel_launch(plan, &launch);
     return status == TN_OK ? vk_plan_sum_parts(plan, n, splits) : status;
@@ -287,8 +291,9 @@ static const tn_operand_rule conv_rules[] = {
     {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
 OWN_KERNEL(conv2d, "nn.conv2d/1", conv2d_plan, KERNEL_PRODUCT, conv_rules,
-           .accepts = conv_accepts, .scratch_size = conv2d_scratch);
+           .accepts = conv_accepts, .scratch_size = conv_plan_conv2d_scratch);
 OWN_KERNEL(conv2d_input, "nn.conv2d_input/1", conv2d_input_plan, KERNEL_PRODUCT, conv_rules,
            .accepts = conv_accepts, .scratch_size = conv2d_input_scratch);
 OWN_KERNEL(conv2d_weight, "nn.conv2d_weight/1", conv2d_weight_plan, KERNEL_PRODUCT,
-           conv_rules, .accepts = conv_accepts, .scratch_size = conv2d_weight_scratch);
+           conv_rules, .accepts = conv_accepts,
+           .scratch_size = conv_plan_conv2d_weight_scratch);

@@ -19,7 +19,7 @@
 #define MANY_GROUPS 1024     // workgroups: further runs go to the same ones
 #define MANY_PARTS 512       // the same of the gradients of filters
 
-// What conv2d_depthwise.comp reads, and what has its rows and columns.
+// Sizes that conv2d_depthwise.comp reads, with those of its rows and columns.
 struct conv_depthwise {
     int64_t height, width, out_height, out_width;
     int64_t stride[2], pad[2], up[2];
@@ -50,7 +50,7 @@ static uint64_t depthwise_run(uint64_t width)
 
 // The gradient of the input is a convolution of the gradient by turned filters, where
 // strides lie between its pixels.
-static struct conv_depthwise depthwise_describe(const struct conv *c, enum conv_op op)
+static struct conv_depthwise depthwise_describe(const struct conv_plan *c, enum conv_op op)
 {
     struct conv_depthwise d = {.height = c->height,
                                .width = c->width,
@@ -85,7 +85,7 @@ static struct conv_depthwise depthwise_describe(const struct conv *c, enum conv_
 }
 
 // By shapes alone, as scratch memory is sized before a device is known.
-static bool depthwise_fits(const struct conv *c, enum conv_op op, tn_dtype dtype)
+static bool depthwise_fits(const struct conv_plan *c, enum conv_op op, tn_dtype dtype)
 {
     bool is_small = c->height < MOST_REACH && c->width < MOST_REACH;
     for (int i = 0; i < 2; i++)
@@ -101,13 +101,14 @@ static bool depthwise_fits(const struct conv *c, enum conv_op op, tn_dtype dtype
                MOST_SPAN;
 }
 
-// Of the gradients of all filters, in parts.
-static uint64_t depthwise_parts_bytes(const struct conv *c, const struct conv_depthwise *d)
+// Bytes of the gradients of all filters, in parts.
+static uint64_t depthwise_parts_bytes(const struct conv_plan *c,
+                                      const struct conv_depthwise *d)
 {
     return tn_saturated_multiply((uint64_t)c->groups * d->taps, d->workgroups * 4);
 }
 
-uint64_t conv_depthwise_scratch(const struct conv *c, enum conv_op op, tn_dtype dtype)
+uint64_t conv_depthwise_scratch(const struct conv_plan *c, enum conv_op op, tn_dtype dtype)
 {
     if (op != CONV_WEIGHT || !depthwise_fits(c, op, dtype))
         return 0;
@@ -115,7 +116,7 @@ uint64_t conv_depthwise_scratch(const struct conv *c, enum conv_op op, tn_dtype 
     return depthwise_parts_bytes(c, &d);
 }
 
-static void depthwise_push(struct kernel_launch *launch, const struct conv *c,
+static void depthwise_push(struct kernel_launch *launch, const struct conv_plan *c,
                            const struct conv_depthwise *d, const int64_t offsets[4])
 {
     const int64_t words[] = {offsets[0],          offsets[1],
@@ -132,7 +133,7 @@ static void depthwise_push(struct kernel_launch *launch, const struct conv *c,
     kernel_push_divisor(launch, (uint64_t)d->out_height);
 }
 
-tn_status conv_depthwise_plan(const tn_vulkan_plan *plan, const struct conv *c,
+tn_status conv_depthwise_plan(const tn_vulkan_plan *plan, const struct conv_plan *c,
                               enum conv_op op, const int64_t offsets[4], bool has_bias,
                               bool *out_done)
 {

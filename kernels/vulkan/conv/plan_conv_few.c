@@ -28,7 +28,7 @@ struct conv_few {
 };
 
 // Elements of the pool that a band of `lines` lines has.
-static uint64_t few_band_size(const struct conv *c, int64_t lines)
+static uint64_t few_band_size(const struct conv_plan *c, int64_t lines)
 {
     int64_t reach = (lines - 1) * c->stride[0] + (c->kernel[0] - 1) * c->dilation[0] + 1;
     int64_t read = reach < c->height ? reach : c->height;
@@ -36,17 +36,18 @@ static uint64_t few_band_size(const struct conv *c, int64_t lines)
                       read * c->width * c->channels);
 }
 
-static bool has_few_channels(const struct conv *c, enum conv_op op)
+static bool conv_plan_has_few_channels(const struct conv_plan *c, enum conv_op op)
 {
     if (c->channels <= IMAGE_CHANNELS && op != CONV_INPUT)
         return c->out_channels <= MOST_OF_IMAGES;
     return c->channels <= MOST_CHANNELS && c->out_channels <= MOST_CHANNELS;
 }
 
-static bool few_fits(const struct conv *c, enum conv_op op, tn_dtype dtype)
+static bool few_fits(const struct conv_plan *c, enum conv_op op, tn_dtype dtype)
 {
-    bool small = c->groups == 1 && has_few_channels(c, op) && c->kernel[1] <= MOST_WIDTH &&
-                 c->height < MOST_REACH && c->width < MOST_REACH;
+    bool small = c->groups == 1 && conv_plan_has_few_channels(c, op) &&
+                 c->kernel[1] <= MOST_WIDTH && c->height < MOST_REACH &&
+                 c->width < MOST_REACH;
     for (int i = 0; i < 2; i++)
         small = small && c->stride[i] < MOST_REACH && c->pad[i] < MOST_REACH &&
                 c->dilation[i] < MOST_REACH;
@@ -55,13 +56,13 @@ static bool few_fits(const struct conv *c, enum conv_op op, tn_dtype dtype)
 }
 
 // By shapes alone, as scratch memory is sized before a device is known.
-static bool few_weight_fits(const struct conv *c, tn_dtype dtype)
+static bool few_weight_fits(const struct conv_plan *c, tn_dtype dtype)
 {
     return few_fits(c, CONV_WEIGHT, dtype) && c->kernel[0] <= MOST_JOBS &&
            c->out_width <= POOL && c->width <= POOL && few_band_size(c, 1) <= POOL;
 }
 
-static struct conv_few few_weight_describe(const struct conv *c)
+static struct conv_few few_weight_describe(const struct conv_plan *c)
 {
     struct conv_few f = {.run = MOST_RUN, .band_lines = 1};
     f.blocks = ceil_div((uint64_t)c->out_channels, MOST_OWN);
@@ -81,12 +82,12 @@ static struct conv_few few_weight_describe(const struct conv *c)
     return f;
 }
 
-static uint64_t few_filters_size(const struct conv *c)
+static uint64_t few_filters_size(const struct conv_plan *c)
 {
     return (uint64_t)(c->out_channels * c->kernel[0] * c->kernel[1] * c->channels);
 }
 
-uint64_t conv_few_scratch(const struct conv *c, enum conv_op op, tn_dtype dtype)
+uint64_t conv_few_scratch(const struct conv_plan *c, enum conv_op op, tn_dtype dtype)
 {
     if (op != CONV_WEIGHT || !few_weight_fits(c, dtype))
         return 0;
@@ -96,7 +97,7 @@ uint64_t conv_few_scratch(const struct conv *c, enum conv_op op, tn_dtype dtype)
                : tn_saturated_multiply(few_filters_size(c), f.workgroups * sizeof(float));
 }
 
-static void few_weight_push(struct kernel_launch *launch, const struct conv *c,
+static void few_weight_push(struct kernel_launch *launch, const struct conv_plan *c,
                             const struct conv_few *f, const int64_t offsets[4])
 {
     const int64_t words[] = {offsets[0],    offsets[1],    c->height,    c->width,
@@ -113,7 +114,7 @@ static void few_weight_push(struct kernel_launch *launch, const struct conv *c,
     kernel_push(launch, f->workgroups);
 }
 
-static tn_status few_weight_plan(const tn_vulkan_plan *plan, const struct conv *c,
+static tn_status few_weight_plan(const tn_vulkan_plan *plan, const struct conv_plan *c,
                                  const int64_t offsets[4], bool *out_done)
 {
     tn_dtype dtype = tn_step_output(plan->step, 0)->layout.dtype;
@@ -147,9 +148,9 @@ static tn_status few_weight_plan(const tn_vulkan_plan *plan, const struct conv *
 // ----------------------------------------
 
 // The gradient of the input is a convolution of the gradient by turned filters.
-static struct conv few_turned(const struct conv *c)
+static struct conv_plan few_turned(const struct conv_plan *c)
 {
-    struct conv t = *c;
+    struct conv_plan t = *c;
     t.height = c->out_height;
     t.width = c->out_width;
     t.channels = c->out_channels;
@@ -161,7 +162,7 @@ static struct conv few_turned(const struct conv *c)
     return t;
 }
 
-static void few_forward_push(struct kernel_launch *launch, const struct conv *c,
+static void few_forward_push(struct kernel_launch *launch, const struct conv_plan *c,
                              const int64_t offsets[4], uint64_t blocks, uint64_t workgroups)
 {
     uint64_t line_runs = ceil_div((uint64_t)c->out_width, FEW_RUN);
@@ -180,7 +181,7 @@ static void few_forward_push(struct kernel_launch *launch, const struct conv *c,
     kernel_push_divisor(launch, (uint64_t)c->out_height);
 }
 
-static tn_status few_forward_plan(const tn_vulkan_plan *plan, const struct conv *given,
+static tn_status few_forward_plan(const tn_vulkan_plan *plan, const struct conv_plan *given,
                                   enum conv_op op, const int64_t offsets[4], bool has_bias,
                                   bool *out_done)
 {
@@ -189,7 +190,7 @@ static tn_status few_forward_plan(const tn_vulkan_plan *plan, const struct conv 
     if (!few_fits(given, op, dtype) || plan->limits->max_invocations < GROUP ||
         (is_input && (given->stride[0] != 1 || given->stride[1] != 1)))
         return TN_OK;
-    const struct conv c = is_input ? few_turned(given) : *given;
+    const struct conv_plan c = is_input ? few_turned(given) : *given;
     uint64_t most = MOST_SUMS / (uint64_t)c.kernel[1];
     most = most < MOST_OWN ? most : MOST_OWN;
     uint64_t blocks = ceil_div((uint64_t)c.out_channels, most);
@@ -220,8 +221,9 @@ static tn_status few_forward_plan(const tn_vulkan_plan *plan, const struct conv 
     return status;
 }
 
-tn_status conv_few_plan(const tn_vulkan_plan *plan, const struct conv *c, enum conv_op op,
-                        const int64_t offsets[4], bool has_bias, bool *out_done)
+tn_status conv_few_plan(const tn_vulkan_plan *plan, const struct conv_plan *c,
+                        enum conv_op op, const int64_t offsets[4], bool has_bias,
+                        bool *out_done)
 {
     *out_done = false;
     return op == CONV_WEIGHT ? few_weight_plan(plan, c, offsets, out_done)

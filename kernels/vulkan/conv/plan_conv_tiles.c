@@ -44,14 +44,14 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b)
 }
 
 // Most filter elements that a phase of an axis has.
-static uint64_t phase_taps(const struct conv *c, int axis)
+static uint64_t phase_taps(const struct conv_plan *c, int axis)
 {
     uint64_t stride = (uint64_t)c->stride[axis];
     return ceil_div((uint64_t)c->kernel[axis],
                     stride / greatest_divisor(stride, (uint64_t)c->dilation[axis]));
 }
 
-static struct conv_product conv_product_of(const struct conv *c, enum conv_op op)
+static struct conv_product conv_product_of(const struct conv_plan *c, enum conv_op op)
 {
     uint64_t outputs = (uint64_t)(c->num * c->out_height * c->out_width);
     uint64_t taps = (uint64_t)(c->kernel[0] * c->kernel[1]);
@@ -81,7 +81,7 @@ static bool tiles_half(tn_dtype dtype)
 }
 
 // By shapes alone, as scratch memory is sized before a device is known.
-static bool tiles_fit(const struct conv *c, enum conv_op op, tn_dtype dtype)
+static bool conv_plan_tiles_fit(const struct conv_plan *c, enum conv_op op, tn_dtype dtype)
 {
     bool is_small = c->height < MOST_REACH && c->width < MOST_REACH;
     int64_t alignment = tiles_half(dtype) ? ALIGNMENT : WIDE_ALIGNMENT;
@@ -118,16 +118,16 @@ static uint64_t tiles_parts(const struct conv_product *e, enum conv_op op, tn_dt
 }
 
 // Elements of the result, which each part has.
-static uint64_t tiles_result_size(const struct conv *c, enum conv_op op,
+static uint64_t tiles_result_size(const struct conv_plan *c, enum conv_op op,
                                   const struct conv_product *e)
 {
     uint64_t rows = op == CONV_INPUT ? (uint64_t)(c->num * c->height * c->width) : e->rows;
     return tn_saturated_multiply(rows * e->columns, (uint64_t)c->groups);
 }
 
-uint64_t conv_tiles_scratch(const struct conv *c, enum conv_op op, tn_dtype dtype)
+uint64_t conv_tiles_scratch(const struct conv_plan *c, enum conv_op op, tn_dtype dtype)
 {
-    if (!tiles_fit(c, op, dtype))
+    if (!conv_plan_tiles_fit(c, op, dtype))
         return 0;
     const struct conv_product e = conv_product_of(c, op);
     uint64_t parts = tiles_parts(&e, op, dtype);
@@ -185,15 +185,15 @@ static bool tiles_choose(const tn_vulkan_plan *plan, tn_dtype dtype,
     return true;
 }
 
-// Of the longest slice.
+// Terms of the longest slice.
 static uint64_t whole_terms(tn_dtype dtype)
 {
     return tiles_half(dtype) ? 64 : 32;
 }
 
-static void tiles_push(struct kernel_launch *launch, const struct conv *c, enum conv_op op,
-                       const int64_t offsets[4], uint64_t parts, uint64_t terms,
-                       uint64_t whole)
+static void tiles_push(struct kernel_launch *launch, const struct conv_plan *c,
+                       enum conv_op op, const int64_t offsets[4], uint64_t parts,
+                       uint64_t terms, uint64_t whole)
 {
     for (int i = 0; i < 4; i++)
         kernel_push(launch, i == 3 && parts > 1 ? 0 : (uint64_t)offsets[i]);
@@ -206,13 +206,14 @@ static void tiles_push(struct kernel_launch *launch, const struct conv *c, enum 
     kernel_push_divisor(launch, (uint64_t)c->out_height);
 }
 
-tn_status conv_tiles_plan(const tn_vulkan_plan *plan, const struct conv *c, enum conv_op op,
-                          const int64_t offsets[4], bool has_bias, bool *out_done)
+tn_status conv_tiles_plan(const tn_vulkan_plan *plan, const struct conv_plan *c,
+                          enum conv_op op, const int64_t offsets[4], bool has_bias,
+                          bool *out_done)
 {
     tn_dtype dtype = tn_step_output(plan->step, 0)->layout.dtype;
     int64_t aligned = offsets[0] | offsets[1] | offsets[3];
     *out_done = false;
-    if (!tiles_fit(c, op, dtype) ||
+    if (!conv_plan_tiles_fit(c, op, dtype) ||
         aligned % (tiles_half(dtype) ? ALIGNMENT : WIDE_ALIGNMENT) != 0 ||
         (!tiles_half(dtype) && offsets[2] % WIDE_ALIGNMENT != 0))
         return TN_OK;

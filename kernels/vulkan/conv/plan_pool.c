@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <tenon/ops/nn_attrs.h>
 
-static int64_t pair(const tn_ints *given, uint32_t i, int64_t absent)
+static int64_t pool_plan_pair(const tn_ints *given, uint32_t i, int64_t absent)
 {
     if (!given->given || given->count == 0)
         return absent;
@@ -39,13 +39,14 @@ static tn_status max_pool2d_plan(const tn_vulkan_plan *plan)
         kernel_push(&launch, (uint64_t)x->extent[axis]);
     kernel_push(&launch, (uint64_t)y->extent[1]);
     kernel_push(&launch, (uint64_t)y->extent[2]);
-    int64_t window[2] = {pair(&attrs->window, 0, 1), pair(&attrs->window, 1, 1)};
+    int64_t window[2] = {pool_plan_pair(&attrs->window, 0, 1),
+                         pool_plan_pair(&attrs->window, 1, 1)};
     for (uint32_t i = 0; i < 2; i++)
         kernel_push(&launch, (uint64_t)window[i]);
     for (uint32_t i = 0; i < 2; i++)
-        kernel_push(&launch, (uint64_t)pair(&attrs->stride, i, window[i]));
+        kernel_push(&launch, (uint64_t)pool_plan_pair(&attrs->stride, i, window[i]));
     for (uint32_t i = 0; i < 2; i++)
-        kernel_push(&launch, (uint64_t)pair(&attrs->padding, i, 0));
+        kernel_push(&launch, (uint64_t)pool_plan_pair(&attrs->padding, i, 0));
     return kernel_launch(plan, &launch);
 }
 
@@ -77,7 +78,7 @@ static tn_status means_plan(const tn_vulkan_plan *plan, const char *form, bool i
     kernel_push(&launch, (uint64_t)windows->extent[2]);
     for (int list = 0; list < 4; list++)
         for (uint32_t i = 0; i < 2; i++)
-            kernel_push(&launch, (uint64_t)pair(lists[list], i, 0));
+            kernel_push(&launch, (uint64_t)pool_plan_pair(lists[list], i, 0));
     kernel_push(&launch, (uint64_t)attrs->count_padding);
     kernel_push(&launch, (uint64_t)attrs->divisor);
     return kernel_launch(plan, &launch);

@@ -20,7 +20,7 @@ ACC load_element(int at)
     return PASTE(FROM_, IN)(PASTE(W_, IN)(source.d[args.in_offset + uint(at)]));
 }
 
-// What the elements of a window are divided by.
+// The divisor of a window's sum.
 ACC divisor_of(int oh, int ow)
 {
     if (args.divisor != 0)

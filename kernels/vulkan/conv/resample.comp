@@ -85,7 +85,7 @@ int first_result(int begin, int count, int extent, int place, bool behind)
     return low;
 }
 
-// What a result is made of the element at `place`.
+// The share of the element at `place` in a result.
 float share_of(taps of, int extent, int place)
 {
     if (args.parts != 0u)

@@ -23,7 +23,8 @@ struct compaction {
     uint32_t mask, count;          // numbers of the input and the output
 };
 
-static struct compaction describe(const tn_layout *x, const tn_layout *mask, int64_t size)
+static struct compaction compact_plan_describe(const tn_layout *x, const tn_layout *mask,
+                                               int64_t size)
 {
     struct compaction c = {.n = layout_count(mask), .size = (uint64_t)size, .inner = 1};
     for (int32_t i = mask->rank; i < x->rank; i++)
@@ -37,22 +38,22 @@ static struct compaction describe(const tn_layout *x, const tn_layout *mask, int
 }
 
 // Others are made by the definition.
-static bool suits(const struct compaction *c)
+static bool compact_plan_suits(const struct compaction *c)
 {
     uint64_t moved;
     return c->n > 0 && c->n < MOST && c->size > 0 && c->inner > 0 &&
            tn_checked_multiply(c->size, c->inner, &moved) && moved < MOST;
 }
 
-static tn_vulkan_operand bits_of(const struct compaction *c, uint16_t access)
+static tn_vulkan_operand compact_plan_bits_of(const struct compaction *c, uint16_t access)
 {
     return tn_vulkan_scratch(0, c->bits, access);
 }
-static tn_vulkan_operand counts_of(const struct compaction *c, uint16_t access)
+static tn_vulkan_operand compact_plan_counts_of(const struct compaction *c, uint16_t access)
 {
     return tn_vulkan_scratch(c->bits, c->counts, access);
 }
-static tn_vulkan_operand places_of(const struct compaction *c, uint16_t access)
+static tn_vulkan_operand compact_plan_places_of(const struct compaction *c, uint16_t access)
 {
     return tn_vulkan_scratch(c->bits + c->counts, c->places, access);
 }
@@ -99,15 +100,15 @@ static tn_status plan_places(const tn_vulkan_plan *plan, const struct compaction
                                                                    : "compact_mark",
                                  .groups = c->tiles};
     kernel_bind(&mark, tn_vulkan_input(c->mask));
-    kernel_bind(&mark, bits_of(c, TN_VULKAN_WRITES));
-    kernel_bind(&mark, counts_of(c, TN_VULKAN_WRITES));
+    kernel_bind(&mark, compact_plan_bits_of(c, TN_VULKAN_WRITES));
+    kernel_bind(&mark, compact_plan_counts_of(c, TN_VULKAN_WRITES));
     struct kernel_launch scan = {.name = "compact_scan", .groups = 1};
-    kernel_bind(&scan, counts_of(c, TN_VULKAN_READS | TN_VULKAN_WRITES));
+    kernel_bind(&scan, compact_plan_counts_of(c, TN_VULKAN_READS | TN_VULKAN_WRITES));
     kernel_bind(&scan, tn_vulkan_output(c->count));
     struct kernel_launch place = {.name = "compact_place", .groups = c->tiles};
-    kernel_bind(&place, bits_of(c, TN_VULKAN_READS));
-    kernel_bind(&place, counts_of(c, TN_VULKAN_READS));
-    kernel_bind(&place, places_of(c, TN_VULKAN_WRITES));
+    kernel_bind(&place, compact_plan_bits_of(c, TN_VULKAN_READS));
+    kernel_bind(&place, compact_plan_counts_of(c, TN_VULKAN_READS));
+    kernel_bind(&place, compact_plan_places_of(c, TN_VULKAN_WRITES));
     tn_status status = plan_launch_of(plan, c, &mark, &last);
     if (status == TN_OK)
         status = plan_launch_of(plan, c, &scan, &last);
@@ -117,15 +118,15 @@ static tn_status plan_places(const tn_vulkan_plan *plan, const struct compaction
 // Binds what the last launches read.
 static void bind_places(struct kernel_launch *launch, const struct compaction *c)
 {
-    kernel_bind(launch, places_of(c, TN_VULKAN_READS));
-    kernel_bind(launch, counts_of(c, TN_VULKAN_READS));
+    kernel_bind(launch, compact_plan_places_of(c, TN_VULKAN_READS));
+    kernel_bind(launch, compact_plan_counts_of(c, TN_VULKAN_READS));
 }
 
 // --- nonzero ---------------------------------------------------------------------------
 
 static struct compaction describe_nonzero(const tn_layout *x, const tn_bounded_attrs *attrs)
 {
-    struct compaction c = describe(x, x, attrs->size);
+    struct compaction c = compact_plan_describe(x, x, attrs->size);
     c.count = (uint32_t)x->rank;
     return c;
 }
@@ -133,7 +134,7 @@ static struct compaction describe_nonzero(const tn_layout *x, const tn_bounded_a
 static int32_t nonzero_accepts(const tn_kernel_query *query)
 {
     struct compaction c = describe_nonzero(&query->inputs[0], query->attrs);
-    return suits(&c);
+    return compact_plan_suits(&c);
 }
 
 static uint64_t nonzero_scratch(const tn_kernel_query *query)
@@ -170,7 +171,7 @@ static tn_status nonzero_plan(const tn_vulkan_plan *plan)
 static struct compaction describe_mask(const tn_layout *x, const tn_layout *mask,
                                        const tn_bounded_attrs *attrs)
 {
-    struct compaction c = describe(x, mask, attrs->size);
+    struct compaction c = compact_plan_describe(x, mask, attrs->size);
     c.mask = c.count = 1;
     return c;
 }
@@ -178,7 +179,7 @@ static struct compaction describe_mask(const tn_layout *x, const tn_layout *mask
 static int32_t boolean_mask_accepts(const tn_kernel_query *query)
 {
     struct compaction c = describe_mask(&query->inputs[0], &query->inputs[1], query->attrs);
-    return suits(&c);
+    return compact_plan_suits(&c);
 }
 
 static uint64_t boolean_mask_scratch(const tn_kernel_query *query)

@@ -8,8 +8,8 @@
 #include "../sort/plan_sort.h"
 #include "plan_index.h"
 
-static struct gather describe(const tn_layout *x, const tn_layout *indices,
-                              const tn_take_attrs *attrs)
+static struct gather index_plan_describe(const tn_layout *x, const tn_layout *indices,
+                                         const tn_take_attrs *attrs)
 {
     int32_t axis = tn_axis(attrs->axis, x->rank);
     struct gather g = {.outer = 1,
@@ -33,7 +33,7 @@ static void push_start(struct kernel_launch *launch, uint64_t n, const struct ga
 }
 
 // Doubles the elements' size while rows and offsets are whole pairs of elements.
-static uint32_t widen(const tn_step *step, struct gather *g, uint64_t offsets[2])
+static uint32_t index_plan_widen(const tn_step *step, struct gather *g, uint64_t offsets[2])
 {
     uint32_t bytes = dtype_bytes(tn_step_input(step, 0)->layout.dtype);
     while (bytes < MAX_COPIED && !passes_program(tn_step_output(step, 0)) &&
@@ -50,12 +50,13 @@ static tn_status take_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
-    struct gather g = describe(&x->layout, &tn_step_input(step, 1)->layout, step->attrs);
+    struct gather g =
+        index_plan_describe(&x->layout, &tn_step_input(step, 1)->layout, step->attrs);
     uint64_t offsets[] = {(uint64_t)x->layout.offset, (uint64_t)out->layout.offset};
     if (layout_count(&out->layout) == 0)
         return TN_OK;
     char name[VARIANT_NAME];
-    snprintf(name, sizeof(name), "take_%u_%s", widen(step, &g, offsets),
+    snprintf(name, sizeof(name), "take_%u_%s", index_plan_widen(step, &g, offsets),
              dtype_glsl(tn_step_input(step, 1)->layout.dtype));
     struct kernel_launch launch = {.name = name};
     kernel_bind(&launch, tn_vulkan_input(0));
@@ -89,41 +90,41 @@ static bool has_search(const tn_layout *x, const tn_layout *indices)
     return tn_dtype_computed(x->dtype) == TN_F32 || tn_dtype_in(indices->dtype, common);
 }
 
-// What the step's primitive does with an update: "add", "set", "max" or "min".
+// The effect of an update by the step's primitive: "add", "set", "max" or "min".
 static const char *put_of(const tn_step *step)
 {
     return step->kernel->primitive + strlen("base.scatter_");
 }
 
-static bool is_sum(const tn_step *step)
+static bool index_plan_is_sum(const tn_step *step)
 {
     return strncmp(put_of(step), "add", 3) == 0;
 }
 
-static bool is_set(const tn_step *step)
+static bool index_plan_is_set(const tn_step *step)
 {
     return strncmp(put_of(step), "set", 3) == 0;
 }
 
 // The variant of scatter_sum.comp. Elements that are replaced are words of their size, and
 // bool is ordered as u8.
-static void name_of(const tn_step *step, char name[VARIANT_NAME])
+static void index_plan_name_of(const tn_step *step, char name[VARIANT_NAME])
 {
     static const int32_t words[] = {
         [1] = TN_U8, [2] = TN_U16, [4] = TN_U32, [8] = TN_U64, [16] = TN_COMPLEX128};
     tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
-    if (is_set(step))
+    if (index_plan_is_set(step))
         dtype = words[dtype_bytes(dtype)];
     else if (dtype == TN_BOOL)
         dtype = TN_U8;
-    snprintf(name, VARIANT_NAME, "scatter_%.3s_%s", is_sum(step) ? "sum" : put_of(step),
-             dtype_glsl(dtype));
+    snprintf(name, VARIANT_NAME, "scatter_%.3s_%s",
+             index_plan_is_sum(step) ? "sum" : put_of(step), dtype_glsl(dtype));
 }
 
 static bool is_searched(const tn_vulkan_plan *plan, uint64_t n, const struct gather *g)
 {
     const tn_step *step = plan->step;
-    return is_sum(step) &&
+    return index_plan_is_sum(step) &&
            has_search(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout) &&
            (n * g->count <= SEARCHES ||
             (g->count <= FEW_INDICES && !plan->shares(plan, 0, 0)));
@@ -142,7 +143,7 @@ static bool is_split(bool sums, const tn_layout *out, const struct gather *g)
            layout_count(out) > SEARCHES / g->count;
 }
 
-static bool is_last(bool sets, const struct gather *g)
+static bool index_plan_is_last(bool sets, const struct gather *g)
 {
     return sets && vk_scatter_is_last(g);
 }
@@ -152,7 +153,8 @@ static bool is_last(bool sets, const struct gather *g)
 // branches that few lanes take.
 static int32_t scatter_add_accepts(const tn_kernel_query *query)
 {
-    struct gather g = describe(&query->inputs[0], &query->inputs[1], query->attrs);
+    struct gather g =
+        index_plan_describe(&query->inputs[0], &query->inputs[1], query->attrs);
     return query->inputs[0].dtype != TN_BOOL &&
            (query->fused == 0 || is_atomic(true, &query->outputs[0], &g) ||
             is_split(true, &query->outputs[0], &g));
@@ -160,25 +162,28 @@ static int32_t scatter_add_accepts(const tn_kernel_query *query)
 
 static int32_t scatter_set_accepts(const tn_kernel_query *query)
 {
-    struct gather g = describe(&query->inputs[0], &query->inputs[1], query->attrs);
-    return query->fused == 0 || is_last(true, &g);
+    struct gather g =
+        index_plan_describe(&query->inputs[0], &query->inputs[1], query->attrs);
+    return query->fused == 0 || index_plan_is_last(true, &g);
 }
 
-static uint64_t part_of(const struct gather *g)
+static uint64_t index_plan_part_of(const struct gather *g)
 {
     return g->count < PART_OF_INDICES ? g->count : PART_OF_INDICES;
 }
 
 static uint64_t scatter_scratch(const tn_kernel_query *query)
 {
-    struct gather g = describe(&query->inputs[0], &query->inputs[1], query->attrs);
+    struct gather g =
+        index_plan_describe(&query->inputs[0], &query->inputs[1], query->attrs);
     uint64_t n = layout_count(&query->outputs[0]);
-    return n == 0 || g.count == 0 ? 0 : vk_sort_scratch(part_of(&g), g.length);
+    return n == 0 || g.count == 0 ? 0 : vk_sort_scratch(index_plan_part_of(&g), g.length);
 }
 
 static uint64_t scatter_add_scratch(const tn_kernel_query *query)
 {
-    struct gather g = describe(&query->inputs[0], &query->inputs[1], query->attrs);
+    struct gather g =
+        index_plan_describe(&query->inputs[0], &query->inputs[1], query->attrs);
     uint64_t sorts = scatter_scratch(query), splits = 0;
     if (is_atomic(true, &query->outputs[0], &g))
         return 0;
@@ -189,8 +194,10 @@ static uint64_t scatter_add_scratch(const tn_kernel_query *query)
 
 static uint64_t scatter_set_scratch(const tn_kernel_query *query)
 {
-    struct gather g = describe(&query->inputs[0], &query->inputs[1], query->attrs);
-    return is_last(true, &g) ? vk_scatter_last_scratch(&g) : scatter_scratch(query);
+    struct gather g =
+        index_plan_describe(&query->inputs[0], &query->inputs[1], query->attrs);
+    return index_plan_is_last(true, &g) ? vk_scatter_last_scratch(&g)
+                                        : scatter_scratch(query);
 }
 
 static tn_status plan_search(const tn_vulkan_plan *plan, uint64_t n, const struct gather *g)
@@ -234,7 +241,7 @@ static tn_status plan_sum(const tn_vulkan_plan *plan, const struct gather *g,
 {
     const tn_step *step = plan->step;
     char name[VARIANT_NAME];
-    name_of(step, name);
+    index_plan_name_of(step, name);
     uint32_t row_shift = shift_for(ceil_div(g->inner, COLUMNS), GROUP_SHIFT);
     uint32_t strip_shift = shift_for(g->inner, MAX_STRIP_SHIFT);
     uint64_t chunks = ceil_div(g->inner, (uint64_t)COLUMNS << row_shift);
@@ -273,21 +280,23 @@ static tn_status scatter_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
-    struct gather g = describe(&x->layout, &tn_step_input(step, 1)->layout, step->attrs);
+    struct gather g =
+        index_plan_describe(&x->layout, &tn_step_input(step, 1)->layout, step->attrs);
     uint64_t n = layout_count(&out->layout);
     if (n == 0)
         return TN_OK;
     if (g.count > 0 && is_searched(plan, n, &g))
         return plan_search(plan, n, &g);
-    if (is_last(is_set(step), &g))
+    if (index_plan_is_last(index_plan_is_set(step), &g))
         return vk_plan_scatter_last(plan, &g);
     tn_status status =
         plan->shares(plan, 0, 0) ? TN_OK : vk_plan_copy(plan, 0, &out->layout);
-    if (is_atomic(is_sum(step), &out->layout, &g))
+    if (is_atomic(index_plan_is_sum(step), &out->layout, &g))
         return status ? status : vk_plan_scatter_atomic(plan, &g);
-    if (is_split(is_sum(step), &out->layout, &g) && vk_scatter_split_fits(plan->limits, &g))
+    if (is_split(index_plan_is_sum(step), &out->layout, &g) &&
+        vk_scatter_split_fits(plan->limits, &g))
         return status ? status : vk_plan_scatter_split(plan, &g);
-    struct vk_indices part = {1, 0, part_of(&g), g.length};
+    struct vk_indices part = {1, 0, index_plan_part_of(&g), g.length};
     for (; part.first < g.count && status == TN_OK; part.first += part.count) {
         tn_vulkan_operand keys, positions;
         if (part.count > g.count - part.first)
@@ -315,7 +324,7 @@ static const tn_operand_rule set_rules[] = {
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES},
     {TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES},
     {TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS}};
-// Of scatters that compare.
+// Rules of scatters that compare.
 static const tn_operand_rule put_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
                                             {0, TN_NEEDS_CONTIGUOUS},
                                             {0, TN_NEEDS_CONTIGUOUS},

@@ -111,15 +111,18 @@ uint64_t vk_scatter_split_scratch(tn_dtype dtype, const struct gather *g)
     return s.values + s.keys + s.counts;
 }
 
-static tn_vulkan_operand values_of(const struct scatter_split *s, uint16_t access)
+static tn_vulkan_operand scatter_plan_values_of(const struct scatter_split *s,
+                                                uint16_t access)
 {
     return tn_vulkan_scratch(0, s->values, access);
 }
-static tn_vulkan_operand keys_of(const struct scatter_split *s, uint16_t access)
+static tn_vulkan_operand scatter_plan_keys_of(const struct scatter_split *s,
+                                              uint16_t access)
 {
     return tn_vulkan_scratch(s->values, s->keys, access);
 }
-static tn_vulkan_operand counts_of(const struct scatter_split *s, uint16_t access)
+static tn_vulkan_operand scatter_plan_counts_of(const struct scatter_split *s,
+                                                uint16_t access)
 {
     return tn_vulkan_scratch(s->values + s->keys, s->counts, access);
 }
@@ -159,37 +162,37 @@ static tn_status plan_counts(const tn_vulkan_plan *plan, const struct scatter_sp
              dtype_glsl(tn_step_input(plan->step, 1)->layout.dtype));
     struct kernel_launch count = {.name = name, .groups = s->tiles};
     kernel_bind(&count, tn_vulkan_input(1));
-    kernel_bind(&count, keys_of(s, TN_VULKAN_WRITES));
-    kernel_bind(&count, counts_of(s, TN_VULKAN_WRITES));
+    kernel_bind(&count, scatter_plan_keys_of(s, TN_VULKAN_WRITES));
+    kernel_bind(&count, scatter_plan_counts_of(s, TN_VULKAN_WRITES));
     struct kernel_launch scan = {.name = "scatter_split_scan",
                                  .groups = ceil_div(s->extent, 16)};
-    kernel_bind(&scan, counts_of(s, both));
+    kernel_bind(&scan, scatter_plan_counts_of(s, both));
     struct kernel_launch bases = {.name = "scatter_split_bases", .groups = 1};
-    kernel_bind(&bases, counts_of(s, both));
+    kernel_bind(&bases, scatter_plan_counts_of(s, both));
     tn_status status = plan_part(plan, s, first, &count, 1);
     if (status == TN_OK)
         status = plan_part(plan, s, first, &scan, 1);
     return status ? status : plan_part(plan, s, first, &bases, 1);
 }
 
-static tn_status plan_values(const tn_vulkan_plan *plan, const struct scatter_split *s,
-                             uint64_t first)
+static tn_status scatter_plan_values(const tn_vulkan_plan *plan,
+                                     const struct scatter_split *s, uint64_t first)
 {
     char name[VARIANT_NAME];
     tn_dtype dtype = tn_step_output(plan->step, 0)->layout.dtype;
     snprintf(name, sizeof(name), "scatter_split_place_%u", dtype_bytes(dtype));
     struct kernel_launch place = {.name = name, .groups = s->tiles};
-    kernel_bind(&place, keys_of(s, TN_VULKAN_READS));
-    kernel_bind(&place, counts_of(s, TN_VULKAN_READS));
+    kernel_bind(&place, scatter_plan_keys_of(s, TN_VULKAN_READS));
+    kernel_bind(&place, scatter_plan_counts_of(s, TN_VULKAN_READS));
     kernel_bind(&place, tn_vulkan_input(2));
-    kernel_bind(&place, values_of(s, TN_VULKAN_WRITES));
+    kernel_bind(&place, scatter_plan_values_of(s, TN_VULKAN_WRITES));
     tn_status status = plan_part(plan, s, first, &place, 8);
     if (status)
         return status;
     snprintf(name, sizeof(name), "scatter_split_sum_%s", dtype_glsl(dtype));
     struct kernel_launch sum = {.name = name, .groups = s->extent};
-    kernel_bind(&sum, counts_of(s, TN_VULKAN_READS));
-    kernel_bind(&sum, values_of(s, TN_VULKAN_READS));
+    kernel_bind(&sum, scatter_plan_counts_of(s, TN_VULKAN_READS));
+    kernel_bind(&sum, scatter_plan_values_of(s, TN_VULKAN_READS));
     kernel_bind(&sum, operand_for(tn_vulkan_output(0), TN_VULKAN_READS | TN_VULKAN_WRITES));
     return plan_part(plan, s, first, &sum, 1);
 }
@@ -210,7 +213,7 @@ tn_status vk_plan_scatter_split(const tn_vulkan_plan *plan, const struct gather 
         }
         status = plan_counts(plan, &s, first);
         if (status == TN_OK)
-            status = plan_values(plan, &s, first);
+            status = scatter_plan_values(plan, &s, first);
     }
     return status;
 }

@@ -24,13 +24,14 @@ struct linalg_blocks {
     bool has_triangle, is_unit;
 };
 
-static struct linalg_places turned(struct linalg_places m)
+static struct linalg_places linalg_plan_turned(struct linalg_places m)
 {
     return (struct linalg_places){m.offset, m.column, m.row};
 }
 
 // The last row first; `columns`: the last column first, too.
-static struct linalg_places reversed(struct linalg_places m, uint64_t n, bool columns)
+static struct linalg_places linalg_plan_reversed(struct linalg_places m, uint64_t n,
+                                                 bool columns)
 {
     int64_t last = (int64_t)n - 1;
     m.offset += last * (m.row + (columns ? m.column : 0));
@@ -95,8 +96,8 @@ static tn_status cholesky_plan(const tn_vulkan_plan *plan)
     b.result =
         (struct linalg_places){tn_step_output(plan->step, 0)->layout.offset, (int64_t)n, 1};
     if (attrs->upper) {
-        b.source = turned(b.source);
-        b.result = turned(b.result);
+        b.source = linalg_plan_turned(b.source);
+        b.result = linalg_plan_turned(b.result);
     }
     tn_status status = TN_OK;
     for (uint64_t first = 0; first + BLOCK < n && status == TN_OK; first += BLOCK) {
@@ -127,11 +128,11 @@ static tn_status solve_plan(const tn_vulkan_plan *plan)
     b.result = (struct linalg_places){tn_step_output(plan->step, 0)->layout.offset,
                                       (int64_t)b.columns, 1};
     if (attrs->transpose != TN_LINALG_NONE)
-        b.triangle = turned(b.triangle);
+        b.triangle = linalg_plan_turned(b.triangle);
     if ((attrs->lower != 0) == (attrs->transpose != TN_LINALG_NONE)) {
-        b.triangle = reversed(b.triangle, n, true);
-        b.source = reversed(b.source, n, false);
-        b.result = reversed(b.result, n, false);
+        b.triangle = linalg_plan_reversed(b.triangle, n, true);
+        b.source = linalg_plan_reversed(b.source, n, false);
+        b.result = linalg_plan_reversed(b.result, n, false);
     }
     tn_status status = TN_OK;
     for (uint64_t first = 0; first < n && status == TN_OK; first += BLOCK) {

@@ -21,7 +21,7 @@ uvec2 loaded_position(uint i, uint along_k)
     return along_k != 0u ? uvec2(at % DEPTH, at / DEPTH) : uvec2(at / TILE, at % TILE);
 }
 
-// What an invocation loads of the slice that begins at term k: zeros out of bounds.
+// Loads an invocation's elements of the slice that begins at term k: zeros out of bounds.
 void load_slice(uvec2 first, uvec2 size, uint k, uint k_end, out float a[LOADS],
                 out float b[LOADS])
 {

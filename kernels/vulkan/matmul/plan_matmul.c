@@ -110,7 +110,8 @@ bool product_aligned(const tn_step *step, const struct product *p, uint32_t alig
     return fits;
 }
 
-static uint64_t count_tiles(const struct product *p, uint32_t rows, uint32_t columns)
+static uint64_t matmul_plan_count_tiles(const struct product *p, uint32_t rows,
+                                        uint32_t columns)
 {
     return ceil_div(p->rows, rows) * ceil_div(p->columns, columns) * p->batches;
 }
@@ -119,12 +120,12 @@ static uint64_t count_tiles(const struct product *p, uint32_t rows, uint32_t col
 static uint32_t choose_tile(const struct product *p, tn_dtype dtype)
 {
     bool is_f32 = tn_dtype_computed(dtype) == TN_F32;
-    if (is_f32 && count_tiles(p, 128, 128) >= ENOUGH_TILES && p->rows >= 128 &&
+    if (is_f32 && matmul_plan_count_tiles(p, 128, 128) >= ENOUGH_TILES && p->rows >= 128 &&
         p->columns >= 128)
         return 128;
-    if (count_tiles(p, 64, 64) >= 32)
+    if (matmul_plan_count_tiles(p, 64, 64) >= 32)
         return 64;
-    return is_f32 && count_tiles(p, 8, 8) <= SMALL_TILES ? 8 : 16;
+    return is_f32 && matmul_plan_count_tiles(p, 8, 8) <= SMALL_TILES ? 8 : 16;
 }
 
 // Largest first.
@@ -136,8 +137,8 @@ static const struct product_wide wides[] = {
 };
 #define SMALLEST_WIDE (&wides[sizeof(wides) / sizeof(wides[0]) - 1])
 
-// Of large products, too. On an H200 4096x4096x4096 takes 3.02 ms, 3.22 in tiles of
-// 128x128; 16384x384x1536 456 us, 462; 1536x16384x384, in parts, 498 and 622.
+// The quickest tiles, of large products too. On an H200 4096x4096x4096 takes 3.02 ms, 3.22
+// in tiles of 128x128; 16384x384x1536 456 us, 462; 1536x16384x384, in parts, 498 and 622.
 #define WIDE_QUICKEST (&wides[1])
 
 static bool takes_wide(const tn_vulkan_limits *limits, const struct product_wide *wide)
@@ -159,12 +160,13 @@ const struct product_wide *product_wide(const tn_vulkan_limits *limits, uint64_t
 }
 
 // NULL: the product is not for these kernels.
-static const struct product_wide *choose_wide(const tn_vulkan_limits *limits,
-                                              const tn_step *step, const struct product *p)
+static const struct product_wide *matmul_plan_choose_wide(const tn_vulkan_limits *limits,
+                                                          const tn_step *step,
+                                                          const struct product *p)
 {
     const tn_layout *out = &tn_step_output(step, 0)->layout;
     if (tn_step_input(step, 0)->layout.dtype != TN_F32 ||
-        count_tiles(p, 8, 8) <= SMALL_TILES ||
+        matmul_plan_count_tiles(p, 8, 8) <= SMALL_TILES ||
         ((uint64_t)out->offset | p->columns) % WIDE_ALIGNMENT != 0 ||
         !product_aligned(step, p, WIDE_ALIGNMENT))
         return NULL;
@@ -190,7 +192,8 @@ static bool has_units(const tn_vulkan_limits *limits, const tn_step *step,
 // tiles of 64: 64x1024x16384 takes 24.7 us on an H200, 22.2.
 static bool takes_128(const struct product *p)
 {
-    return count_tiles(p, 128, 128) >= ENOUGH_TILES && p->rows > 64 && p->columns > 64;
+    return matmul_plan_count_tiles(p, 128, 128) >= ENOUGH_TILES && p->rows > 64 &&
+           p->columns > 64;
 }
 
 // The tile of a product on cooperative matrices of subgroups; 0: it runs without them.
@@ -229,7 +232,7 @@ static const struct group_tile {
 // those of workgroups: 64x4096x4096 takes 23 us on an H200, and 30.
 #define PARTS_TERMS 2048
 
-// Of so few terms the stores decide: 4096x64x4096 takes 75 us on an H100, 88 in tiles of
+// With so few terms the stores decide: 4096x64x4096 takes 75 us on an H100, 88 in tiles of
 // subgroups.
 #define THIN_TERMS 64
 
@@ -257,7 +260,8 @@ static const struct group_tile *choose_group(const tn_vulkan_limits *limits,
         !is_lines(&p->a, p->rows, p->terms) || !is_lines(&p->b, p->terms, p->columns) ||
         !is_lines(&of_result, p->rows, p->columns))
         return NULL;
-    bool is_small = count_tiles(p, group_32.rows, group_32.columns) <= ENOUGH_TILES;
+    bool is_small =
+        matmul_plan_count_tiles(p, group_32.rows, group_32.columns) <= ENOUGH_TILES;
     if (is_small && product_aligned(step, p, MATRIX_ALIGNMENT) &&
         ((uint64_t)out->offset | p->columns) % MATRIX_ALIGNMENT == 0)
         return &group_aligned;
@@ -270,7 +274,7 @@ static const struct group_tile *choose_group(const tn_vulkan_limits *limits,
 
 // Whether the result is stored by element: matrices of 16x16 do not fill it, or a program
 // takes it.
-static bool is_staged(const tn_step *step, const struct product *p)
+static bool matmul_plan_is_staged(const tn_step *step, const struct product *p)
 {
     const tn_value *out = tn_step_output(step, 0);
     return step->num_fused > 0 || p->rows % 16 != 0 || p->columns % 16 != 0 ||
@@ -291,7 +295,7 @@ bool product_b_along_k(const struct product *p)
 // batches, or of few terms, there is less to read than a workgroup has invocations.
 #define FEW_TERMS 256
 
-static bool has_few_rows(tn_dtype dtype, const struct product *p)
+static bool matmul_plan_has_few_rows(tn_dtype dtype, const struct product *p)
 {
     return tn_dtype_computed(dtype) == TN_F32 && p->rows <= PRODUCT_FEW_ROWS &&
            p->batches == 1 && p->terms >= FEW_TERMS;
@@ -344,7 +348,7 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
         snprintf(lines.name, sizeof(lines.name), "%s", one_few.name);
         return lines;
     }
-    if (has_few_rows(dtype, p))
+    if (matmul_plan_has_few_rows(dtype, p))
         return few_rows(dtype, p);
     const struct product q = p->columns < p->rows ? product_turned(p) : *p;
     if (has_more_rows(dtype, &q)) {
@@ -353,7 +357,7 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
         few.is_turned = p->columns < p->rows;
         return few;
     }
-    const struct product_wide *wide = choose_wide(limits, step, p);
+    const struct product_wide *wide = matmul_plan_choose_wide(limits, step, p);
     struct tiling tiling = {.b_along_k = p->b.column != 1};
     if (wide) {
         snprintf(tiling.name, sizeof(tiling.name), "matmul_wide_%s%s", wide->name,
@@ -375,7 +379,8 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
     uint32_t matrix = matrix_tile(limits, step, p);
     tiling.rows = tiling.columns = matrix ? matrix : choose_tile(p, dtype);
     snprintf(tiling.name, sizeof(tiling.name), "matmul_%s%s_%u%s", matrix ? "matrix_" : "",
-             dtype_glsl(dtype), tiling.rows, matrix && is_staged(step, p) ? "_staged" : "");
+             dtype_glsl(dtype), tiling.rows,
+             matrix && matmul_plan_is_staged(step, p) ? "_staged" : "");
     tiling.in_parts = matrix > 0;
     tiling.takes_any = !matrix;
     if (tiling.takes_any)
@@ -391,7 +396,7 @@ bool product_hides_program(const tn_vulkan_limits *limits, const tn_step *step)
 {
     const struct product p =
         product_describe(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout);
-    return p.terms >= HIDING_TERMS && choose_wide(limits, step, &p) == wides;
+    return p.terms >= HIDING_TERMS && matmul_plan_choose_wide(limits, step, &p) == wides;
 }
 
 static int32_t matmul_accepts(const tn_kernel_query *query)
@@ -400,8 +405,9 @@ static int32_t matmul_accepts(const tn_kernel_query *query)
 }
 
 // out_offset: of the result, in elements.
-static void push_product(struct kernel_launch *launch, const struct product *p,
-                         const tn_step *step, bool is_turned, uint64_t out_offset)
+static void matmul_plan_push_product(struct kernel_launch *launch, const struct product *p,
+                                     const tn_step *step, bool is_turned,
+                                     uint64_t out_offset)
 {
     const uint64_t words[] = {p->rows,
                               p->columns,
@@ -426,7 +432,7 @@ static void push_product(struct kernel_launch *launch, const struct product *p,
 
 // Lays out `groups` workgroups along an axis; *step is the axis' extent when the device
 // takes fewer, else 0.
-static uint32_t lay_out(uint64_t groups, uint32_t most, uint32_t *step)
+static uint32_t matmul_plan_lay_out(uint64_t groups, uint32_t most, uint32_t *step)
 {
     *step = groups > most ? most : 0;
     return *step ? most : (uint32_t)groups;
@@ -441,9 +447,10 @@ tn_status product_launch(const tn_vulkan_plan *plan, const struct product *p,
     struct kernel_launch launch = {
         .name = tiling->name,
         .fixed_grid = true,
-        .grid = {lay_out(ceil_div(p->columns, tiling->columns), most[0], &step_x),
-                 lay_out(ceil_div(p->rows, tiling->rows), most[1], &step_y),
-                 lay_out(p->batches, most[2], &step_z)},
+        .grid = {matmul_plan_lay_out(ceil_div(p->columns, tiling->columns), most[0],
+                                     &step_x),
+                 matmul_plan_lay_out(ceil_div(p->rows, tiling->rows), most[1], &step_y),
+                 matmul_plan_lay_out(p->batches, most[2], &step_z)},
     };
     kernel_spec(&launch, p->num_axes);
     kernel_spec(&launch, product_a_along_k(p));
@@ -456,7 +463,7 @@ tn_status product_launch(const tn_vulkan_plan *plan, const struct product *p,
     kernel_bind(&launch, tn_vulkan_input(tiling->is_turned));
     kernel_bind(&launch, tn_vulkan_input(!tiling->is_turned));
     kernel_bind(&launch, out);
-    push_product(&launch, p, plan->step, tiling->is_turned, out_offset);
+    matmul_plan_push_product(&launch, p, plan->step, tiling->is_turned, out_offset);
     return kernel_launch(plan, &launch);
 }
 

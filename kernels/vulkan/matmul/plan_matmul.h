@@ -19,7 +19,7 @@ struct product {
     uint32_t extent[MAX_BATCH_AXES], a_stride[MAX_BATCH_AXES], b_stride[MAX_BATCH_AXES];
 };
 
-// Of matmul_few.glsl: the most rows, and the columns of a workgroup.
+// Bounds of matmul_few.glsl: the most rows, and the columns of a workgroup.
 #define PRODUCT_FEW_ROWS 4
 #define PRODUCT_FEW_COLUMNS 8
 

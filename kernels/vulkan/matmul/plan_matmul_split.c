@@ -41,7 +41,7 @@ struct long_tile {
 static const struct long_tile long_f32 = {64, 128, 528}, long_few = {32, 64, 264},
                               long_halves = {128, 128, 264};
 
-// Of each part but the last one, which may have fewer.
+// Terms of each part but the last one, which may have fewer.
 static uint64_t part_terms(uint64_t terms, uint64_t parts)
 {
     return terms % parts == 0 ? terms / parts
@@ -81,12 +81,12 @@ static bool fills_long_tile(const struct product *p)
 
 // The parts, by shapes alone, as scratch memory is sized before a device is known; 1: the
 // whole. `a`: the left operand.
-static uint32_t count_parts(const tn_layout *a, const struct product *p)
+static uint32_t matmul_split_plan_count_parts(const tn_layout *a, const struct product *p)
 {
     bool is_half = a->dtype == TN_F16 || a->dtype == TN_BF16;
     const struct tiles *t = is_half ? &of_halves : &of_f32;
     uint64_t tiles = ceil_div(p->rows, t->tile) * ceil_div(p->columns, t->tile), parts = 1;
-    // Of halves whole matrices are stored.
+    // Halves are stored as whole matrices.
     bool fits = is_half ? p->rows % 16 == 0 && p->columns % 16 == 0
                         : a->dtype == TN_F32 &&
                               ceil_div(p->rows, 8) * ceil_div(p->columns, 8) > LEAST_BLOCKS;
@@ -105,7 +105,7 @@ static uint32_t count_parts(const tn_layout *a, const struct product *p)
 }
 
 // Parts of as many terms, or with a last one of fewer, which stand behind the extents.
-static void split(struct product *p, uint32_t parts)
+static void matmul_plan_split(struct product *p, uint32_t parts)
 {
     uint32_t terms = (uint32_t)part_terms(p->terms, parts);
     if (p->terms % parts != 0)
@@ -124,11 +124,12 @@ uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
 {
     const tn_layout *a = &tn_step_input(step, 0)->layout;
     struct product in_parts = *p;
-    uint32_t parts = limits->features & TN_VULKAN_IS_SOFTWARE ? 1 : count_parts(a, p);
+    uint32_t parts =
+        limits->features & TN_VULKAN_IS_SOFTWARE ? 1 : matmul_split_plan_count_parts(a, p);
     *tiling = product_tiling(limits, step, p);
     if (parts == 1 || tiling->is_whole || (a->dtype != TN_F32 && !tiling->in_parts))
         return 1;
-    split(&in_parts, parts);
+    matmul_plan_split(&in_parts, parts);
     if (tiling->in_parts) {
         bool is_long = fills_long_tile(p) && count_long_parts(p, true) > 1;
         tiling->rows = tiling->columns = is_long ? long_halves.rows : of_halves.tile;
@@ -140,7 +141,7 @@ uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
             ;
         if (in_parts.batches != parts) {
             in_parts = *p;
-            split(&in_parts, parts);
+            matmul_plan_split(&in_parts, parts);
             *tiling = product_tiling(limits, step, &in_parts);
         }
     }
@@ -158,6 +159,7 @@ uint64_t vk_matmul_scratch(const tn_kernel_query *query)
 {
     const struct product p = product_describe(&query->inputs[0], &query->inputs[1]);
     uint64_t few = product_few_scratch(&p, query->inputs[0].dtype);
-    uint64_t split = product_parts_size(&p, count_parts(&query->inputs[0], &p));
+    uint64_t split =
+        product_parts_size(&p, matmul_split_plan_count_parts(&query->inputs[0], &p));
     return few > split ? few : split;
 }

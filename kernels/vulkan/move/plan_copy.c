@@ -8,14 +8,14 @@
 #include "../record.h"
 
 // An entry of a start that is an array: it moves one side of a copy along one axis.
-struct entry {
+struct copy_plan_entry {
     uint32_t number;       // of the entry
     uint32_t extent, most; // of the axis; of the part's first index
     int64_t stride;        // elements
 };
 
 // A copy between two strided regions of equal extents; offsets and strides in elements.
-struct copying {
+struct plan_copying {
     uint32_t bytes; // of an element
     int32_t rank;
     uint64_t extent[TN_MAX_RANK];
@@ -26,22 +26,23 @@ struct copying {
     bool is_single;             // elements are not moved in pairs
     bool start_is_to; // it moves the region that is written, else the one that is read
     uint32_t num_entries;
-    struct entry entries[TN_MAX_RANK];
+    struct copy_plan_entry entries[TN_MAX_RANK];
 };
 
 // Describes a copy of an input without axes of one element, and with neighbours merged
 // where both sides allow.
-static struct copying describe(const tn_vulkan_plan *plan, uint32_t input,
-                               const tn_layout *to)
+static struct plan_copying copy_plan_describe(const tn_vulkan_plan *plan, uint32_t input,
+                                              const tn_layout *to)
 {
     const tn_layout *from = &tn_step_input(plan->step, input)->layout;
-    struct copying c = {.from = tn_vulkan_input(input),
-                        .to = tn_vulkan_output(0),
-                        .bytes = dtype_bytes(to->dtype),
-                        .is_single = passes_program(tn_step_input(plan->step, input)) ||
-                                     passes_program(tn_step_output(plan->step, 0)),
-                        .from_offset = from->offset,
-                        .to_offset = to->offset};
+    struct plan_copying c = {.from = tn_vulkan_input(input),
+                             .to = tn_vulkan_output(0),
+                             .bytes = dtype_bytes(to->dtype),
+                             .is_single =
+                                 passes_program(tn_step_input(plan->step, input)) ||
+                                 passes_program(tn_step_output(plan->step, 0)),
+                             .from_offset = from->offset,
+                             .to_offset = to->offset};
     for (int32_t axis = 0; axis < to->rank; axis++) {
         int64_t extent = to->extent[axis], last = c.rank - 1;
         if (extent == 1)
@@ -58,7 +59,7 @@ static struct copying describe(const tn_vulkan_plan *plan, uint32_t input,
 }
 
 // Whether two adjacent elements can be copied as one, everywhere.
-static bool can_double(const struct copying *c)
+static bool can_double(const struct plan_copying *c)
 {
     int32_t last = c->rank - 1;
     uint64_t odd = (uint64_t)c->from_offset | (uint64_t)c->to_offset;
@@ -73,7 +74,7 @@ static bool can_double(const struct copying *c)
 }
 
 // Doubles the elements' size as often as possible: wide elements copy faster.
-static void widen(struct copying *c)
+static void copy_plan_widen(struct plan_copying *c)
 {
     while (can_double(c)) {
         c->bytes *= 2;
@@ -90,12 +91,12 @@ static void widen(struct copying *c)
 }
 
 // The part of a launch that reads the start; its data are the entries, in `words`.
-static void add_start(const tn_vulkan_plan *plan, const struct copying *c,
+static void add_start(const tn_vulkan_plan *plan, const struct plan_copying *c,
                       uint32_t words[4 * TN_MAX_RANK], struct kernel_launch *launch)
 {
     const tn_layout *start = &tn_step_input(plan->step, c->start)->layout;
     for (uint32_t i = 0; i < c->num_entries; i++) {
-        const struct entry *e = &c->entries[i];
+        const struct copy_plan_entry *e = &c->entries[i];
         const uint32_t row[] = {e->number, e->extent, e->most, (uint32_t)e->stride};
         memcpy(&words[4 * i], row, sizeof(row));
     }
@@ -107,12 +108,12 @@ static void add_start(const tn_vulkan_plan *plan, const struct copying *c,
     kernel_push(launch, start->rank > 0 ? (uint64_t)start->stride[0] : 0);
 }
 
-static tn_status plan_copying(const tn_vulkan_plan *plan, struct copying *c)
+static tn_status plan_copying(const tn_vulkan_plan *plan, struct plan_copying *c)
 {
     char name[VARIANT_NAME];
     uint32_t words[4 * TN_MAX_RANK];
     uint64_t n = 1;
-    widen(c);
+    copy_plan_widen(c);
     for (int32_t i = 0; i < c->rank; i++)
         n *= c->extent[i];
     if (c->num_entries > 0)
@@ -144,7 +145,7 @@ tn_status vk_plan_copy(const tn_vulkan_plan *plan, uint32_t from, const tn_layou
 {
     if (layout_count(region) == 0)
         return TN_OK;
-    struct copying c = describe(plan, from, region);
+    struct plan_copying c = copy_plan_describe(plan, from, region);
     return plan_copying(plan, &c);
 }
 
@@ -202,18 +203,18 @@ static tn_status slice_update_plan(const tn_vulkan_plan *plan)
 
 // Lists the entries of `start` that can move a part of `whole` with these extents: where
 // the part fills its axis, it begins at 0.
-static void set_start(const tn_vulkan_plan *plan, struct copying *c, uint32_t start,
+static void set_start(const tn_vulkan_plan *plan, struct plan_copying *c, uint32_t start,
                       const tn_layout *whole, const tn_layout *part)
 {
     uint64_t count = layout_count(&tn_step_input(plan->step, start)->layout);
     c->start = start;
     for (uint32_t i = 0; i < count && i < (uint32_t)part->rank; i++)
         if (part->extent[i] < whole->extent[i])
-            c->entries[c->num_entries++] =
-                (struct entry){.number = i,
-                               .extent = (uint32_t)whole->extent[i],
-                               .most = (uint32_t)(whole->extent[i] - part->extent[i]),
-                               .stride = whole->stride[i]};
+            c->entries[c->num_entries++] = (struct copy_plan_entry){
+                .number = i,
+                .extent = (uint32_t)whole->extent[i],
+                .most = (uint32_t)(whole->extent[i] - part->extent[i]),
+                .stride = whole->stride[i]};
 }
 
 static tn_status dynamic_slice_plan(const tn_vulkan_plan *plan)
@@ -222,7 +223,7 @@ static tn_status dynamic_slice_plan(const tn_vulkan_plan *plan)
     const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
     if (layout_count(&out->layout) == 0)
         return TN_OK;
-    struct copying c = describe(plan, 0, &out->layout);
+    struct plan_copying c = copy_plan_describe(plan, 0, &out->layout);
     set_start(plan, &c, 1, &x->layout, &out->layout);
     return plan_copying(plan, &c);
 }
@@ -237,7 +238,7 @@ static tn_status dynamic_slice_update_plan(const tn_vulkan_plan *plan)
         return status;
     tn_layout region = out->layout;
     memcpy(region.extent, update->layout.extent, sizeof(region.extent));
-    struct copying c = describe(plan, 1, &region);
+    struct plan_copying c = copy_plan_describe(plan, 1, &region);
     c.start_is_to = true;
     set_start(plan, &c, 2, &out->layout, &update->layout);
     return plan_copying(plan, &c);
@@ -247,7 +248,7 @@ static tn_status dynamic_slice_update_plan(const tn_vulkan_plan *plan)
 
 static const tn_operand_rule joined_rules[] = {
     {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
-// What is only moved, by its size, may be of any dtype.
+// Elements that are only moved, by their size, may be of any dtype.
 static const tn_operand_rule moved_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY}};
 static const tn_operand_rule dynamic_slice_rules[] = {
     {TN_ALL_DTYPES, TN_NEEDS_ANY},

@@ -20,8 +20,8 @@ struct bordered {
     uint32_t bytes;
 };
 
-static struct bordered describe(const tn_layout *x, const tn_layout *out,
-                                const tn_pad_attrs *attrs)
+static struct bordered pad_plan_describe(const tn_layout *x, const tn_layout *out,
+                                         const tn_pad_attrs *attrs)
 {
     struct bordered b = {.in_offset = (uint64_t)x->offset,
                          .out_offset = (uint64_t)out->offset,
@@ -44,7 +44,7 @@ static struct bordered describe(const tn_layout *x, const tn_layout *out,
 }
 
 // Doubles the elements' size as often as the last axis and the offsets allow.
-static void widen(struct bordered *b)
+static void pad_plan_widen(struct bordered *b)
 {
     int32_t last = b->rank - 1;
     while (b->bytes < MAX_COPIED && ((b->size[last] | b->before[last] | b->extent[last] |
@@ -62,7 +62,7 @@ static void widen(struct bordered *b)
 static int32_t pad_constant_accepts(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0], *out = &query->outputs[0];
-    struct bordered b = describe(x, out, query->attrs);
+    struct bordered b = pad_plan_describe(x, out, query->attrs);
     uint64_t n = layout_count(out);
     return b.padded > 1 && b.rank <= MOST_RANK && n >= LEAST && n <= INT32_MAX &&
            layout_count(x) > 0;
@@ -72,9 +72,9 @@ static tn_status pad_constant_plan(const tn_vulkan_plan *plan)
 {
     const tn_value *x = tn_step_input(plan->step, 0), *out = tn_step_output(plan->step, 0);
     const tn_pad_attrs *attrs = plan->step->attrs;
-    struct bordered b = describe(&x->layout, &out->layout, attrs);
+    struct bordered b = pad_plan_describe(&x->layout, &out->layout, attrs);
     if (!passes_program(x) && !passes_program(out))
-        widen(&b);
+        pad_plan_widen(&b);
     uint64_t n = 1;
     uint32_t fill[4];
     char name[VARIANT_NAME];

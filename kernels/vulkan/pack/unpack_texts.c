@@ -9,7 +9,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *texts; // guarded by `lock`; NULL: not unpacked
 
 // NULL: there is no memory.
-static const char *get_texts(void)
+static const char *unpack_get_texts(void)
 {
     pthread_mutex_lock(&lock);
     if (!texts && (texts = malloc(glsl_texts.size)) &&
@@ -32,43 +32,43 @@ void glsl_texts_unload(void)
 
 const char *glsl_expression(void)
 {
-    const char *all = get_texts();
+    const char *all = unpack_get_texts();
     return all ? all + glsl_texts.expression : NULL;
 }
 
 const char *glsl_complex(void)
 {
-    const char *all = get_texts();
+    const char *all = unpack_get_texts();
     return all ? all + glsl_texts.complex : NULL;
 }
 
 const char *glsl_products(void)
 {
-    const char *all = get_texts();
+    const char *all = unpack_get_texts();
     return all ? all + glsl_texts.products : NULL;
 }
 
 const char *glsl_joint(void)
 {
-    const char *all = get_texts();
+    const char *all = unpack_get_texts();
     return all ? all + glsl_texts.joint : NULL;
 }
 
 const char *glsl_reduce_op(void)
 {
-    const char *all = get_texts();
+    const char *all = unpack_get_texts();
     return all ? all + glsl_texts.reduce_op : NULL;
 }
 
 const char *glsl_reduce_loop(void)
 {
-    const char *all = get_texts();
+    const char *all = unpack_get_texts();
     return all ? all + glsl_texts.reduce_loop : NULL;
 }
 
 tn_status own_unpack(const tn_host *host, uint32_t module, void *out_code)
 {
-    const char *all = get_texts();
+    const char *all = unpack_get_texts();
     char *out = out_code;
     uint64_t left = own_modules[module].code_size;
     const struct glsl_piece *piece = &glsl_pieces[glsl_first_piece[module]];

@@ -16,15 +16,15 @@
 #define OFTEN 2   // pairs of a matrix, from which on they do
 #define MOST_COUNTED 0xffffffff
 
-static bool is_blocks(const tn_quant_experts_attrs *attrs)
+static bool experts_plan_is_blocks(const tn_quant_experts_attrs *attrs)
 {
     return attrs->format && *attrs->format;
 }
 
 // Whether the kernel reads this w: floats four at a time, and eight of a row.
-static bool reads(const tn_quant_experts_attrs *attrs, const tn_layout *w)
+static bool experts_plan_reads(const tn_quant_experts_attrs *attrs, const tn_layout *w)
 {
-    if (is_blocks(attrs))
+    if (experts_plan_is_blocks(attrs))
         return w->dtype == TN_U8 && quant_find_plain(attrs->format);
     return w->dtype != TN_U8 && w->extent[2] % PART == 0 && w->offset % 4 == 0;
 }
@@ -32,7 +32,7 @@ static bool reads(const tn_quant_experts_attrs *attrs, const tn_layout *w)
 static int32_t experts_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_layout *w = &query->inputs[1];
-    return reads(query->attrs, w) &&
+    return experts_plan_reads(query->attrs, w) &&
            layout_count(w) + (uint64_t)w->offset <= MOST_COUNTED &&
            layout_count(&query->inputs[0]) <= MOST_COUNTED &&
            layout_count(&query->inputs[2]) <= MOST_COUNTED / 8 &&
@@ -40,7 +40,7 @@ static int32_t experts_matmul_accepts(const tn_kernel_query *query)
 }
 
 // Invocations that share a column: as many as have parts of it.
-static uint32_t lanes_for(uint64_t terms)
+static uint32_t experts_plan_lanes_for(uint64_t terms)
 {
     uint32_t lanes = 32;
     while (lanes < GROUP && terms / PART >= 4 * lanes)
@@ -52,7 +52,7 @@ static tn_status experts_matmul_plan(const tn_vulkan_plan *plan)
 {
     const tn_quant_experts_attrs *attrs = plan->step->attrs;
     const tn_quant_format *format =
-        is_blocks(attrs) ? quant_find_plain(attrs->format) : NULL;
+        experts_plan_is_blocks(attrs) ? quant_find_plain(attrs->format) : NULL;
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
     const tn_layout *w = &tn_step_input(plan->step, 1)->layout;
     const tn_layout *ids = &tn_step_input(plan->step, 2)->layout;
@@ -67,7 +67,7 @@ static tn_status experts_matmul_plan(const tn_vulkan_plan *plan)
         return TN_OK;
     snprintf(name, sizeof(name), "quant_experts_%s",
              format ? format->name : dtype_glsl(w->dtype));
-    uint32_t lanes = lanes_for(terms);
+    uint32_t lanes = experts_plan_lanes_for(terms);
     uint64_t experts = (uint64_t)w->extent[0];
     uint32_t rows = pairs >= OFTEN * experts ? ROWS : 1;
     struct kernel_launch launch = {.name = name,

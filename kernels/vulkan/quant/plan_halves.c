@@ -26,7 +26,7 @@
 #define MOST_COUNTED 0xffffffff
 
 // The product of x and of w turned round.
-static struct product describe(const tn_layout *x, const tn_layout *w)
+static struct product halves_plan_describe(const tn_layout *x, const tn_layout *w)
 {
     tn_layout turned = *w;
     turned.extent[0] = w->extent[1];
@@ -48,7 +48,7 @@ static int32_t halves_matmul_accepts(const tn_kernel_query *query)
 
 // Invocations that share a column: as many as have something to do at once, since each
 // round of theirs waits for memory.
-static uint32_t lanes_for(uint64_t terms)
+static uint32_t halves_plan_lanes_for(uint64_t terms)
 {
     uint32_t lanes = 32;
     while (lanes < GROUP && terms / PART >= 2 * lanes)
@@ -56,7 +56,7 @@ static uint32_t lanes_for(uint64_t terms)
     return lanes;
 }
 
-static bool is_few(const tn_layout *w, const struct product *p)
+static bool halves_plan_is_few(const tn_layout *w, const struct product *p)
 {
     return p->rows <= MOST_FEW && p->terms > 0 &&
            ((uint64_t)w->offset | p->terms) % PART == 0;
@@ -66,7 +66,7 @@ static tn_status plan_few(const tn_vulkan_plan *plan, const struct product *p)
 {
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
     const tn_layout *w = &tn_step_input(plan->step, 1)->layout;
-    uint32_t lanes = lanes_for(p->terms), at_once = 1;
+    uint32_t lanes = halves_plan_lanes_for(p->terms), at_once = 1;
     char name[VARIANT_NAME];
     while (at_once < p->rows && at_once < MOST_AT_ONCE)
         at_once *= 2;
@@ -93,8 +93,8 @@ static tn_status plan_few(const tn_vulkan_plan *plan, const struct product *p)
 // --- tiles ------------------------------------------------------------------------------
 
 // The tile that is read four elements at a time; NULL: the product has none.
-static const struct product_wide *choose_wide(const tn_vulkan_plan *plan,
-                                              const struct product *p)
+static const struct product_wide *halves_plan_choose_wide(const tn_vulkan_plan *plan,
+                                                          const struct product *p)
 {
     const tn_step *step = plan->step;
     const tn_layout *out = &tn_step_output(step, 0)->layout;
@@ -108,7 +108,7 @@ static const struct product_wide *choose_wide(const tn_vulkan_plan *plan,
 
 static tn_status plan_tiles(const tn_vulkan_plan *plan, const struct product *p)
 {
-    const struct product_wide *wide = choose_wide(plan, p);
+    const struct product_wide *wide = halves_plan_choose_wide(plan, p);
     const char *dtype = dtype_glsl(tn_step_input(plan->step, 1)->layout.dtype);
     uint64_t tiles = ceil_div(p->rows, 64) * ceil_div(p->columns, 64);
     struct tiling tiling = {.b_along_k = true};
@@ -126,10 +126,10 @@ static tn_status plan_tiles(const tn_vulkan_plan *plan, const struct product *p)
 static tn_status halves_matmul_plan(const tn_vulkan_plan *plan)
 {
     const tn_layout *w = &tn_step_input(plan->step, 1)->layout;
-    struct product p = describe(&tn_step_input(plan->step, 0)->layout, w);
+    struct product p = halves_plan_describe(&tn_step_input(plan->step, 0)->layout, w);
     if (layout_count(&tn_step_output(plan->step, 0)->layout) == 0)
         return TN_OK;
-    if (is_few(w, &p))
+    if (halves_plan_is_few(w, &p))
         return plan_few(plan, &p);
     const tn_quant_matmul_attrs *attrs = plan->step->attrs;
     return !attrs->exact && halves_takes_matrices(plan->limits, w, &p)
@@ -140,9 +140,9 @@ static tn_status halves_matmul_plan(const tn_vulkan_plan *plan)
 static uint64_t halves_matmul_scratch(const tn_kernel_query *query)
 {
     const tn_layout *w = &query->inputs[1];
-    struct product p = describe(&query->inputs[0], w);
+    struct product p = halves_plan_describe(&query->inputs[0], w);
     const tn_quant_matmul_attrs *attrs = query->attrs;
-    return is_few(w, &p) || attrs->exact ? 0 : halves_matrix_scratch(w, &p);
+    return halves_plan_is_few(w, &p) || attrs->exact ? 0 : halves_matrix_scratch(w, &p);
 }
 
 // --- records ---------------------------------------------------------------------------

@@ -27,7 +27,7 @@
 // so.
 #define MOST_REPEATED 1048576
 
-// Of the kernels for packed rows: workgroups that keep a large device busy, two for each
+// Workgroups of the kernels for packed rows that keep a large device busy, two for each
 // processor of an H200, as each rounds x: 22016 x 4096 takes 18.6 us, 25.9 with 528.
 #define ENOUGH_GROUPS 264
 #define DOTS_SHARED 26624 // bytes of shared memory, at most, of those of bytes
@@ -91,8 +91,8 @@ static int32_t quantized_take_accepts(const tn_kernel_query *query)
 }
 
 // Rows of values: with `ids` those that they mean.
-static tn_status plan_values(const tn_vulkan_plan *plan, const char *format,
-                             const tn_layout *ids)
+static tn_status quant_plan_values(const tn_vulkan_plan *plan, const char *format,
+                                   const tn_layout *ids)
 {
     const tn_layout *w = &tn_step_input(plan->step, 0)->layout;
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
@@ -126,16 +126,16 @@ static tn_status plan_values(const tn_vulkan_plan *plan, const char *format,
 static tn_status dequantize_plan(const tn_vulkan_plan *plan)
 {
     const tn_quant_dequantize_attrs *attrs = plan->step->attrs;
-    return plan_values(plan, attrs->format, NULL);
+    return quant_plan_values(plan, attrs->format, NULL);
 }
 
 static tn_status quantized_take_plan(const tn_vulkan_plan *plan)
 {
     const tn_quant_take_attrs *attrs = plan->step->attrs;
-    return plan_values(plan, attrs->format, &tn_step_input(plan->step, 1)->layout);
+    return quant_plan_values(plan, attrs->format, &tn_step_input(plan->step, 1)->layout);
 }
 
-// Of one matrix, between the plain order and the packed one.
+// Accepts one matrix, between the plain order and the packed one.
 static int32_t quantized_pack_accepts(const tn_kernel_query *query)
 {
     const tn_quant_pack_attrs *attrs = query->attrs;
@@ -186,7 +186,7 @@ bool quant_describe(const char *format, bool exact, const tn_layout *x,
 
 // Invocations that share the terms of a column: as many as have something to do at once,
 // since each round of theirs waits for memory.
-static uint32_t lanes_for(uint64_t terms)
+static uint32_t quant_plan_lanes_for(uint64_t terms)
 {
     uint32_t lanes = 32;
     while (lanes < GROUP && terms / PART >= 2 * lanes * AT_ONCE)
@@ -216,7 +216,7 @@ static uint64_t groups_each(const struct quant_product *p)
 static uint64_t few_groups(const struct quant_product *p, uint64_t at_once)
 {
     uint64_t columns = is_all_packed(p) ? groups_each(p) * PACKED_ROWS
-                                        : GROUP / lanes_for(p->terms) * EACH;
+                                        : GROUP / quant_plan_lanes_for(p->terms) * EACH;
     return ceil_div(p->rows, at_once) * ceil_div(p->columns, columns);
 }
 
@@ -228,9 +228,9 @@ static uint64_t count_read(const struct quant_product *p)
 }
 
 // Whether x may pass through a program, which all who share a row compute anew.
-static bool may_repeat(const struct quant_product *p)
+static bool quant_plan_may_repeat(const struct quant_product *p)
 {
-    uint64_t sharing = is_all_packed(p) ? 1 : GROUP / lanes_for(p->terms);
+    uint64_t sharing = is_all_packed(p) ? 1 : GROUP / quant_plan_lanes_for(p->terms);
     return p->rows > 0 && p->terms > 0 && p->rows <= FEW_ROWS &&
            count_read(p) <= MOST_REPEATED / sharing;
 }
@@ -275,7 +275,7 @@ static int32_t quantized_matmul_accepts(const tn_kernel_query *query)
            layout_count(&query->inputs[0]) <= MOST_COUNTED &&
            quant_describe(attrs->format, attrs->exact, &query->inputs[0], w, out, &p) &&
            (!(query->fused & 1) ||
-            (!quant_may_round(&p) && (may_repeat(&p) || rounds_apart(&p))));
+            (!quant_may_round(&p) && (quant_plan_may_repeat(&p) || rounds_apart(&p))));
 }
 
 // --- in f32, and in bytes ---------------------------------------------------------------
@@ -368,7 +368,7 @@ static void choose_product(struct kernel_launch *launch, const struct quant_prod
         snprintf(name, VARIANT_NAME, "quant_matmul_%s_few_%u", p->w.format->name,
                  (uint32_t)at_once);
         launch->groups = few_groups(p, at_once);
-        kernel_spec(launch, lanes_for(p->terms));
+        kernel_spec(launch, quant_plan_lanes_for(p->terms));
         return;
     }
     uint64_t tiles = ceil_div(p->rows, 64) * ceil_div(p->columns, 64);
@@ -455,7 +455,7 @@ static tn_status normed_matmul_plan(const tn_vulkan_plan *plan)
 
 // --- records ---------------------------------------------------------------------------
 
-// Of quantised weights; results are rows in memory.
+// Rules of quantised weights; results are rows in memory.
 static const tn_operand_rule values_rules[] = {
     {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
     {HALF_OR_F32 | TN_DTYPE_BIT(TN_F64), TN_NEEDS_CONTIGUOUS}};

@@ -23,7 +23,7 @@
 #define ROWS_APART 256
 #define MOST_APART (UINT64_C(1) << 27)
 
-// Of quant_matrix.comp: columns of a subgroup, subgroups, rows of a tile of x.
+// Sizes of quant_matrix.comp: columns of a subgroup, subgroups, rows of a tile of x.
 #define OWN_COLUMNS 32
 #define SUBGROUPS 16
 #define TILE_ROWS 16
@@ -73,20 +73,20 @@ static bool is_decoded_apart(const struct quant_product *p)
 
 // --- floats -----------------------------------------------------------------------------
 
-static uint64_t count_tiles(const struct quant_product *p, uint32_t tile)
+static uint64_t quant_matrix_plan_count_tiles(const struct quant_product *p, uint32_t tile)
 {
     return ceil_div(p->rows, tile) * ceil_div(p->columns, tile);
 }
 
 static uint32_t tile_of(const struct quant_product *p)
 {
-    return count_tiles(p, 128) >= MANY_TILES ? 128 : 64;
+    return quant_matrix_plan_count_tiles(p, 128) >= MANY_TILES ? 128 : 64;
 }
 
 // Parts of the terms that have workgroups of their own, and are added in the end.
-static uint32_t count_parts(const struct quant_product *p)
+static uint32_t quant_matrix_plan_count_parts(const struct quant_product *p)
 {
-    uint64_t tiles = count_tiles(p, tile_of(p));
+    uint64_t tiles = quant_matrix_plan_count_tiles(p, tile_of(p));
     uint32_t parts = 1;
     while (is_decoded_apart(p) && parts < MOST_PARTS && tiles * parts < ENOUGH_FLOATS &&
            p->terms % (2 * parts * SLICE) == 0 && p->terms / parts >= 2 * LEAST_TERMS)
@@ -109,18 +109,18 @@ struct places {
     uint64_t x, weights, end;
 };
 
-static uint64_t aligned(uint64_t bytes)
+static uint64_t quant_matrix_plan_aligned(uint64_t bytes)
 {
     return ceil_div(bytes, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
 }
 
-static struct places places_of(const struct quant_product *p)
+static struct places quant_matrix_plan_places_of(const struct quant_product *p)
 {
-    uint32_t parts = count_parts(p);
+    uint32_t parts = quant_matrix_plan_count_parts(p);
     uint64_t sums = parts > 1 ? p->rows * p->columns * parts * sizeof(float) : 0;
-    struct places at = {.x = aligned(sums)};
-    at.weights = at.x + aligned(count_x(p) * sizeof(uint16_t) +
-                                ceil_div(p->rows, 4) * 4 * sizeof(float));
+    struct places at = {.x = quant_matrix_plan_aligned(sums)};
+    at.weights = at.x + quant_matrix_plan_aligned(count_x(p) * sizeof(uint16_t) +
+                                                  ceil_div(p->rows, 4) * 4 * sizeof(float));
     at.end =
         at.weights + (is_decoded_apart(p) ? p->columns * p->terms * sizeof(uint16_t) : 0);
     return at;
@@ -128,12 +128,13 @@ static struct places places_of(const struct quant_product *p)
 
 uint64_t quant_matrix_scratch(const struct quant_product *p)
 {
-    return quant_may_round(p) ? places_of(p).end : 0;
+    return quant_may_round(p) ? quant_matrix_plan_places_of(p).end : 0;
 }
 
 // bf16 has the range of f32, and is off by less than the attribute allows. Blocks are
 // decoded to f16, by fewer instructions, as x is scaled.
-static const char *dtype_of(const tn_vulkan_limits *limits, const struct quant_product *p)
+static const char *quant_matrix_plan_dtype_of(const tn_vulkan_limits *limits,
+                                              const struct quant_product *p)
 {
     bool is_apart = is_decoded_apart(p);
     if (is_apart && limits->features & TN_VULKAN_HAS_BF16_MATRICES)
@@ -151,7 +152,7 @@ const char *quant_matrix_dtype(const tn_vulkan_limits *limits,
         ceil_div(p->columns, OWN_COLUMNS) > limits->max_groups[0] ||
         ceil_div(p->rows, TILE_ROWS) > limits->max_groups[1])
         return NULL;
-    return dtype_of(limits, p);
+    return quant_matrix_plan_dtype_of(limits, p);
 }
 
 // As the shaders' IS_PACKED: 2 where rows are read by four bytes, 3 where all of them are
@@ -166,13 +167,13 @@ static uint32_t packed_rows(const struct quant_product *p)
 
 static tn_vulkan_operand scratch_x(const struct quant_product *p, uint16_t access)
 {
-    struct places at = places_of(p);
+    struct places at = quant_matrix_plan_places_of(p);
     return tn_vulkan_scratch(at.x, at.weights - at.x, access);
 }
 
 static tn_vulkan_operand scratch_weights(const struct quant_product *p, uint16_t access)
 {
-    struct places at = places_of(p);
+    struct places at = quant_matrix_plan_places_of(p);
     return tn_vulkan_scratch(at.weights, at.end - at.weights, access);
 }
 
@@ -216,11 +217,12 @@ static tn_status decode_weights(const tn_vulkan_plan *plan, const struct quant_p
 }
 
 // The product of x and the weights as floats.
-static tn_status multiply_floats(const tn_vulkan_plan *plan, const struct quant_product *p,
-                                 const char *dtype)
+static tn_status quant_matrix_plan_multiply_floats(const tn_vulkan_plan *plan,
+                                                   const struct quant_product *p,
+                                                   const char *dtype)
 {
     char name[VARIANT_NAME];
-    uint32_t tile = tile_of(p), parts = count_parts(p);
+    uint32_t tile = tile_of(p), parts = quant_matrix_plan_count_parts(p);
     snprintf(name, sizeof(name), "matmul_matrix_%s_%u_f32", dtype, tile);
     struct kernel_launch launch = {.name = name,
                                    .fixed_grid = true,
@@ -231,7 +233,8 @@ static tn_status multiply_floats(const tn_vulkan_plan *plan, const struct quant_
         kernel_spec(&launch, constants[i]);
     kernel_bind(&launch, scratch_x(p, TN_VULKAN_READS));
     kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
-    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, places_of(p).x, TN_VULKAN_WRITES)
+    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, quant_matrix_plan_places_of(p).x,
+                                                       TN_VULKAN_WRITES)
                                    : tn_vulkan_output(0));
     uint64_t terms = p->terms / parts;
     const uint64_t words[] = {
@@ -263,7 +266,8 @@ static uint32_t count_across(const struct quant_product *p)
 }
 
 // The product of x and the blocks.
-static tn_status multiply_blocks(const tn_vulkan_plan *plan, const struct quant_product *p)
+static tn_status quant_matrix_plan_multiply_blocks(const tn_vulkan_plan *plan,
+                                                   const struct quant_product *p)
 {
     char name[VARIANT_NAME];
     uint32_t across = count_across(p), row_tiles = p->rows > TILE_ROWS ? 2 : 1;
@@ -296,7 +300,7 @@ tn_status quant_plan_matrices(const tn_vulkan_plan *plan, const struct quant_pro
 {
     tn_status status = convert_x(plan, p, dtype);
     if (status != TN_OK || !is_decoded_apart(p))
-        return status == TN_OK ? multiply_blocks(plan, p) : status;
+        return status == TN_OK ? quant_matrix_plan_multiply_blocks(plan, p) : status;
     status = decode_weights(plan, p, dtype);
-    return status == TN_OK ? multiply_floats(plan, p, dtype) : status;
+    return status == TN_OK ? quant_matrix_plan_multiply_floats(plan, p, dtype) : status;
 }

@@ -20,7 +20,7 @@
 #if FORMAT == q4_0 || FORMAT == q4_1 || FORMAT == q8_0 || FORMAT == q4_k || FORMAT == q5_k || FORMAT == q6_k
 #define HEAD PACKED_HEAD
 #endif
-// What a fraction, 0 .. 255, has too much.
+// The offset of a fraction, 0 .. 255.
 #if FORMAT == q4_0
 #define ZERO 8
 #elif FORMAT == q5_0
@@ -135,8 +135,8 @@ uint weight_pair(Row row, uint unit)
     return weight_word(row, unit) | weight_word(row, unit + WORD) << 16;
 }
 
-// What is read of a part, and of the scales of 32 elements in blocks of 256: as it lies in memory, so
-// that nothing waits for it yet. The part is j of the four of 32 elements.
+// The words of a part, and of the scales of 32 elements in blocks of 256: as they lie in memory, so
+// that nothing waits for them yet. The part is j of the four of 32 elements.
 struct Head {
     uvec4 a;
     uint b;
@@ -255,7 +255,7 @@ uvec4 part_load(Row row, uint part)
     return part_unpack(part_fetch(row, number_of_32, j), head_fetch(row, number_of_32), number_of_32, j);
 }
 
-// What a fraction of a part means: the integer that a scale multiplies, and ZERO.
+// The value of a part's fraction: the integer that a scale multiplies, and ZERO.
 uint fraction_value(uint q)
 {
 #if HAS_TABLE

@@ -80,8 +80,7 @@ void load_step(uint at)
     }
 }
 
-// Of the columns that this invocation decodes, those of weights beyond f16: they are computed
-// again in the end.
+// Columns among this invocation's whose weights are beyond f16: they are computed again in the end.
 uint excess[LOADS];
 shared uint is_exceeded[SUBGROUPS * COLUMNS];
 

@@ -212,12 +212,12 @@ vec4 load_norm(uint at)
     return uintBitsToFloat(beside.d[args.norm_offset + at / 4u]);
 }
 
-// Of the squares of a row of x, sums of parts.
+// Sums of parts of the squares of a row of x.
 #define MOST_NORM_PARTS 64u
 shared float norm_parts[ROWS][MOST_NORM_PARTS];
 uint num_norm_parts;
 
-// What the sums of row `r` are multiplied by.
+// The factor of the sums of row `r`.
 float norm_factor(uint r)
 {
     if (X_KIND != NORMED)
@@ -344,7 +344,7 @@ vec4 piece_products(uint r, uint at)
 #endif
 }
 #else
-// Of fractions as bytes; those of q8_0 have a sign.
+// Floats of fractions as bytes; those of q8_0 have a sign.
 vec4 floats_of(uint four)
 {
 #if FORMAT == q8_0

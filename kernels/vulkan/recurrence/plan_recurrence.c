@@ -109,7 +109,7 @@ static void bind_with_offset(struct kernel_launch *launch, const tn_vulkan_plan 
     kernel_push(launch, (uint64_t)value->layout.offset);
 }
 
-static tn_vulkan_operand carried(uint32_t output)
+static tn_vulkan_operand recurrence_plan_carried(uint32_t output)
 {
     return operand_for(tn_vulkan_output(output), TN_VULKAN_READS | TN_VULKAN_WRITES);
 }
@@ -174,7 +174,7 @@ static tn_status plan_positions(const struct recurrence_plan *r, uint64_t count,
     kernel_push(&launch, 0);
     bind_with_offset(&launch, plan, tn_vulkan_input(2));
     bind_with_offset(&launch, plan, tn_vulkan_input(has_bias ? 4 : 2));
-    bind_with_offset(&launch, plan, carried(0));
+    bind_with_offset(&launch, plan, recurrence_plan_carried(0));
     uint32_t pushed = 4; // offsets of what kinds have besides
     if (is_lstm || is_gru) {
         bind_with_offset(&launch, plan, tn_vulkan_output(keeps ? kept : 0));
@@ -183,7 +183,7 @@ static tn_status plan_positions(const struct recurrence_plan *r, uint64_t count,
     }
     if (is_lstm) {
         bind_with_offset(&launch, plan, tn_vulkan_input(3));
-        bind_with_offset(&launch, plan, carried(1));
+        bind_with_offset(&launch, plan, recurrence_plan_carried(1));
         pushed -= 2;
     }
     for (; pushed > 0; pushed--)
@@ -229,8 +229,8 @@ static tn_status plan_positions_back(const struct recurrence_plan *r, uint64_t c
     kernel_push(&launch, r->attrs->reverse ? r->length - 1 : 0);
     bind_with_offset(&launch, plan, tn_vulkan_input(GRADIENT));
     bind_with_offset(&launch, plan, tn_vulkan_input(W));
-    bind_with_offset(&launch, plan, carried(0));
-    bind_with_offset(&launch, plan, carried(1));
+    bind_with_offset(&launch, plan, recurrence_plan_carried(0));
+    bind_with_offset(&launch, plan, recurrence_plan_carried(1));
     bind_with_offset(&launch, plan, tn_vulkan_input(is_lstm || is_gru ? MADE : OUT));
     if (!is_lstm && !is_gru) {
         for (int i = 0; i < 5; i++)
@@ -247,7 +247,7 @@ static tn_status plan_positions_back(const struct recurrence_plan *r, uint64_t c
                                                 : CELLS));
     if (is_lstm)
         kernel_push(&launch, 0);
-    bind_with_offset(&launch, plan, carried(2));
+    bind_with_offset(&launch, plan, recurrence_plan_carried(2));
     return kernel_launch(plan, &launch);
 }
 

@@ -188,7 +188,7 @@ float sigmoid(float x)
 }
 
 #ifndef OP_back
-// Of a unit: what the gates are given, and their sum with what w gives.
+// The input of a unit's gate, and its sum with the product with w.
 float given_of(uint place, uint gate, uint unit)
 {
     float x = READ(given, (place * GATES + gate) * args.units + unit);

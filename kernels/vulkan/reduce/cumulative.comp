@@ -43,7 +43,7 @@ shared ACC sums[256];
 #define GREATEST_int64_t I64_GREATEST
 #define GREATEST_uint64_t packUint2x32(uvec2(0xffffffffu))
 
-// What leaves each element as it is.
+// The neutral element.
 ACC neutral()
 {
 #if defined(OP_sum)

@@ -12,14 +12,15 @@
 #define MAX_PARTS 256 // as many as a workgroup has invocations
 #define ACCUMULATOR_BYTES 8
 
-struct running {
+struct cumulative_running {
     uint64_t outer, n, inner, parts, part;
     bool columns;
 };
 
-static struct running describe(const tn_layout *x, const tn_cumulative_attrs *attrs)
+static struct cumulative_running cumulative_plan_describe(const tn_layout *x,
+                                                          const tn_cumulative_attrs *attrs)
 {
-    struct running r = {.outer = 1, .n = 1, .inner = 1, .parts = 1};
+    struct cumulative_running r = {.outer = 1, .n = 1, .inner = 1, .parts = 1};
     int32_t axis = attrs->axis == TN_NO_AXIS ? -1 : tn_axis(attrs->axis, x->rank);
     for (int32_t i = 0; i < x->rank; i++)
         *(axis < 0 || i == axis ? &r.n
@@ -37,11 +38,12 @@ static struct running describe(const tn_layout *x, const tn_cumulative_attrs *at
 
 static uint64_t cumulative_scratch(const tn_kernel_query *query)
 {
-    struct running r = describe(&query->inputs[0], query->attrs);
+    struct cumulative_running r = cumulative_plan_describe(&query->inputs[0], query->attrs);
     return r.parts > 1 ? r.outer * r.inner * r.parts * ACCUMULATOR_BYTES : 0;
 }
 
-static tn_status plan_pass(const tn_vulkan_plan *plan, const struct running *r, bool totals)
+static tn_status plan_pass(const tn_vulkan_plan *plan, const struct cumulative_running *r,
+                           bool totals)
 {
     const tn_step *step = plan->step;
     const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
@@ -79,7 +81,7 @@ static tn_status cumulative_plan(const tn_vulkan_plan *plan)
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
     if (layout_count(x) == 0)
         return TN_OK;
-    struct running r = describe(x, plan->step->attrs);
+    struct cumulative_running r = cumulative_plan_describe(x, plan->step->attrs);
     tn_status status = r.parts > 1 ? plan_pass(plan, &r, true) : TN_OK;
     return status == TN_OK ? plan_pass(plan, &r, false) : status;
 }

@@ -16,8 +16,8 @@
 
 // Appends the axes in `set`, with neighbours merged, from index `first` on. Returns their
 // number.
-static uint32_t collect_axes(const tn_layout *x, uint32_t set, uint32_t first,
-                             struct reduction *out)
+static uint32_t reduce_plan_collect_axes(const tn_layout *x, uint32_t set, uint32_t first,
+                                         struct reduction *out)
 {
     uint32_t count = 0;
     for (int32_t axis = 0; axis < x->rank; axis++) {
@@ -43,7 +43,7 @@ static uint32_t collect_axes(const tn_layout *x, uint32_t set, uint32_t first,
 // 198, 138), and by more where there are too few rows to fill the device. A processor that
 // emulates a device has nothing to win from sharing.
 #define SHARED_ROW 16
-static uint32_t choose_lanes(uint64_t outputs, uint64_t terms, bool is_software)
+static uint32_t reduce_plan_choose_lanes(uint64_t outputs, uint64_t terms, bool is_software)
 {
     uint32_t lanes = 1;
     while (!is_software && terms >= SHARED_ROW && lanes < REDUCE_GROUP &&
@@ -61,7 +61,7 @@ static void choose_shape(struct reduction *r, bool is_software)
     bool columns = kept > 0 && r->stride[kept - 1] == 1 && r->num_outputs >= 32;
     r->lanes = columns || all == kept
                    ? 1
-                   : choose_lanes(r->num_outputs, r->num_reduced, is_software);
+                   : reduce_plan_choose_lanes(r->num_outputs, r->num_reduced, is_software);
     uint64_t invocations = r->num_outputs * r->lanes;
     uint64_t wanted = ENOUGH_INVOCATIONS / (invocations ? invocations : 1);
     uint64_t most =
@@ -84,13 +84,14 @@ struct reduction reduction_describe(const tn_layout *x, uint32_t reduced, bool i
         r.num_outputs *= is_reduced ? 1 : (uint64_t)x->extent[axis];
         r.num_reduced *= is_reduced ? (uint64_t)x->extent[axis] : 1;
     }
-    r.num_kept_axes = collect_axes(x, ~reduced, 0, &r);
-    r.num_reduced_axes = collect_axes(x, reduced, r.num_kept_axes, &r);
+    r.num_kept_axes = reduce_plan_collect_axes(x, ~reduced, 0, &r);
+    r.num_reduced_axes = reduce_plan_collect_axes(x, reduced, r.num_kept_axes, &r);
     choose_shape(&r, is_software);
     return r;
 }
 
-static uint32_t reduced_axes(const char *primitive, const void *attrs, int32_t rank)
+static uint32_t reduce_plan_reduced_axes(const char *primitive, const void *attrs,
+                                         int32_t rank)
 {
     if (strcmp(primitive, "base.argmax/1") != 0)
         return tn_axis_set(&((const tn_reduce_attrs *)attrs)->axis, rank);
@@ -101,8 +102,8 @@ static uint32_t reduced_axes(const char *primitive, const void *attrs, int32_t r
 
 uint32_t reduction_axes(const tn_step *step)
 {
-    return reduced_axes(step->kernel->primitive, step->attrs,
-                        tn_step_input(step, 0)->layout.rank);
+    return reduce_plan_reduced_axes(step->kernel->primitive, step->attrs,
+                                    tn_step_input(step, 0)->layout.rank);
 }
 
 const char *reduction_name(const tn_step *step, uint32_t *length)
@@ -154,8 +155,8 @@ static void push_reduction(struct kernel_launch *launch, const struct reduction 
         kernel_push(launch, r->stride[i]);
 }
 
-static void set_shape(struct kernel_launch *launch, const struct reduction *r,
-                      bool to_partial, bool from_partial)
+static void reduce_plan_set_shape(struct kernel_launch *launch, const struct reduction *r,
+                                  bool to_partial, bool from_partial)
 {
     kernel_spec(launch, r->num_kept_axes);
     kernel_spec(launch, r->num_reduced_axes);
@@ -181,7 +182,7 @@ static tn_status plan_second(const tn_vulkan_plan *plan, const char *name,
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_bind(&launch, partial);
     push_reduction(&launch, &second, 0, tn_step_output(plan->step, 0)->layout.offset);
-    set_shape(&launch, &second, false, true);
+    reduce_plan_set_shape(&launch, &second, false, true);
     return kernel_launch(plan, &launch);
 }
 
@@ -193,7 +194,7 @@ static int32_t logsumexp_accepts(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0];
     int32_t last = x->rank - 1;
-    uint32_t reduced = reduced_axes("base.logsumexp/1", query->attrs, x->rank);
+    uint32_t reduced = reduce_plan_reduced_axes("base.logsumexp/1", query->attrs, x->rank);
     if (query->fused || last < 0 || reduced != UINT32_C(1) << last || x->stride[last] != 1)
         return true;
     uint64_t rows = layout_count(&query->outputs[0]), terms = (uint64_t)x->extent[last];
@@ -213,7 +214,7 @@ static tn_status reduce_plan(const tn_vulkan_plan *plan)
     const char *op = reduction_name(step, &length);
     snprintf(name, sizeof(name), "reduce_%.*s_%s", (int)length, op, dtype_glsl(x->dtype));
     bool in_parts = r.splits > 1;
-    // Of the result and its parts one is written; the other has any memory.
+    // The result or its parts are written; the other has any memory.
     tn_vulkan_operand out = tn_vulkan_output(0), parts = tn_vulkan_data(&r, 4);
     if (in_parts)
         out = parts = tn_vulkan_scratch(0, reduction_parts_bytes(&r), TN_VULKAN_WRITES);
@@ -224,7 +225,7 @@ static tn_status reduce_plan(const tn_vulkan_plan *plan)
     kernel_bind(&launch, out);
     kernel_bind(&launch, parts);
     push_reduction(&launch, &r, x->offset, tn_step_output(step, 0)->layout.offset);
-    set_shape(&launch, &r, in_parts, false);
+    reduce_plan_set_shape(&launch, &r, in_parts, false);
     tn_status status = kernel_launch(plan, &launch);
     return status == TN_OK && in_parts ? plan_second(plan, name, &r, parts) : status;
 }

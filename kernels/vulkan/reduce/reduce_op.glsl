@@ -57,7 +57,7 @@ accumulator combine(accumulator a, accumulator b)
 #endif
 }
 
-// Of one element, number `index` of those that are reduced to one.
+// Accumulates one element, number `index` of those that are reduced to one.
 accumulator accumulate(PASTE(W_, IN) element, uint index)
 {
     ACC x = ACC(PASTE(FROM_, IN)(element));

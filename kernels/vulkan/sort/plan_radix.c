@@ -30,7 +30,7 @@ bool vk_radix_suits(const struct vk_order *o)
 }
 
 // Fills *out. False: more bytes than 64 bits can count.
-static bool measure(const struct vk_order *o, bool places, struct radix *out)
+static bool radix_plan_measure(const struct vk_order *o, bool places, struct radix *out)
 {
     struct radix r = {.order = o, .has_places = places, .passes = o->bits / 8};
     r.tiles = ceil_div(o->n, TILE);
@@ -56,20 +56,20 @@ static bool measure(const struct vk_order *o, bool places, struct radix *out)
 uint64_t vk_radix_scratch(const struct vk_order *o, bool places)
 {
     struct radix r;
-    return measure(o, places, &r) ? r.bytes : UINT64_MAX;
+    return radix_plan_measure(o, places, &r) ? r.bytes : UINT64_MAX;
 }
 
 // --- launches --------------------------------------------------------------------------
 
-static tn_vulkan_operand counts_of(const struct radix *r, uint16_t access)
+static tn_vulkan_operand radix_plan_counts_of(const struct radix *r, uint16_t access)
 {
     return tn_vulkan_scratch(r->buffers * (r->keys + r->places), r->counts, access);
 }
 
 // Keys, or with `is_key` false places, that lie between passes `pass` - 1 and `pass`;
 // `unused` where there are none.
-static tn_vulkan_operand pairs_of(const struct radix *r, uint32_t pass, bool is_key,
-                                  tn_vulkan_operand unused)
+static tn_vulkan_operand radix_plan_pairs_of(const struct radix *r, uint32_t pass,
+                                             bool is_key, tn_vulkan_operand unused)
 {
     if (pass == 0 || pass == r->passes || (!is_key && !r->has_places))
         return unused;
@@ -95,8 +95,8 @@ static void push_radix(struct kernel_launch *launch, const tn_vulkan_plan *plan,
 }
 
 // The constants of radix.comp, in the order of their ids.
-static void specify(struct kernel_launch *launch, const tn_vulkan_plan *plan,
-                    const struct radix *r, uint32_t pass)
+static void radix_plan_specify(struct kernel_launch *launch, const tn_vulkan_plan *plan,
+                               const struct radix *r, uint32_t pass)
 {
     const tn_vulkan_limits *limits = plan->limits;
     uint64_t rounds = r->order->n <= TILE / 2 ? ROUNDS / 2 : ROUNDS; // few pipelines
@@ -120,7 +120,7 @@ static tn_status plan_row(const tn_vulkan_plan *plan, const struct radix *r)
     kernel_bind(&launch, tn_vulkan_output(r->order->output));
     kernel_bind(&launch, tn_vulkan_output(r->order->output));
     push_radix(&launch, plan, r, 0);
-    specify(&launch, plan, r, 0);
+    radix_plan_specify(&launch, plan, r, 0);
     return kernel_launch(plan, &launch);
 }
 
@@ -131,23 +131,23 @@ static tn_status plan_count(const tn_vulkan_plan *plan, const struct radix *r,
     snprintf(name, sizeof(name), "radix_count_%u", r->order->bits);
     struct kernel_launch launch = {.name = name, .groups = r->order->rows * r->tiles};
     kernel_bind(&launch, tn_vulkan_input(0));
-    kernel_bind(&launch, pairs_of(r, pass, true, tn_vulkan_input(0)));
-    kernel_bind(&launch, counts_of(r, TN_VULKAN_WRITES));
+    kernel_bind(&launch, radix_plan_pairs_of(r, pass, true, tn_vulkan_input(0)));
+    kernel_bind(&launch, radix_plan_counts_of(r, TN_VULKAN_WRITES));
     push_radix(&launch, plan, r, pass);
-    specify(&launch, plan, r, pass);
+    radix_plan_specify(&launch, plan, r, pass);
     return kernel_launch(plan, &launch);
 }
 
 static tn_status plan_scan(const tn_vulkan_plan *plan, const struct radix *r, uint32_t pass)
 {
     struct kernel_launch launch = {.name = "radix_scan", .groups = r->order->rows * DIGITS};
-    kernel_bind(&launch, counts_of(r, TN_VULKAN_READS | TN_VULKAN_WRITES));
+    kernel_bind(&launch, radix_plan_counts_of(r, TN_VULKAN_READS | TN_VULKAN_WRITES));
     push_radix(&launch, plan, r, pass);
     return kernel_launch(plan, &launch);
 }
 
-static tn_status plan_place(const tn_vulkan_plan *plan, const struct radix *r,
-                            uint32_t pass)
+static tn_status radix_plan_place(const tn_vulkan_plan *plan, const struct radix *r,
+                                  uint32_t pass)
 {
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "radix_place_%u", r->order->bits);
@@ -156,20 +156,20 @@ static tn_status plan_place(const tn_vulkan_plan *plan, const struct radix *r,
     kernel_bind(&launch, tn_vulkan_input(0));
     kernel_bind(&launch, out);
     kernel_bind(&launch, out);
-    kernel_bind(&launch, pairs_of(r, pass, true, tn_vulkan_input(0)));
-    kernel_bind(&launch, pairs_of(r, pass, false, tn_vulkan_input(0)));
-    kernel_bind(&launch, pairs_of(r, pass + 1, true, out));
-    kernel_bind(&launch, pairs_of(r, pass + 1, false, out));
-    kernel_bind(&launch, counts_of(r, TN_VULKAN_READS));
+    kernel_bind(&launch, radix_plan_pairs_of(r, pass, true, tn_vulkan_input(0)));
+    kernel_bind(&launch, radix_plan_pairs_of(r, pass, false, tn_vulkan_input(0)));
+    kernel_bind(&launch, radix_plan_pairs_of(r, pass + 1, true, out));
+    kernel_bind(&launch, radix_plan_pairs_of(r, pass + 1, false, out));
+    kernel_bind(&launch, radix_plan_counts_of(r, TN_VULKAN_READS));
     push_radix(&launch, plan, r, pass);
-    specify(&launch, plan, r, pass);
+    radix_plan_specify(&launch, plan, r, pass);
     return kernel_launch(plan, &launch);
 }
 
 tn_status vk_plan_radix(const tn_vulkan_plan *plan, const struct vk_order *o, bool places)
 {
     struct radix r;
-    if (!measure(o, places, &r))
+    if (!radix_plan_measure(o, places, &r))
         return plan->host->fail(plan->host, TN_ERR_MEMORY,
                                 "%llu elements are too many to be sorted",
                                 (unsigned long long)(o->rows * o->n));
@@ -181,7 +181,7 @@ tn_status vk_plan_radix(const tn_vulkan_plan *plan, const struct vk_order *o, bo
         if (status == TN_OK && r.scans)
             status = plan_scan(plan, &r, pass);
         if (status == TN_OK)
-            status = plan_place(plan, &r, pass);
+            status = radix_plan_place(plan, &r, pass);
     }
     return status;
 }
@@ -201,7 +201,7 @@ static int32_t sort_accepts(const tn_kernel_query *query)
     return describe_sort(&query->inputs[0], query->attrs, &o);
 }
 
-static uint64_t sort_scratch(const tn_kernel_query *query)
+static uint64_t radix_plan_sort_scratch(const tn_kernel_query *query)
 {
     struct vk_order o;
     bool fits = describe_sort(&query->inputs[0], query->attrs, &o);
@@ -223,4 +223,4 @@ static tn_status sort_plan(const tn_vulkan_plan *plan)
 // --- records ---------------------------------------------------------------------------
 
 OWN_KERNEL(sort, "base.sort/1", sort_plan, KERNEL_OTHER, contiguous_rules,
-           .accepts = sort_accepts, .scratch_size = sort_scratch);
+           .accepts = sort_accepts, .scratch_size = radix_plan_sort_scratch);

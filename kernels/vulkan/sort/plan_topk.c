@@ -24,7 +24,7 @@ struct selection {
 };
 
 // Into how many parts a row of `count` elements or pairs is divided.
-static uint64_t parts_of(const struct selection *s, uint64_t count)
+static uint64_t topk_plan_parts_of(const struct selection *s, uint64_t count)
 {
     uint64_t least = 8 * s->k > LEAST_PART ? 8 * s->k : LEAST_PART;
     uint64_t wanted = s->rows < ENOUGH_ROWS ? ceil_div(PARTS, s->rows) : 1;
@@ -46,7 +46,7 @@ static bool measure_selection(const tn_layout *x, const tn_topk_attrs *attrs,
     }
     s.bits = 8 * dtype_bytes(x->dtype);
     s.key_bytes = s.bits == 64 ? 8 : 4;
-    uint64_t parts = s.rows > 0 && s.k > 0 ? parts_of(&s, s.n) : 1;
+    uint64_t parts = s.rows > 0 && s.k > 0 ? topk_plan_parts_of(&s, s.n) : 1;
     bool fits = true;
     // The parts of each launch have an eighth of the elements before, at most.
     for (int i = 0; i < 2 && parts > 1 && fits; i++) {
@@ -55,7 +55,7 @@ static bool measure_selection(const tn_layout *x, const tn_topk_attrs *attrs,
                tn_checked_multiply(pairs, s.key_bytes, &keys) &&
                tn_checked_round_up(keys, TN_VULKAN_ALIGNMENT, &s.keys[i]) &&
                tn_checked_round_up(pairs * 4, TN_VULKAN_ALIGNMENT, &s.places[i]);
-        parts = parts_of(&s, parts * s.k);
+        parts = topk_plan_parts_of(&s, parts * s.k);
     }
     *out = s;
     return fits;
@@ -175,7 +175,7 @@ static tn_status plan_many(const tn_vulkan_plan *plan, const struct selection *s
 
 // --- few -------------------------------------------------------------------------------
 
-static uint64_t topk_scratch(const tn_kernel_query *query)
+static uint64_t plan_topk_scratch(const tn_kernel_query *query)
 {
     const tn_topk_attrs *attrs = query->attrs;
     struct selection s;
@@ -213,8 +213,8 @@ static void bind_parts(struct kernel_launch *launch, const struct selection *s,
 }
 
 // Number `number` of the launches: of rows of `count` elements or pairs, in parts.
-static tn_status plan_launch(const tn_vulkan_plan *plan, const struct selection *s,
-                             uint32_t number, uint64_t count, uint64_t parts)
+static tn_status topk_plan_launch(const tn_vulkan_plan *plan, const struct selection *s,
+                                  uint32_t number, uint64_t count, uint64_t parts)
 {
     const tn_topk_attrs *attrs = plan->step->attrs;
     tn_dtype dtype = tn_step_input(plan->step, 0)->layout.dtype;
@@ -257,8 +257,8 @@ static tn_status topk_plan(const tn_vulkan_plan *plan)
     tn_status status;
     uint32_t number = 0;
     do {
-        parts = parts_of(&s, count);
-        status = plan_launch(plan, &s, number++, count, parts);
+        parts = topk_plan_parts_of(&s, count);
+        status = topk_plan_launch(plan, &s, number++, count, parts);
         count = parts * s.k;
     } while (parts > 1 && status == TN_OK);
     return status;
@@ -267,4 +267,4 @@ static tn_status topk_plan(const tn_vulkan_plan *plan)
 // --- records ---------------------------------------------------------------------------
 
 OWN_KERNEL(topk, "base.topk/1", topk_plan, KERNEL_OTHER, contiguous_rules,
-           .accepts = topk_accepts, .scratch_size = topk_scratch);
+           .accepts = topk_accepts, .scratch_size = plan_topk_scratch);

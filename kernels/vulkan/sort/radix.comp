@@ -136,7 +136,7 @@ shared uint staged[STAGED];    // elements on their way; while they are ranked, 
 shared uint counters[8 * 128]; // by warp and digit, two in a word
 shared uvec2 scanned[256];
 
-// Of elements that lie in the order of their numbers: warp, round, invocation.
+// Elements in the order of their numbers: warp, round, invocation.
 KEY key[MOST_ROUNDS];
 uint place[MOST_ROUNDS], rank[MOST_ROUNDS], moved[MOST_ROUNDS];
 

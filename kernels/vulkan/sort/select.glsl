@@ -27,7 +27,7 @@ shared uint sums[LANES];
 shared uint sums_of_16[16];
 shared uint found[3]; // a digit, the elements before it, those with it
 
-// What the first k elements begin with, or come before: the bits of key and place above these.
+// The head that the first k elements have, or come before: the bits of key and place above these.
 KEY key_head = KEY(0);
 uint key_shift = WIDTH;
 uint place_head = 0u, place_shift;
@@ -83,7 +83,7 @@ void find_digit(uint wanted)
     barrier();
 }
 
-// What is found becomes known.
+// Takes the digits that were found into the head.
 void learn(uint digits)
 {
     if (key_shift > 0u) {

@@ -16,7 +16,7 @@
 #include <cpuid.h>
 
 // The processor's brand string from CPUID, without leading blanks.
-static void processor_name(char *out, size_t size)
+static void cpu_open_processor_name(char *out, size_t size)
 {
     uint32_t words[13] = {0};
     for (uint32_t i = 0; i < 3; i++)
@@ -29,7 +29,7 @@ static void processor_name(char *out, size_t size)
     snprintf(out, size, "%s", *name ? name : "CPU");
 }
 #else
-static void processor_name(char *out, size_t size)
+static void cpu_open_processor_name(char *out, size_t size)
 {
     snprintf(out, size, "CPU");
 }
@@ -44,7 +44,7 @@ static void count_processors(void)
 
 // The value of TENON_THREADS, or the number of processors in the affinity mask when the
 // process first asked. 0: the value is no number of threads.
-static uint32_t count_threads(const tn_host *host)
+static uint32_t cpu_open_count_threads(const tn_host *host)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *text = host->config(host, "TENON_THREADS");
@@ -59,7 +59,7 @@ static uint32_t count_threads(const tn_host *host)
 }
 
 // Bytes of the last-level cache that the first processor has a part in.
-static uint64_t cache_bytes(void)
+static uint64_t cpu_open_cache_bytes(void)
 {
     uint64_t kilobytes = 8192; // where the system does not tell
     FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
@@ -80,7 +80,7 @@ static uint64_t find_stream_from(const tn_host *host)
     unsigned long long value = text ? strtoull(text, &end, 10) : 0;
     if (value > 0 && isdigit((unsigned char)*text) && !*end)
         return value;
-    return cache_bytes() / 4 * 3;
+    return cpu_open_cache_bytes() / 4 * 3;
 }
 
 // The instruction sets of the processor that TENON_CPU allows: with each name those of the
@@ -138,12 +138,12 @@ tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *o
         .buffer_alignment = CPU_ALIGNMENT,
         .dtypes = TN_ALL_DTYPES,
         .num_queues = find_num_queues(),
-        .num_workers = count_threads(host),
+        .num_workers = cpu_open_count_threads(host),
     };
     uint32_t size = out->struct_size < sizeof(info) ? out->struct_size : sizeof(info);
     (void)index;
     info.struct_size = size;
-    processor_name(info.name, sizeof(info.name));
+    cpu_open_processor_name(info.name, sizeof(info.name));
     snprintf(info.driver, sizeof(info.driver), "%s kernels",
              cpu_pick(find_features(host))->name);
     memcpy(out, &info, size);
@@ -194,10 +194,10 @@ static tn_status open_queues(tn_device *device)
     return status;
 }
 
-static tn_status open_parts(tn_device *device)
+static tn_status cpu_open_parts(tn_device *device)
 {
     const tn_host *host = device->host;
-    device->num_threads = count_threads(host);
+    device->num_threads = cpu_open_count_threads(host);
     if (!device->num_threads)
         return host->fail(host, TN_ERR_ARGUMENT,
                           "TENON_THREADS is \"%s\", expected a number from 1 to 256",
@@ -241,7 +241,7 @@ tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_d
     };
     device->trace = host->query ? host->query(host, TN_HOST_TRACE) : NULL;
 
-    tn_status status = open_parts(device);
+    tn_status status = cpu_open_parts(device);
     if (status == TN_OK)
         status = cpu_memory_init(device);
     if (status != TN_OK) {

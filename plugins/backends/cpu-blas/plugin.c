@@ -67,7 +67,7 @@ static const tn_ops ops = {
     .num_kernels = sizeof(kernels) / sizeof(kernels[0]),
 };
 
-static const void *query(const char *id)
+static const void *cpu_query(const char *id)
 {
     if (strcmp(id, TN_IFACE_BACKEND) == 0)
         return &backend;
@@ -76,4 +76,4 @@ static const void *query(const char *id)
     return NULL;
 }
 
-TN_PLUGIN("org.tenon.cpu-blas", "0.1.0", "Tenon", .query = query);
+TN_PLUGIN("org.tenon.cpu-blas", "0.1.0", "Tenon", .query = cpu_query);

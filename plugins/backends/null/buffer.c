@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static void count(tn_device *device, uint64_t size)
+static void null_buffer_count(tn_device *device, uint64_t size)
 {
     uint64_t used = atomic_fetch_add(&device->used, size) + size;
     uint64_t peak = device->peak;
@@ -26,7 +26,7 @@ tn_status null_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_b
     }
     memset(bytes, 0, size);
     *buffer = (tn_buffer){.size = size, .bytes = bytes};
-    count(device, size);
+    null_buffer_count(device, size);
     *out_buffer = buffer;
     return TN_OK;
 }

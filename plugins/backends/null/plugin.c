@@ -37,11 +37,11 @@ static const tn_device_loss device_loss = {
     .lose = null_lose,
 };
 
-static const void *query(const char *id)
+static const void *null_query(const char *id)
 {
     if (strcmp(id, TN_IFACE_DEVICE_LOSS) == 0)
         return &device_loss;
     return strcmp(id, TN_IFACE_BACKEND) == 0 ? &backend : NULL;
 }
 
-TN_PLUGIN("org.tenon.null", "0.1.0", "Tenon", .query = query);
+TN_PLUGIN("org.tenon.null", "0.1.0", "Tenon", .query = null_query);

@@ -152,7 +152,7 @@ static void mpi_agree_combine(const struct message *in, struct message *out, int
 
 // --- rounds -----------------------------------------------------------------------------
 
-// What a member does in a round; ranks below 0: nothing.
+// A member's part in a round; ranks below 0: nothing.
 struct round {
     int32_t to, from;
     bool replaces; // what is received is the result

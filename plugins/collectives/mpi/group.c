@@ -133,7 +133,7 @@ static tn_status group_create(struct mpi_library *library, handle comm, char *wh
 
 static void group_free(tn_group *group)
 {
-    // What is pending in a broken group would have to end first, and may write there.
+    // Pending work of a broken group would have to end first, and may write there.
     progress_enter();
     if (!group->broken[0]) {
         group->library->Comm_free(&group->agreements);
@@ -213,7 +213,7 @@ static tn_status group_find_board(const tn_host *host, tn_group *group)
 
 // --- the world --------------------------------------------------------------------------
 
-// What members must have in common, and what they should.
+// Facts that members must have in common, and others that they should.
 struct introduction {
     char version[128];
     char backend[128];

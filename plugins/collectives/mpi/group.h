@@ -25,7 +25,7 @@ enum { REASON = 512 };
 // Kinds of calls that the interface does not have.
 enum { CALL_SPLIT = 100, CALL_LEAVE = 101 };
 
-// What the members of a group have to agree on.
+// Words of the record that the members of a group have to agree on.
 enum {
     RECORD_SEQUENCE,
     RECORD_KIND,
@@ -36,9 +36,9 @@ enum {
     RECORD_SIZE
 };
 
-// What members agree by: equal records, or `differs`. `data`: elements of a call that has
-// few, reduced; of a broadcast and a gather the bytes of all, which are 0 where a member
-// has none. What is behind these is not sent.
+// Message by which members agree: equal records, or `differs`. `data`: elements of a call
+// that has few, reduced; of a broadcast and a gather the bytes of all, which are 0 where a
+// member has none. Bytes behind these are not sent.
 struct message {
     int64_t record[RECORD_SIZE];
     int64_t differs;
@@ -154,7 +154,7 @@ tn_status move_check(const tn_host *host, const tn_group *group,
 // code of MPI's.
 int move_start(tn_collective_work *work, bool *out_more);
 
-// What is left to do on the host when all elements are there.
+// Finishes a move on the host when all elements are there.
 void move_finish(tn_collective_work *work);
 
 // "all_reduce", and what a record says: "all_reduce of 8 f32 (sum)".

@@ -12,7 +12,7 @@ enum abi { OPEN_MPI, MPICH, STANDARD };
 static const char *const names[] = {"libmpi.so.40", "libmpi_abi.so.1", "libmpich.so.12",
                                     "libmpi.so.12"};
 
-// What the table of a binary interface has of each handle.
+// A handle in the table of each binary interface.
 struct handle_row {
     const char *open_mpi;     // the symbol behind "ompi_mpi_", whose address is the handle
     uint32_t mpich, standard; // numbers

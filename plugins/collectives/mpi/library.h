@@ -16,7 +16,7 @@
 
 typedef uintptr_t handle;
 
-// What a function of an operation gets: elements of both, their number, and a datatype.
+// Function of an operation: elements of both, their number, and a datatype.
 typedef void reduce_function(void *in, void *inout, int *count, handle *datatype);
 
 // The functions: X(result, name without "MPI_", arguments).
@@ -54,7 +54,7 @@ typedef void reduce_function(void *in, void *inout, int *count, handle *datatype
     X(int, Test, (handle *request, int *flag, void *status))                               \
     X(int, Get_count, (const void *status, handle type, int *count))
 
-// Those of fault tolerance (ULFM), which few libraries have: NULL then.
+// Functions of fault tolerance (ULFM), which few libraries have: NULL then.
 #define MPI_OPTIONAL(X)                                                                    \
     X(int, Comm_revoke, (handle comm))                                                     \
     X(int, Comm_shrink, (handle comm, handle *out))
@@ -100,7 +100,7 @@ struct mpi_library {
     handle world, errors_return;
     handle types[TN_NUM_DTYPES]; // by dtype
     handle operations[NUM_OPERATIONS];
-    // Of f16 and bf16, which MPI does not know; made by halves_create().
+    // Operations on f16 and bf16, which MPI does not know; made by halves_create().
     handle halves[2][NUM_OPERATIONS];
     void *in_place;    // MPI_IN_PLACE
     int serialized;    // MPI_THREAD_SERIALIZED

@@ -54,7 +54,7 @@
     X(partition, "sort/partition.c")                                                       \
     X(argpartition, "sort/partition.c")                                                    \
     X(matmul, "matmul/matmul.c")
-// Those in BASE_DECOMPOSED are made of others, and so are all of their rules.
+// Primitives that decompose into others, as all of their rules do.
 #define BASE_DECOMPOSED(X)                                                                 \
     X(stack, "move/arrange.c")                                                             \
     X(flip, "move/arrange.c")                                                              \
@@ -78,8 +78,8 @@
     X(einsum, "matmul/einsum.c")                                                           \
     X(nonzero, "sort/unique.c")                                                            \
     X(boolean_mask, "sort/unique.c")
-// Those in BASE_COMPOSITES are, too, and have no type rule: the core puts what they are
-// made of in their place when they are applied.
+// Composites decompose, too, and have no type rule: the core applies their decomposition in
+// their place.
 #define BASE_COMPOSITES(X)                                                                 \
     X(zeros, "create/filled.c")                                                            \
     X(ones, "create/filled.c")                                                             \

@@ -55,8 +55,8 @@ static tn_status all_gather_run(const tn_run *run)
                     &(tn_collective_call){.kind = TN_COLLECTIVE_ALL_GATHER});
 }
 
-static tn_array *sized(const tn_build *build, const char *primitive, tn_array *x,
-                       const tn_dist_group_attrs *attrs)
+static tn_array *dist_gather_sized(const tn_build *build, const char *primitive,
+                                   tn_array *x, const tn_dist_group_attrs *attrs)
 {
     return build->op(build, primitive, TN_IN(x),
                      tn_attrs("group", group_name(attrs->group), "size", attrs->size));
@@ -64,7 +64,8 @@ static tn_array *sized(const tn_build *build, const char *primitive, tn_array *x
 
 TN_VJP(all_gather_vjp)
 {
-    tn_array *g = sized(build, "dist.reduce_scatter", cotangents[0], rule->attrs);
+    tn_array *g =
+        dist_gather_sized(build, "dist.reduce_scatter", cotangents[0], rule->attrs);
     const tn_ints shape = tn_extents(build, rule->inputs[0]);
     gradients[0] = build->op(build, "base.reshape", TN_IN(g), tn_attrs("shape", &shape));
     return built(gradients[0]);
@@ -72,7 +73,7 @@ TN_VJP(all_gather_vjp)
 
 TN_JVP(all_gather_jvp)
 {
-    out_tangents[0] = sized(build, "dist.all_gather", tangents[0], rule->attrs);
+    out_tangents[0] = dist_gather_sized(build, "dist.all_gather", tangents[0], rule->attrs);
     return built(out_tangents[0]);
 }
 
@@ -85,7 +86,7 @@ TN_VMAP(all_gather_vmap)
         x = build->op(build, "base.expand_dims", TN_IN(x), tn_attrs("axis", TN_INTS(0)));
     else
         x = tn_move_axis(build, x, axes[0], 1);
-    outputs[0] = sized(build, "dist.all_gather", x, rule->attrs);
+    outputs[0] = dist_gather_sized(build, "dist.all_gather", x, rule->attrs);
     out_axes[0] = 1;
     return built(outputs[0]);
 }
@@ -116,20 +117,21 @@ static tn_status all_to_all_run(const tn_run *run)
 
 TN_VJP(all_to_all_vjp)
 {
-    gradients[0] = sized(build, "dist.all_to_all", cotangents[0], rule->attrs);
+    gradients[0] = dist_gather_sized(build, "dist.all_to_all", cotangents[0], rule->attrs);
     return built(gradients[0]);
 }
 
 TN_JVP(all_to_all_jvp)
 {
-    out_tangents[0] = sized(build, "dist.all_to_all", tangents[0], rule->attrs);
+    out_tangents[0] = dist_gather_sized(build, "dist.all_to_all", tangents[0], rule->attrs);
     return built(out_tangents[0]);
 }
 
 TN_VMAP(all_to_all_vmap)
 {
-    outputs[0] = sized(build, "dist.all_to_all",
-                       tn_move_axis(build, rule->inputs[0], axes[0], 1), rule->attrs);
+    outputs[0] =
+        dist_gather_sized(build, "dist.all_to_all",
+                          tn_move_axis(build, rule->inputs[0], axes[0], 1), rule->attrs);
     out_axes[0] = 1;
     return built(outputs[0]);
 }
@@ -161,7 +163,7 @@ static tn_array *broadcast_again(const tn_build *build, tn_array *x,
                      tn_attrs("root", attrs->root, "group", group_name(attrs->group)));
 }
 
-// What all members' losses owe to the root's array, and nothing to the others'.
+// The root's array gets the gradients of all members' losses, the others' arrays none.
 TN_VJP(broadcast_vjp)
 {
     const tn_dist_peer_attrs *attrs = rule->attrs;

@@ -15,7 +15,7 @@ struct named_group {
     struct device_use devices;
 };
 
-// What one runtime has. A list: runtimes are few.
+// Groups of one runtime. A list: runtimes are few.
 struct runtime_groups {
     struct runtime_groups *next;
     const tn_host *host;
@@ -91,13 +91,14 @@ void groups_deinit(const tn_host *host)
 
 // --- names ------------------------------------------------------------------------------
 
-static const char *full_name(const char *name)
+static const char *dist_groups_full_name(const char *name)
 {
     return name && *name ? name : "world";
 }
 
 // The lock of `mine` is held.
-static struct named_group *group_find(const struct runtime_groups *mine, const char *name)
+static struct named_group *dist_group_find(const struct runtime_groups *mine,
+                                           const char *name)
 {
     struct named_group *group = mine->groups;
     while (group && strcmp(group->name, name) != 0)
@@ -138,7 +139,7 @@ static tn_status group_check_name(const tn_host *host, const char *name)
 }
 
 // Joins the world, by the one plugin that has collectives.
-static tn_status world_join(struct runtime_groups *mine)
+static tn_status dist_groups_world_join(struct runtime_groups *mine)
 {
     const tn_host *host = mine->host;
     const tn_host_interfaces *interfaces = host->query(host, TN_HOST_INTERFACES);
@@ -165,11 +166,11 @@ static tn_status group_join(struct runtime_groups *mine)
     pthread_mutex_lock(&mine->lock);
     while (mine->is_joining)
         pthread_cond_wait(&mine->changed, &mine->lock);
-    bool joins = mine->is_joining = !group_find(mine, "world");
+    bool joins = mine->is_joining = !dist_group_find(mine, "world");
     pthread_mutex_unlock(&mine->lock);
     if (!joins)
         return TN_OK;
-    tn_status status = world_join(mine);
+    tn_status status = dist_groups_world_join(mine);
     pthread_mutex_lock(&mine->lock);
     mine->is_joining = false;
     pthread_cond_broadcast(&mine->changed);
@@ -182,12 +183,12 @@ tn_status groups_take(const tn_host *host, const char *name, struct group_use *o
     struct runtime_groups *mine = groups_of_runtime(host);
     if (!mine)
         return host->fail(host, TN_ERR_INTERNAL, "groups of a runtime that is closed");
-    name = full_name(name);
+    name = dist_groups_full_name(name);
     tn_status status = strcmp(name, "world") == 0 ? group_join(mine) : TN_OK;
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&mine->lock);
-    struct named_group *entry = group_find(mine, name);
+    struct named_group *entry = dist_group_find(mine, name);
     while (entry && entry->is_used)
         pthread_cond_wait(&mine->changed, &mine->lock);
     if (entry)
@@ -228,12 +229,12 @@ static tn_status dist_find(const tn_host *host, const char *name, tn_group_facts
 static tn_status check_made(const tn_host *host, const char *made)
 {
     struct runtime_groups *mine = groups_of_runtime(host);
-    made = full_name(made);
+    made = dist_groups_full_name(made);
     tn_status status = group_check_name(host, made);
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&mine->lock);
-    bool is_taken = group_find(mine, made) || strcmp(made, "world") == 0;
+    bool is_taken = dist_group_find(mine, made) || strcmp(made, "world") == 0;
     pthread_mutex_unlock(&mine->lock);
     return is_taken
                ? host->fail(host, TN_ERR_ARGUMENT, "there is a group '%s' already", made)
@@ -253,7 +254,7 @@ static tn_status dist_split(const tn_host *host, const char *name, int32_t color
         status = use.table->split(use.host, use.group, color, key, &group);
     groups_give(&use);
     return status == TN_OK && group
-               ? group_list(groups_of_runtime(host), full_name(made), group)
+               ? group_list(groups_of_runtime(host), dist_groups_full_name(made), group)
                : status;
 }
 
@@ -271,8 +272,9 @@ static tn_status dist_shrink(const tn_host *host, const char *name, const char *
     if (status == TN_OK)
         status = use.table->shrink(use.host, use.group, &group);
     groups_give(&use);
-    return status == TN_OK ? group_list(groups_of_runtime(host), full_name(made), group)
-                           : status;
+    return status == TN_OK
+               ? group_list(groups_of_runtime(host), dist_groups_full_name(made), group)
+               : status;
 }
 
 static tn_status dist_set_deadline(const tn_host *host, const char *name,

@@ -15,7 +15,7 @@ static const tn_ops ops = {
 
 static const char *const interfaces[] = {TN_IFACE_DIST, NULL};
 
-static const void *query(const char *id)
+static const void *dist_query(const char *id)
 {
     return strcmp(id, TN_IFACE_OPS) == 0    ? (const void *)&ops
            : strcmp(id, TN_IFACE_DIST) == 0 ? (const void *)&dist_groups
@@ -24,4 +24,4 @@ static const void *query(const char *id)
 }
 
 TN_PLUGIN("org.tenon.dist", "0.1.0", "Tenon", .init = groups_init, .deinit = groups_deinit,
-          .query = query);
+          .query = dist_query);

@@ -18,7 +18,7 @@ static const tn_attr_field reduce_scatter_fields[] = {
     SIZE_FIELD(tn_dist_reduce_attrs),
 };
 
-static const char *reduction_name(int64_t reduction)
+static const char *dist_reduce_reduction_name(int64_t reduction)
 {
     return dist_reductions[reduction];
 }
@@ -37,7 +37,8 @@ tn_status dist_check_reduction(const tn_infer *infer, tn_dtype dtype)
                                          : kind != TN_KIND_FLOAT8 && !is_mean;
     return has ? TN_OK
                : infer->host->fail(infer->host, TN_ERR_ARGUMENT, "%s has no %s here",
-                                   tn_dtype_name(dtype), reduction_name(attrs->reduction));
+                                   tn_dtype_name(dtype),
+                                   dist_reduce_reduction_name(attrs->reduction));
 }
 
 static tn_status all_reduce_infer(const tn_infer *infer, tn_type *types)
@@ -104,7 +105,7 @@ static tn_status no_derivative(const tn_build *build, int64_t reduction)
     return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
                              "the %s over members has no derivative here: take one of sum, "
                              "mean, or reduce another way",
-                             reduction_name(reduction));
+                             dist_reduce_reduction_name(reduction));
 }
 
 // The share of each element of x in an extreme: 1 / (how many elements have that value).
@@ -124,8 +125,8 @@ TN_VJP(all_reduce_vjp)
     const char *group = attrs->group;
     bool is_mean = attrs->reduction == TN_COLLECTIVE_MEAN;
     if (is_mean || attrs->reduction == TN_COLLECTIVE_SUM) {
-        gradients[0] =
-            dist_reduced(build, cotangents[0], reduction_name(attrs->reduction), group);
+        gradients[0] = dist_reduced(build, cotangents[0],
+                                    dist_reduce_reduction_name(attrs->reduction), group);
         return built(gradients[0]);
     }
     if (!is_extreme(attrs->reduction))
@@ -148,7 +149,8 @@ TN_JVP(all_reduce_jvp)
         t = build->expr(build, "t, share -> t * share", TN_IN(t, share), TN_NO_ATTRS);
     }
     out_tangents[0] = dist_reduced(
-        build, t, is_extreme(attrs->reduction) ? "sum" : reduction_name(attrs->reduction),
+        build, t,
+        is_extreme(attrs->reduction) ? "sum" : dist_reduce_reduction_name(attrs->reduction),
         attrs->group);
     return built(out_tangents[0]);
 }
@@ -156,8 +158,8 @@ TN_JVP(all_reduce_jvp)
 TN_VMAP(all_reduce_vmap)
 {
     const tn_dist_reduce_attrs *attrs = rule->attrs;
-    outputs[0] = dist_reduced(build, rule->inputs[0], reduction_name(attrs->reduction),
-                              attrs->group);
+    outputs[0] = dist_reduced(build, rule->inputs[0],
+                              dist_reduce_reduction_name(attrs->reduction), attrs->group);
     out_axes[0] = axes[0];
     return built(outputs[0]);
 }
@@ -168,8 +170,8 @@ static tn_array *scatter_again(const tn_build *build, tn_array *x,
                                const tn_dist_reduce_attrs *attrs)
 {
     return build->op(build, "dist.reduce_scatter", TN_IN(x),
-                     tn_attrs("reduction", reduction_name(attrs->reduction), "group",
-                              group_name(attrs->group), "size", attrs->size));
+                     tn_attrs("reduction", dist_reduce_reduction_name(attrs->reduction),
+                              "group", group_name(attrs->group), "size", attrs->size));
 }
 
 static bool is_linear(const tn_dist_reduce_attrs *attrs)

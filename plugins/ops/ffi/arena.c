@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct arena_block {
-    struct arena_block *next;
+struct ffi_arena_block {
+    struct ffi_arena_block *next;
     _Alignas(16) unsigned char bytes[];
 };
 
-void *arena_alloc(struct arena *arena, size_t size)
+void *arena_alloc(struct ffi_arena *arena, size_t size)
 {
     size = (size + 15) / 16 * 16;
     if (size > ARENA_MAX - arena->used) {
@@ -19,7 +19,7 @@ void *arena_alloc(struct arena *arena, size_t size)
         return NULL;
     }
     arena->used += size;
-    struct arena_block *block = calloc(1, sizeof(*block) + size);
+    struct ffi_arena_block *block = calloc(1, sizeof(*block) + size);
     if (!block)
         return NULL;
     block->next = arena->blocks;
@@ -27,20 +27,20 @@ void *arena_alloc(struct arena *arena, size_t size)
     return block->bytes;
 }
 
-char *arena_text(struct arena *arena, const char *text)
+char *arena_text(struct ffi_arena *arena, const char *text)
 {
     size_t size = strlen(text) + 1;
     char *copy = arena_alloc(arena, size);
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-void arena_finish(struct arena *arena)
+void arena_finish(struct ffi_arena *arena)
 {
-    for (struct arena_block *block = arena->blocks, *next; block; block = next) {
+    for (struct ffi_arena_block *block = arena->blocks, *next; block; block = next) {
         next = block->next;
         free(block);
     }
-    *arena = (struct arena){0};
+    *arena = (struct ffi_arena){0};
 }
 
 static tn_status set_problem(struct problem *problem, tn_status status, const char *format,
@@ -72,7 +72,7 @@ enum { MAX_NAME = 48 };
 // Edit distance of two names of at most MAX_NAME bytes: insertions, deletions,
 // substitutions, and swaps of neighbours (optimal string alignment). Keeps three rows of
 // the table.
-static size_t distance(const char *a, const char *b)
+static size_t ffi_arena_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), rows[3][MAX_NAME + 1] = {0};
     for (size_t j = 0; j <= m; j++)
@@ -100,7 +100,8 @@ const char *nearest_name(const char *name, const char *const *names)
     if (length > MAX_NAME)
         return NULL;
     for (; *names; names++) {
-        size_t edits = strlen(*names) <= MAX_NAME ? distance(name, *names) : least;
+        size_t edits =
+            strlen(*names) <= MAX_NAME ? ffi_arena_distance(name, *names) : least;
         if (edits < least) {
             least = edits;
             nearest = *names;

@@ -10,22 +10,22 @@
 #include <stdint.h>
 #include <tenon/status.h>
 
-struct arena_block;
+struct ffi_arena_block;
 
 enum { ARENA_MAX = 8 << 20 }; // bytes
 
 // Zero is an empty arena.
-struct arena {
-    struct arena_block *blocks;
+struct ffi_arena {
+    struct ffi_arena_block *blocks;
     size_t used;
     bool is_full; // ARENA_MAX was not enough
 };
 
 // Zeroed memory aligned to 16 bytes, freed by arena_finish. NULL when there is none.
-void *arena_alloc(struct arena *arena, size_t size);
+void *arena_alloc(struct ffi_arena *arena, size_t size);
 // A copy of `text`, likewise.
-char *arena_text(struct arena *arena, const char *text);
-void arena_finish(struct arena *arena);
+char *arena_text(struct ffi_arena *arena, const char *text);
+void arena_finish(struct ffi_arena *arena);
 
 // The first failure. Later ones are ignored, so readers need not check after each step.
 struct problem {
@@ -37,8 +37,8 @@ struct problem {
 tn_status problem_set(struct problem *problem, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// The name in `names` (ended by NULL) with the fewest edits from `name`, or NULL when none
-// is near.
+// The name in `names` (ended by NULL) with the fewest edits from `ffi_name`, or NULL when
+// none is near.
 const char *nearest_name(const char *name, const char *const *names);
 
 #endif // FFI_ARENA_H

@@ -62,7 +62,7 @@ static bool is_passed_by_value(tn_dtype dtype)
 
 // "type" of an argument that is passed by value: no half float, which C cannot pass.
 static tn_dtype scalar_type(struct json_reader *reader, const struct field *field,
-                            const struct function *function, tn_dtype otherwise)
+                            const struct ffi_function *function, tn_dtype otherwise)
 {
     struct field type = member(field, "type");
     tn_dtype dtype = read_type(reader, &type, otherwise);
@@ -75,7 +75,7 @@ static tn_dtype scalar_type(struct json_reader *reader, const struct field *fiel
     return dtype;
 }
 
-static bool is_float(tn_dtype dtype)
+static bool ffi_arguments_is_float(tn_dtype dtype)
 {
     return dtype == TN_F32 || dtype == TN_F64;
 }
@@ -85,8 +85,8 @@ static bool is_float(tn_dtype dtype)
 // Fails unless the stated type of an operand's elements is the operand's dtype, for each
 // variant.
 static void check_element_type(struct json_reader *reader, const struct field *type,
-                               const struct function *function,
-                               const struct operand *operand, tn_dtype stated)
+                               const struct ffi_function *function,
+                               const struct ffi_operand *operand, tn_dtype stated)
 {
     for (uint32_t i = 0; i < function->num_variants && reading(reader); i++) {
         tn_dtype got = dtype_or(stated, function, i);
@@ -100,7 +100,7 @@ static void check_element_type(struct json_reader *reader, const struct field *t
 }
 
 static void read_operand_argument(struct json_reader *reader, const struct field *field,
-                                  const struct function *function, bool is_input,
+                                  const struct ffi_function *function, bool is_input,
                                   struct argument *out)
 {
     const char *names[MAX_OPERANDS + 1] = {NULL};
@@ -113,7 +113,7 @@ static void read_operand_argument(struct json_reader *reader, const struct field
     out->index = first + (uint32_t)read_choice(reader, &name, names, -1);
     if (!reading(reader))
         return;
-    const struct operand *operand = &function->operands[out->index];
+    const struct ffi_operand *operand = &function->operands[out->index];
     bool is_array = operand->rank > 0 || operand->lead == LEAD_WHOLE;
     struct field by = member(field, "by"), type = member(field, "type");
     out->by_pointer = passes_by_pointer(reader, field, is_array || !is_input);
@@ -130,7 +130,7 @@ static void read_operand_argument(struct json_reader *reader, const struct field
 }
 
 static void read_work_argument(struct json_reader *reader, const struct field *field,
-                               const struct function *function, struct argument *out)
+                               const struct ffi_function *function, struct argument *out)
 {
     const char *names[MAX_WORK + 1] = {NULL};
     struct field name = member(field, "name");
@@ -142,7 +142,7 @@ static void read_work_argument(struct json_reader *reader, const struct field *f
 }
 
 static void read_handle_argument(struct json_reader *reader, const struct field *field,
-                                 const struct function *function, struct argument *out)
+                                 const struct ffi_function *function, struct argument *out)
 {
     const char *names[MAX_HANDLES + 1] = {NULL};
     struct field name = member(field, "name");
@@ -155,25 +155,25 @@ static void read_handle_argument(struct json_reader *reader, const struct field 
 }
 
 tn_dtype read_integer_dtype(struct json_reader *reader, const struct field *field,
-                            const struct function *function)
+                            const struct ffi_function *function)
 {
     struct field type = member(field, "type");
     tn_dtype dtype = scalar_type(reader, field, function, TN_I32);
-    if (dtype == TN_DTYPE_NONE || is_float(dtype) || dtype == TN_BOOL)
+    if (dtype == TN_DTYPE_NONE || ffi_arguments_is_float(dtype) || dtype == TN_BOOL)
         refuse(reader, &type, "got %s, expected an integer type",
                dtype == TN_DTYPE_NONE ? "T" : tn_dtype_name(dtype));
     return dtype;
 }
 
 static void read_integer_type(struct json_reader *reader, const struct field *field,
-                              const struct function *function, struct argument *out)
+                              const struct ffi_function *function, struct argument *out)
 {
     out->type = read_integer_dtype(reader, field, function);
     out->by_pointer = passes_by_pointer(reader, field, false);
 }
 
 static void read_stride(struct json_reader *reader, const struct field *field,
-                        const struct function *function, struct argument *out)
+                        const struct ffi_function *function, struct argument *out)
 {
     struct field of = member(field, "of"), axis = member(field, "axis");
     const char *names[MAX_OPERANDS + 1] = {NULL};
@@ -183,7 +183,7 @@ static void read_stride(struct json_reader *reader, const struct field *field,
     out->index = (uint32_t)read_choice(reader, &of, names, -1);
     if (!reading(reader))
         return;
-    const struct operand *operand = &function->operands[out->index];
+    const struct ffi_operand *operand = &function->operands[out->index];
     if (operand->rank == 0) {
         refuse(reader, &of, "got \"%s\", which has no axes, expected one with",
                operand->name);
@@ -218,7 +218,7 @@ static void read_values(struct json_reader *reader, const struct field *field,
 
 static const tn_attr_field *read_attribute_name(struct json_reader *reader,
                                                 const struct field *field,
-                                                const struct function *function,
+                                                const struct ffi_function *function,
                                                 struct argument *out)
 {
     const char *names[MAX_ATTRS + 1] = {NULL};
@@ -230,7 +230,8 @@ static const tn_attr_field *read_attribute_name(struct json_reader *reader,
 }
 
 static void read_attribute_argument(struct json_reader *reader, const struct field *field,
-                                    const struct function *function, struct argument *out)
+                                    const struct ffi_function *function,
+                                    struct argument *out)
 {
     struct field name = member(field, "name"), type = member(field, "type");
     const tn_attr_field *attribute = read_attribute_name(reader, &name, function, out);
@@ -243,7 +244,7 @@ static void read_attribute_argument(struct json_reader *reader, const struct fie
     read_values(reader, field, attribute, out);
     for (uint32_t i = 0; i < function->num_variants; i++) {
         tn_dtype dtype = dtype_or(out->type, function, i);
-        if (attribute->kind == TN_ATTR_F64 && !is_float(dtype))
+        if (attribute->kind == TN_ATTR_F64 && !ffi_arguments_is_float(dtype))
             refuse(reader, &type,
                    "got %s for the real number \"%s\", expected float or double",
                    tn_dtype_name(dtype), attribute->name);
@@ -253,7 +254,7 @@ static void read_attribute_argument(struct json_reader *reader, const struct fie
 static void check_constant(struct json_reader *reader, const struct field *value,
                            const struct argument *arg, tn_dtype type)
 {
-    if (is_float(type))
+    if (ffi_arguments_is_float(type))
         return;
     if (!json_is_integer(value->value))
         refuse(reader, value, "got %g, expected an integer, as %s is", arg->real,
@@ -264,7 +265,7 @@ static void check_constant(struct json_reader *reader, const struct field *value
 }
 
 static void read_constant(struct json_reader *reader, const struct field *field,
-                          const struct function *function, struct argument *out)
+                          const struct ffi_function *function, struct argument *out)
 {
     struct field value = member(field, "value");
     out->kind = ARG_CONSTANT;
@@ -281,8 +282,10 @@ static void read_constant(struct json_reader *reader, const struct field *field,
         check_constant(reader, &value, out, dtype_or(out->type, function, i));
 }
 
-static void read_character(struct json_reader *reader, const struct field *field,
-                           const struct function *function, struct argument *out)
+static void ffi_arguments_read_character(struct json_reader *reader,
+                                         const struct field *field,
+                                         const struct ffi_function *function,
+                                         struct argument *out)
 {
     struct field value = member(field, "value"), name = member(field, "attribute");
     out->kind = ARG_CHARACTER;
@@ -312,7 +315,7 @@ static void read_character(struct json_reader *reader, const struct field *field
 // --- the list --------------------------------------------------------------------------
 
 void read_argument(struct json_reader *reader, const struct field *field,
-                   struct function *function, uint32_t kinds, const char *what,
+                   struct ffi_function *function, uint32_t kinds, const char *what,
                    struct argument *out)
 {
     struct field kind_field = member(field, "kind"), value = member(field, "value");
@@ -352,7 +355,7 @@ void read_argument(struct json_reader *reader, const struct field *field,
         read_constant(reader, field, function, out);
         break;
     case K_CHARACTER:
-        read_character(reader, field, function, out);
+        ffi_arguments_read_character(reader, field, function, out);
         break;
     case K_HANDLE:
         read_handle_argument(reader, field, function, out);
@@ -372,7 +375,7 @@ void read_argument(struct json_reader *reader, const struct field *field,
 }
 
 static void read_returns(struct json_reader *reader, const struct field *field,
-                         struct function *function)
+                         struct ffi_function *function)
 {
     static const char *const known[] = {"kind", "type", NULL};
     static const char *const kinds[] = {"void", "output", "status", NULL};
@@ -384,7 +387,7 @@ static void read_returns(struct json_reader *reader, const struct field *field,
     if (!reading(reader))
         return;
     function->returns = (enum returns)read_choice(reader, &kind, kinds, -1);
-    const struct operand *first = &function->operands[function->num_inputs];
+    const struct ffi_operand *first = &function->operands[function->num_inputs];
     if (function->returns == RETURNS_STATUS)
         function->return_type = read_integer_dtype(reader, &returns, function);
     if (function->returns != RETURNS_OUTPUT)
@@ -399,8 +402,8 @@ static void read_returns(struct json_reader *reader, const struct field *field,
                function->num_outputs, first->name, first->rank);
 }
 
-static void read_status(struct json_reader *reader, const struct field *field,
-                        struct function *function)
+static void ffi_arguments_read_status(struct json_reader *reader, const struct field *field,
+                                      struct ffi_function *function)
 {
     static const char *const ways[] = {"nonzero", "negative", "positive", NULL};
     static const char *const signs[] = {"negative", "positive", NULL};
@@ -425,7 +428,7 @@ static void read_status(struct json_reader *reader, const struct field *field,
 
 // Fails on an output that neither an argument nor the return value writes.
 static void check_written(struct json_reader *reader, const struct field *field,
-                          const struct function *function)
+                          const struct ffi_function *function)
 {
     for (uint32_t i = 0; i < function->num_outputs && reading(reader); i++) {
         bool is_written = function->returns == RETURNS_OUTPUT;
@@ -443,13 +446,14 @@ static void check_written(struct json_reader *reader, const struct field *field,
 // Fails when an argument passes an overwritten input: input and output may be one memory,
 // which the output's argument passes.
 static void check_aliases(struct json_reader *reader, const struct field *args,
-                          const struct function *function)
+                          const struct ffi_function *function)
 {
     for (uint32_t i = 0; i < function->num_args && reading(reader); i++) {
         const struct argument *arg = &function->args[i];
         struct field item = element(args, i), name = member(&item, "name");
         for (uint32_t k = 0; k < function->num_outputs; k++) {
-            const struct operand *output = &function->operands[function->num_inputs + k];
+            const struct ffi_operand *output =
+                &function->operands[function->num_inputs + k];
             if (arg->kind == ARG_OPERAND && arg->index < function->num_inputs &&
                 output->overwrites == arg->index + 1)
                 refuse(reader, &name,
@@ -460,7 +464,7 @@ static void check_aliases(struct json_reader *reader, const struct field *args,
 }
 
 void read_arguments(struct json_reader *reader, const struct field *field,
-                    struct function *function)
+                    struct ffi_function *function)
 {
     struct field args = member(field, "args");
     size_t count = expect_array(reader, &args, MAX_ARGS, false);
@@ -473,7 +477,7 @@ void read_arguments(struct json_reader *reader, const struct field *field,
     if (reading(reader))
         read_returns(reader, field, function);
     if (reading(reader))
-        read_status(reader, field, function);
+        ffi_arguments_read_status(reader, field, function);
     check_written(reader, &args, function);
     check_aliases(reader, &args, function);
 }

@@ -5,7 +5,7 @@
 #include "rules.h"
 
 // The attributes in struct `values` as a list, to apply the primitive again.
-static tn_attr_list attrs_of(const struct function *function, const void *values,
+static tn_attr_list attrs_of(const struct ffi_function *function, const void *values,
                              tn_attr items[MAX_ATTRS])
 {
     for (uint32_t i = 0; i < function->num_fields; i++) {
@@ -19,12 +19,12 @@ static tn_attr_list attrs_of(const struct function *function, const void *values
 }
 
 // The number of the batch's axes, the new one included.
-static tn_status count_lead(const struct function *function, const tn_build *build,
+static tn_status count_lead(const struct ffi_function *function, const tn_build *build,
                             const tn_rule *rule, const int32_t *axes, int32_t *out_lead)
 {
     *out_lead = 0;
     for (uint32_t i = 0; i < function->num_inputs; i++) {
-        const struct operand *input = &function->operands[i];
+        const struct ffi_operand *input = &function->operands[i];
         const tn_type *type = build->type(rule->inputs[i]);
         if (input->lead == LEAD_NONE && axes[i] >= 0)
             return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
@@ -39,7 +39,7 @@ static tn_status count_lead(const struct function *function, const tn_build *bui
     return TN_OK;
 }
 
-tn_status function_vmap(const struct function *function, const tn_build *build,
+tn_status function_vmap(const struct ffi_function *function, const tn_build *build,
                         const tn_rule *rule, const int32_t *axes, tn_array **outputs,
                         int32_t *out_axes)
 {

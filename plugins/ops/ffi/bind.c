@@ -5,7 +5,7 @@
 
 // --- types for libffi ------------------------------------------------------------------
 
-static ffi_type *type_of(tn_dtype dtype)
+static ffi_type *ffi_bind_type_of(tn_dtype dtype)
 {
     switch (dtype) {
     case TN_I8:
@@ -35,7 +35,7 @@ static ffi_type *type_of(tn_dtype dtype)
 }
 
 // Prepares the call of one variant.
-static tn_status bind_signature(struct function *function, struct variant *variant,
+static tn_status bind_signature(struct ffi_function *function, struct variant *variant,
                                 struct problem *problem)
 {
     uint32_t index = (uint32_t)(variant - function->variants);
@@ -47,10 +47,10 @@ static tn_status bind_signature(struct function *function, struct variant *varia
     for (uint32_t i = 0; i < function->num_args; i++) {
         const struct argument *arg = &function->args[i];
         types[i] = arg->by_pointer ? &ffi_type_pointer
-                                   : type_of(dtype_or(arg->type, function, index));
+                                   : ffi_bind_type_of(dtype_or(arg->type, function, index));
     }
     if (function->returns != RETURNS_VOID)
-        result = type_of(dtype_or(function->return_type, function, index));
+        result = ffi_bind_type_of(dtype_or(function->return_type, function, index));
     if (ffi_prep_cif(&variant->cif, FFI_DEFAULT_ABI, function->num_args, result, types) !=
         FFI_OK)
         return problem_set(problem, TN_ERR_UNSUPPORTED,
@@ -58,11 +58,12 @@ static tn_status bind_signature(struct function *function, struct variant *varia
     return TN_OK;
 }
 
-static tn_status bind_callee(struct callee *callee, struct arena *arena,
-                             const struct function *function, uint32_t variant,
+static tn_status bind_callee(struct callee *callee, struct ffi_arena *arena,
+                             const struct ffi_function *function, uint32_t variant,
                              struct problem *problem)
 {
-    ffi_type *result = callee->returns == RETURNS_STATUS   ? type_of(callee->return_type)
+    ffi_type *result = callee->returns == RETURNS_STATUS
+                           ? ffi_bind_type_of(callee->return_type)
                        : callee->returns == RETURNS_HANDLE ? &ffi_type_pointer
                                                            : &ffi_type_void;
     ffi_type **types = arena_alloc(arena, (callee->num_args + 1) * sizeof(*types));
@@ -71,8 +72,8 @@ static tn_status bind_callee(struct callee *callee, struct arena *arena,
     for (uint32_t i = 0; i < callee->num_args; i++) {
         const struct argument *arg = &callee->args[i];
         tn_dtype type = function ? dtype_or(arg->type, function, variant) : arg->type;
-        types[i] =
-            arg->by_pointer || arg->kind == ARG_HANDLE ? &ffi_type_pointer : type_of(type);
+        types[i] = arg->by_pointer || arg->kind == ARG_HANDLE ? &ffi_type_pointer
+                                                              : ffi_bind_type_of(type);
     }
     if (ffi_prep_cif(&callee->cifs[variant], FFI_DEFAULT_ABI, callee->num_args, result,
                      types) != FFI_OK)
@@ -82,8 +83,8 @@ static tn_status bind_callee(struct callee *callee, struct arena *arena,
     return TN_OK;
 }
 
-tn_status callee_bind(struct callee *callee, struct arena *arena,
-                      const struct function *function, struct problem *problem)
+tn_status callee_bind(struct callee *callee, struct ffi_arena *arena,
+                      const struct ffi_function *function, struct problem *problem)
 {
     for (uint32_t i = 0; i < callee->num_variants && problem->status == TN_OK; i++)
         bind_callee(callee, arena, function, i, problem);
@@ -92,7 +93,7 @@ tn_status callee_bind(struct callee *callee, struct arena *arena,
 
 // --- rules -----------------------------------------------------------------------------
 
-tn_status function_infer(const struct function *function, const tn_infer *given,
+tn_status function_infer(const struct ffi_function *function, const tn_infer *given,
                          tn_type *types)
 {
     struct bound bound;
@@ -111,7 +112,7 @@ tn_status function_infer(const struct function *function, const tn_infer *given,
     return TN_OK;
 }
 
-tn_status function_launch(struct function *function, const tn_cpu_call *call)
+tn_status function_launch(struct ffi_function *function, const tn_cpu_call *call)
 {
     return function->callback ? callback_call(function, call)
                               : function_call(function, call);
@@ -122,7 +123,7 @@ tn_status function_launch(struct function *function, const tn_cpu_call *call)
 // The layout that the kernel requires of an input; the core copies inputs that do not have
 // that layout. Batches, columns and strided vectors are copied by the call instead
 // (call.c).
-static uint32_t needs_of(const struct operand *operand)
+static uint32_t needs_of(const struct ffi_operand *operand)
 {
     if (operand->lead == LEAD_WHOLE)
         return TN_NEEDS_CONTIGUOUS;
@@ -133,13 +134,13 @@ static uint32_t needs_of(const struct operand *operand)
                                                 : TN_NEEDS_ANY;
 }
 
-static void bind_operands(struct function *function)
+static void bind_operands(struct ffi_function *function)
 {
     uint32_t own = 0, num_pairs = 0; // own: the dtypes that T may be, as bits
     for (uint32_t i = 0; i < function->num_variants; i++)
         own |= TN_DTYPE_BIT(function->variants[i].dtype);
     for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++) {
-        const struct operand *operand = &function->operands[k];
+        const struct ffi_operand *operand = &function->operands[k];
         bool is_input = k < function->num_inputs;
         function->rules[k].dtypes =
             operand->dtype != TN_DTYPE_NONE ? TN_DTYPE_BIT(operand->dtype) : own;
@@ -160,7 +161,7 @@ static void bind_operands(struct function *function)
     function->primitive.in_place_size = sizeof(tn_in_place);
 }
 
-static void bind_records(struct function *function)
+static void bind_records(struct ffi_function *function)
 {
     function->primitive = (tn_primitive){
         .struct_size = sizeof(tn_primitive),
@@ -192,7 +193,7 @@ static void bind_records(struct function *function)
     function->payload = (tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel)};
 }
 
-tn_status function_bind(struct function *function, const struct rules *rules,
+tn_status function_bind(struct ffi_function *function, const struct rules *rules,
                         struct problem *problem)
 {
     for (uint32_t i = 0; i < function->num_variants && problem->status == TN_OK; i++)

@@ -16,8 +16,8 @@
 
 // One launch. Threads that run items share it and only read it, but for `problem` and
 // `has_failed`.
-struct run {
-    struct function *function;
+struct ffi_run {
+    struct ffi_function *function;
     const tn_cpu_call *call;
     struct bound bound;
     struct view views[MAX_OPERANDS];
@@ -35,7 +35,7 @@ struct run {
 
 // --- arguments -------------------------------------------------------------------------
 
-static tn_status set_attribute(const struct run *run, const struct argument *arg,
+static tn_status set_attribute(const struct ffi_run *run, const struct argument *arg,
                                tn_dtype type, union argument_value *value,
                                struct problem *problem)
 {
@@ -59,7 +59,7 @@ static tn_status set_attribute(const struct run *run, const struct argument *arg
     return TN_OK;
 }
 
-static tn_status set_integer(const struct run *run, const struct argument *arg,
+static tn_status set_integer(const struct ffi_run *run, const struct argument *arg,
                              int64_t number, union argument_value *value,
                              struct problem *problem)
 {
@@ -73,11 +73,11 @@ static tn_status set_integer(const struct run *run, const struct argument *arg,
 }
 
 // Stores the arguments that are the same for all items: the function's or a callee's.
-static tn_status set_constants(const struct run *run, const struct argument *args,
+static tn_status set_constants(const struct ffi_run *run, const struct argument *args,
                                uint32_t num_args, union argument_value *values,
                                struct problem *problem)
 {
-    const struct function *function = run->function;
+    const struct ffi_function *function = run->function;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < num_args && status == TN_OK; i++) {
         const struct argument *arg = &args[i];
@@ -122,7 +122,7 @@ static tn_status set_constants(const struct run *run, const struct argument *arg
 // --- one item --------------------------------------------------------------------------
 
 // The memory of operand `k` of item `index`.
-static char *item_of(const struct run *run, uint32_t k, const int64_t *index)
+static char *ffi_call_item_of(const struct ffi_run *run, uint32_t k, const int64_t *index)
 {
     const struct view *view = &run->views[k];
     int64_t offset = 0;
@@ -132,7 +132,7 @@ static char *item_of(const struct run *run, uint32_t k, const int64_t *index)
 }
 
 // The memory that is passed for `item` of operand `k`: the item itself, or its copy.
-static char *passed_of(const struct run *run, uint32_t k, char *item)
+static char *passed_of(const struct ffi_run *run, uint32_t k, char *item)
 {
     const struct view *view = &run->views[k];
     return view->is_copied ? run->work + view->work_offset : item;
@@ -140,11 +140,11 @@ static char *passed_of(const struct run *run, uint32_t k, char *item)
 
 // Copies the inputs that cannot be passed in place, and overwritten inputs to their
 // outputs.
-static void copy_in(const struct run *run, char *const *items)
+static void copy_in(const struct ffi_run *run, char *const *items)
 {
-    const struct function *function = run->function;
+    const struct ffi_function *function = run->function;
     for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++) {
-        const struct operand *operand = &function->operands[k];
+        const struct ffi_operand *operand = &function->operands[k];
         const struct view *view = &run->views[k];
         char *to = passed_of(run, k, items[k]);
         if (k < function->num_inputs && view->is_copied)
@@ -155,9 +155,9 @@ static void copy_in(const struct run *run, char *const *items)
     }
 }
 
-static void copy_out(const struct run *run, char *const *items)
+static void copy_out(const struct ffi_run *run, char *const *items)
 {
-    const struct function *function = run->function;
+    const struct ffi_function *function = run->function;
     for (uint32_t k = function->num_inputs;
          k < function->num_inputs + function->num_outputs; k++) {
         const struct view *view = &run->views[k];
@@ -167,10 +167,10 @@ static void copy_out(const struct run *run, char *const *items)
     }
 }
 
-static tn_status check_status(const struct run *run, int64_t status,
+static tn_status check_status(const struct ffi_run *run, int64_t status,
                               struct problem *problem)
 {
-    const struct function *function = run->function;
+    const struct ffi_function *function = run->function;
     const char *remedy = status ? function->remedies[status > 0] : NULL;
     if (!status_fails(function->fails, status))
         return TN_OK;
@@ -180,10 +180,10 @@ static tn_status check_status(const struct run *run, int64_t status,
 }
 
 // Stores a returned output, or checks a returned status.
-static tn_status take_result(const struct run *run, const union result *result,
+static tn_status take_result(const struct ffi_run *run, const union result *result,
                              char *output, struct problem *problem)
 {
-    const struct function *function = run->function;
+    const struct ffi_function *function = run->function;
     tn_dtype type = dtype_or(function->return_type, function, run->bound.variant);
     if (function->returns == RETURNS_STATUS)
         return check_status(run, integer_load(result, type), problem);
@@ -194,15 +194,15 @@ static tn_status take_result(const struct run *run, const union result *result,
 
 // The arguments of a call, one frame a thread. libffi reads argument i at slots[i]: the
 // value itself, or for an argument by pointer pointers[i], which points at the value.
-struct frame {
+struct ffi_call_frame {
     union argument_value values[MAX_ARGS]; // of arguments that are not operands or handles
     void *pointers[MAX_ARGS];
     void *slots[MAX_ARGS];
     void **handles; // of the function, by number; NULL: not created
 };
 
-static void set_slots(const struct run *run, const struct argument *args, uint32_t num_args,
-                      struct frame *frame, char *const *items)
+static void set_slots(const struct ffi_run *run, const struct argument *args,
+                      uint32_t num_args, struct ffi_call_frame *frame, char *const *items)
 {
     for (uint32_t i = 0; i < num_args; i++) {
         const struct argument *arg = &args[i];
@@ -222,8 +222,8 @@ static void set_slots(const struct run *run, const struct argument *args, uint32
     }
 }
 
-static tn_status check_statuses(const struct run *run, const struct frame *frame,
-                                struct problem *problem)
+static tn_status check_statuses(const struct ffi_run *run,
+                                const struct ffi_call_frame *frame, struct problem *problem)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < run->function->num_args && status == TN_OK; i++)
@@ -237,11 +237,11 @@ static tn_status check_statuses(const struct run *run, const struct frame *frame
 
 // Calls a callee. `items` are the operands of an item; NULL outside of items, where no
 // argument is an operand.
-static tn_status call_callee(const struct run *run, const struct callee *callee,
+static tn_status call_callee(const struct ffi_run *run, const struct callee *callee,
                              void **handles, char *const *items, union result *result,
                              struct problem *problem)
 {
-    struct frame frame = {.handles = handles};
+    struct ffi_call_frame frame = {.handles = handles};
     uint32_t variant = run->bound.variant;
     tn_status status =
         set_constants(run, callee->args, callee->num_args, frame.values, problem);
@@ -255,8 +255,9 @@ static tn_status call_callee(const struct run *run, const struct callee *callee,
     return TN_OK;
 }
 
-static tn_status create_handle(const struct run *run, uint32_t index, void **handles,
-                               char *const *items, struct problem *problem)
+static tn_status ffi_call_create_handle(const struct ffi_run *run, uint32_t index,
+                                        void **handles, char *const *items,
+                                        struct problem *problem)
 {
     const struct handle *handle = &run->function->handles[index];
     const struct callee *create = &handle->create;
@@ -282,13 +283,13 @@ static tn_status create_handle(const struct run *run, uint32_t index, void **han
                                         handle->remedy ? handle->remedy : "");
 }
 
-static void lock_handle(const struct run *run, const struct handle *handle)
+static void lock_handle(const struct ffi_run *run, const struct handle *handle)
 {
     if (handle->is_serial || run->function->is_serial)
         pthread_mutex_lock(&run->function->pack->serial);
 }
 
-static void unlock_handle(const struct run *run, const struct handle *handle)
+static void unlock_handle(const struct ffi_run *run, const struct handle *handle)
 {
     if (handle->is_serial || run->function->is_serial)
         pthread_mutex_unlock(&run->function->pack->serial);
@@ -296,8 +297,8 @@ static void unlock_handle(const struct run *run, const struct handle *handle)
 
 // Creates the handles of one item, or with NULL `items` the handles that all items of a
 // thread share.
-static tn_status create_handles(const struct run *run, void **handles, char *const *items,
-                                struct problem *problem)
+static tn_status create_handles(const struct ffi_run *run, void **handles,
+                                char *const *items, struct problem *problem)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < run->function->num_handles && status == TN_OK; i++) {
@@ -305,14 +306,14 @@ static tn_status create_handles(const struct run *run, void **handles, char *con
         if (handle->is_per_item != (items != NULL))
             continue;
         lock_handle(run, handle);
-        status = create_handle(run, i, handles, items, problem);
+        status = ffi_call_create_handle(run, i, handles, items, problem);
         unlock_handle(run, handle);
     }
     return status;
 }
 
 // In reverse order, because a handle may have been created from an earlier one.
-static void destroy_handles(const struct run *run, void **handles, bool per_item)
+static void destroy_handles(const struct ffi_run *run, void **handles, bool per_item)
 {
     struct problem unlikely = {0}; // constants and handles, the only arguments, cannot fail
     for (int64_t i = (int64_t)run->function->num_handles - 1; i >= 0; i--) {
@@ -329,10 +330,10 @@ static void destroy_handles(const struct run *run, void **handles, bool per_item
 
 // --- one item, with its handles --------------------------------------------------------
 
-static tn_status call_item(struct run *run, struct frame *frame, char *const *items,
-                           struct problem *problem)
+static tn_status call_item(struct ffi_run *run, struct ffi_call_frame *frame,
+                           char *const *items, struct problem *problem)
 {
-    struct function *function = run->function;
+    struct ffi_function *function = run->function;
     union result result = {.bytes = {0}};
     set_slots(run, function->args, function->num_args, frame, items);
     if (function->is_serial)
@@ -347,13 +348,13 @@ static tn_status call_item(struct run *run, struct frame *frame, char *const *it
     return status;
 }
 
-static tn_status run_item(struct run *run, struct frame *frame, const int64_t *index,
-                          struct problem *problem)
+static tn_status ffi_call_run_item(struct ffi_run *run, struct ffi_call_frame *frame,
+                                   const int64_t *index, struct problem *problem)
 {
-    const struct function *function = run->function;
+    const struct ffi_function *function = run->function;
     char *items[MAX_OPERANDS];
     for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++)
-        items[k] = item_of(run, k, index);
+        items[k] = ffi_call_item_of(run, k, index);
     tn_status status = create_handles(run, frame->handles, items, problem);
     // Creating a handle may write to the operands that it takes, so inputs are copied
     // after.
@@ -371,10 +372,10 @@ static tn_status run_item(struct run *run, struct frame *frame, const int64_t *i
 
 // Runs items [begin, end) of the batch in row-major order, with handles and arguments of
 // its own.
-static void run_items(struct run *run, int64_t begin, int64_t end)
+static void ffi_call_run_items(struct ffi_run *run, int64_t begin, int64_t end)
 {
     void *handles[MAX_HANDLES] = {NULL};
-    struct frame frame = {.handles = handles};
+    struct ffi_call_frame frame = {.handles = handles};
     struct problem problem = {0};
     int64_t index[TN_MAX_RANK] = {0};
     int64_t rest = begin;
@@ -384,13 +385,13 @@ static void run_items(struct run *run, int64_t begin, int64_t end)
         index[i] = rest % run->bound.lead[i];
         rest /= run->bound.lead[i];
     }
-    const struct function *function = run->function;
+    const struct ffi_function *function = run->function;
     tn_status status =
         set_constants(run, function->args, function->num_args, frame.values, &problem);
     if (status == TN_OK)
         status = create_handles(run, handles, NULL, &problem);
     for (int64_t n = begin; n < end && status == TN_OK; n++) {
-        status = run_item(run, &frame, index, &problem);
+        status = ffi_call_run_item(run, &frame, index, &problem);
         tn_index_next(run->bound.lead_rank, run->bound.lead, index);
     }
     destroy_handles(run, handles, false);
@@ -402,33 +403,33 @@ static void run_items(struct run *run, int64_t begin, int64_t end)
     atomic_store_explicit(&run->has_failed, 1, memory_order_relaxed);
 }
 
-struct piece {
-    struct run *run;
+struct ffi_call_piece {
+    struct ffi_run *run;
     int64_t begin, end;
 };
 
-static void run_piece(void *context)
+static void ffi_call_run_piece(void *context)
 {
-    const struct piece *piece = context;
-    run_items(piece->run, piece->begin, piece->end);
+    const struct ffi_call_piece *piece = context;
+    ffi_call_run_items(piece->run, piece->begin, piece->end);
 }
 
 // Runs on any thread. The host has to know when a thread is inside application code.
-static void run_range(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void ffi_call_run_range(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    struct run *run = context;
-    struct piece piece = {run, begin, end};
+    struct ffi_run *run = context;
+    struct ffi_call_piece piece = {run, begin, end};
     if (run->callbacks)
-        run->callbacks->call(run->call->host, run_piece, &piece);
+        run->callbacks->call(run->call->host, ffi_call_run_piece, &piece);
     else
-        run_piece(&piece);
+        ffi_call_run_piece(&piece);
 }
 
 // --- working memory --------------------------------------------------------------------
 
 // Reserves `size` bytes of working memory, aligned to 64. False: too much.
-static bool reserve(uint64_t *at, uint64_t size, uint64_t *out_offset)
+static bool ffi_call_reserve(uint64_t *at, uint64_t size, uint64_t *out_offset)
 {
     *out_offset = *at;
     if (size > UINT64_MAX / 8 || *at > UINT64_MAX / 8)
@@ -438,15 +439,15 @@ static bool reserve(uint64_t *at, uint64_t size, uint64_t *out_offset)
 }
 
 // Assigns offsets in working memory to copies of operands and to work arrays.
-static tn_status plan_work(struct run *run, struct problem *problem)
+static tn_status plan_work(struct ffi_run *run, struct problem *problem)
 {
-    const struct function *function = run->function;
+    const struct ffi_function *function = run->function;
     bool good = true;
     run->work_size = 0;
     for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++)
         if (run->views[k].is_copied)
-            good &= reserve(&run->work_size, view_bytes(&run->views[k]),
-                            &run->views[k].work_offset);
+            good &= ffi_call_reserve(&run->work_size, view_bytes(&run->views[k]),
+                                     &run->views[k].work_offset);
     for (uint32_t i = 0; i < function->num_work && good; i++) {
         const struct work_array *work = &function->work[i];
         int64_t count = 0, bytes = 0;
@@ -454,9 +455,10 @@ static tn_status plan_work(struct run *run, struct problem *problem)
         if (status != TN_OK)
             return status;
         tn_dtype dtype = dtype_or(work->dtype, function, run->bound.variant);
-        good &= count >= 0 &&
-                tn_checked_multiply_extents(count, tn_dtype_bytes(dtype), &bytes) &&
-                reserve(&run->work_size, (uint64_t)bytes + 1, &run->work_offsets[i]);
+        good &=
+            count >= 0 &&
+            tn_checked_multiply_extents(count, tn_dtype_bytes(dtype), &bytes) &&
+            ffi_call_reserve(&run->work_size, (uint64_t)bytes + 1, &run->work_offsets[i]);
         if (!good)
             return problem_set(problem, TN_ERR_ARGUMENT,
                                "work array %s: %s = %" PRId64 " elements, expected 0 or "
@@ -469,9 +471,10 @@ static tn_status plan_work(struct run *run, struct problem *problem)
 
 // Fills what the operands' layouts determine: bindings, views, items and the offsets in
 // working memory. The tensors' data may be NULL.
-static tn_status prepare(struct run *run, const tn_tensor *inputs, const tn_tensor *outputs)
+static tn_status ffi_call_prepare(struct ffi_run *run, const tn_tensor *inputs,
+                                  const tn_tensor *outputs)
 {
-    struct function *function = run->function;
+    struct ffi_function *function = run->function;
     tn_type types[MAX_INPUTS];
     for (uint32_t i = 0; i < function->num_inputs; i++) {
         types[i].dtype = inputs[i].layout.dtype;
@@ -496,9 +499,9 @@ static tn_status prepare(struct run *run, const tn_tensor *inputs, const tn_tens
 }
 
 // Whether no output has an element: then nothing is called.
-static bool is_empty(const struct run *run)
+static bool ffi_call_is_empty(const struct ffi_run *run)
 {
-    const struct function *function = run->function;
+    const struct ffi_function *function = run->function;
     uint64_t size = 0;
     for (uint32_t i = 0; i < function->num_outputs; i++)
         size |= view_bytes(&run->views[function->num_inputs + i]);
@@ -507,7 +510,7 @@ static bool is_empty(const struct run *run)
 
 // Runs all items, on several threads unless they share working memory or the function is
 // not thread-safe.
-static tn_status launch(struct run *run)
+static tn_status ffi_call_launch(struct ffi_run *run)
 {
     const tn_cpu_call *call = run->call;
     void *own = NULL;
@@ -521,38 +524,39 @@ static tn_status launch(struct run *run)
                            run->work_size);
     bool alone = run->work_size || run->function->is_serial || !call->parallel_for;
     if (alone || run->num_items < 2)
-        run_range(run, 0, run->num_items, 0);
+        ffi_call_run_range(run, 0, run->num_items, 0);
     else
         call->parallel_for(call, run->num_items,
-                           run->function->lead == LEAD_BATCH ? 256 : 1, run_range, run);
+                           run->function->lead == LEAD_BATCH ? 256 : 1, ffi_call_run_range,
+                           run);
     free(own);
     return run->problem.status;
 }
 
 // Runs all items. When the process has OpenBLAS, which the function's library may call,
 // reserves the memory that OpenBLAS needs for each thread (openblas.h).
-static tn_status launch_reserved(struct run *run)
+static tn_status launch_reserved(struct ffi_run *run)
 {
     char message[OPENBLAS_MESSAGE];
     uint32_t callers = openblas_find() ? run->call->num_threads : 0;
     if (callers == 0)
-        return launch(run);
+        return ffi_call_launch(run);
     openblas_warn(run->call->host);
     tn_status status = openblas_reserve(callers, message);
     if (status != TN_OK)
         return problem_set(&run->problem, status, "%s", message);
-    status = launch(run);
+    status = ffi_call_launch(run);
     openblas_release(callers);
     return status;
 }
 
-tn_status function_call(struct function *function, const tn_cpu_call *call)
+tn_status function_call(struct ffi_function *function, const tn_cpu_call *call)
 {
-    struct run run = {.function = function, .call = call};
-    tn_status status = prepare(&run, call->inputs, call->outputs);
-    if (status == TN_OK && !is_empty(&run))
+    struct ffi_run run = {.function = function, .call = call};
+    tn_status status = ffi_call_prepare(&run, call->inputs, call->outputs);
+    if (status == TN_OK && !ffi_call_is_empty(&run))
         status = variant_find(function, run.bound.variant, &run.address, &run.problem);
-    if (status == TN_OK && !is_empty(&run)) {
+    if (status == TN_OK && !ffi_call_is_empty(&run)) {
         run.callbacks = function->callback ? callbacks_of(call->host) : NULL;
         pthread_mutex_init(&run.lock, NULL);
         status = launch_reserved(&run);
@@ -563,14 +567,14 @@ tn_status function_call(struct function *function, const tn_cpu_call *call)
                                               run.problem.text);
 }
 
-uint64_t function_scratch(const struct function *function, const tn_kernel_query *query)
+uint64_t function_scratch(const struct ffi_function *function, const tn_kernel_query *query)
 {
     tn_tensor inputs[MAX_INPUTS], outputs[MAX_OUTPUTS];
     tn_cpu_call call = {.attrs = query->attrs};
-    struct run run = {.function = (struct function *)function, .call = &call};
+    struct ffi_run run = {.function = (struct ffi_function *)function, .call = &call};
     for (uint32_t i = 0; i < function->num_inputs; i++)
         inputs[i] = (tn_tensor){NULL, query->inputs[i]};
     for (uint32_t i = 0; i < function->num_outputs; i++)
         outputs[i] = (tn_tensor){NULL, query->outputs[i]};
-    return prepare(&run, inputs, outputs) == TN_OK ? run.work_size : 0;
+    return ffi_call_prepare(&run, inputs, outputs) == TN_OK ? run.work_size : 0;
 }

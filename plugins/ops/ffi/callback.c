@@ -15,8 +15,8 @@
 
 struct callback {
     struct callback *next;
-    struct pack pack; // of the one function
-    struct function *function;
+    struct ffi_pack pack; // of the one function
+    struct ffi_function *function;
     char *signature;
     uint32_t flags;
     // Held for reading during calls, for writing to change the function's address and
@@ -190,7 +190,7 @@ static tn_status make_callback(const tn_callback *given, struct callback **out,
     return TN_OK;
 }
 
-static tn_status check_given(const tn_host *host, const tn_callback *given)
+static tn_status ffi_callback_check_given(const tn_host *host, const tn_callback *given)
 {
     const char *missing = !given                                 ? "the callback"
                           : !given->primitive                    ? "primitive"
@@ -228,8 +228,8 @@ static tn_status check_outside(const tn_host *host, const char *id)
 }
 
 // Gives a removed callback its function back; the core still has its primitive.
-static tn_status revive(const tn_host *host, struct callback *callback,
-                        const tn_callback *given)
+static tn_status ffi_callback_revive(const tn_host *host, struct callback *callback,
+                                     const tn_callback *given)
 {
     tn_status status = check_outside(host, given->primitive);
     if (status != TN_OK)
@@ -260,7 +260,7 @@ tn_status callback_add(const tn_host *host, const tn_callback *given)
     struct problem problem = {0};
     struct callback *callback = NULL;
     const tn_host_primitives *service = host->query(host, TN_HOST_PRIMITIVES);
-    tn_status status = check_given(host, given);
+    tn_status status = ffi_callback_check_given(host, given);
     if (status != TN_OK)
         return status;
     if (!TN_HAS(service, add))
@@ -268,7 +268,7 @@ tn_status callback_add(const tn_host *host, const tn_callback *given)
                           "this host registers no primitives while running");
     struct callback *known = find_callback(host, given->primitive);
     if (known)
-        return revive(host, known, given);
+        return ffi_callback_revive(host, known, given);
     status = make_callback(given, &callback, &problem);
     if (status != TN_OK)
         return host->fail(host, status, "callback %s: %s", given->primitive, problem.text);
@@ -299,7 +299,7 @@ tn_status callback_remove(const tn_host *host, const char *id)
                                   id ? id : "NULL");
 }
 
-tn_status callback_call(struct function *function, const tn_cpu_call *call)
+tn_status callback_call(struct ffi_function *function, const tn_cpu_call *call)
 {
     struct callback *callback = function->callback;
     pthread_rwlock_rdlock(&callback->lock);

@@ -58,8 +58,8 @@ bool status_fails(enum failure fails, int64_t status)
 // --- symbols ---------------------------------------------------------------------------
 
 // "symbol": one for all variants, or an object with one for each variant's dtype.
-static void read_symbols(struct json_reader *reader, const struct field *field,
-                         const struct function *function, struct callee *out)
+static void ffi_callee_read_symbols(struct json_reader *reader, const struct field *field,
+                                    const struct ffi_function *function, struct callee *out)
 {
     struct field symbol = member(field, "symbol");
     for (uint32_t i = 0; i < out->num_variants && reading(reader); i++) {
@@ -71,7 +71,7 @@ static void read_symbols(struct json_reader *reader, const struct field *field,
 }
 
 static void read_callee_arguments(struct json_reader *reader, const struct field *field,
-                                  struct function *function, uint32_t kinds,
+                                  struct ffi_function *function, uint32_t kinds,
                                   const char *what, struct callee *out)
 {
     struct field args = member(field, "args");
@@ -83,9 +83,9 @@ static void read_callee_arguments(struct json_reader *reader, const struct field
     }
 }
 
-static void read_status(struct json_reader *reader, const struct field *field,
-                        const struct function *function, enum returns otherwise,
-                        struct callee *out)
+static void ffi_callee_read_status(struct json_reader *reader, const struct field *field,
+                                   const struct ffi_function *function,
+                                   enum returns otherwise, struct callee *out)
 {
     static const char *const known[] = {"kind", "type", NULL};
     static const char *const kinds[] = {"void", "status", "handle", NULL};
@@ -107,7 +107,7 @@ static void read_status(struct json_reader *reader, const struct field *field,
 
 // `kinds` and `what` as in read_argument. `otherwise` is the kind of "returns" when absent.
 static void read_callee(struct json_reader *reader, const struct field *field,
-                        struct function *function, uint32_t kinds, const char *what,
+                        struct ffi_function *function, uint32_t kinds, const char *what,
                         enum returns otherwise, struct callee *out)
 {
     static const char *const known[] = {"symbol", "args", "returns", "fails", NULL};
@@ -118,11 +118,11 @@ static void read_callee(struct json_reader *reader, const struct field *field,
     out->addresses = reader_alloc(reader, n * sizeof(*out->addresses));
     out->cifs = reader_alloc(reader, n * sizeof(*out->cifs));
     if (reading(reader))
-        read_symbols(reader, field, function, out);
+        ffi_callee_read_symbols(reader, field, function, out);
     if (reading(reader))
         read_callee_arguments(reader, field, function, kinds, what, out);
     if (reading(reader))
-        read_status(reader, field, function, otherwise, out);
+        ffi_callee_read_status(reader, field, function, otherwise, out);
 }
 
 // --- set-up calls ----------------------------------------------------------------------
@@ -131,7 +131,7 @@ void read_setups(struct json_reader *reader, const struct field *object,
                  struct library *library)
 {
     struct variant variant = {.dtype = TN_F64}; // T is the type of a real without one
-    struct function no_function = {.variants = &variant, .num_variants = 1};
+    struct ffi_function no_function = {.variants = &variant, .num_variants = 1};
     struct field setup = member(object, "setup");
     size_t count = expect_array(reader, &setup, MAX_SETUPS, true);
     for (size_t i = 0; i < count && reading(reader); i++) {
@@ -160,7 +160,7 @@ static bool has_kind(const struct callee *callee, enum argument_kind kind)
 
 // "create" returns the handle, or writes the handle through a pointer argument.
 static void read_create(struct json_reader *reader, const struct field *field,
-                        struct function *function, struct handle *out)
+                        struct ffi_function *function, struct handle *out)
 {
     struct field create = member(field, "create");
     read_callee(reader, &create, function, OF_CREATE, "creating a handle", RETURNS_HANDLE,
@@ -188,7 +188,7 @@ static void read_create(struct json_reader *reader, const struct field *field,
 
 // "destroy" without "args" takes the handle alone.
 static void read_destroy(struct json_reader *reader, const struct field *field,
-                         struct function *function, struct handle *out)
+                         struct ffi_function *function, struct handle *out)
 {
     struct field destroy = member(field, "destroy"), args = member(&destroy, "args");
     read_callee(reader, &destroy, function, OF_HANDLES, "destroying a handle", RETURNS_VOID,
@@ -201,7 +201,7 @@ static void read_destroy(struct json_reader *reader, const struct field *field,
 }
 
 void read_handles(struct json_reader *reader, const struct field *field,
-                  struct function *function)
+                  struct ffi_function *function)
 {
     static const char *const known[] = {"name",   "create",      "destroy",
                                         "remedy", "thread_safe", NULL};

@@ -13,26 +13,27 @@ struct closure {
 };
 
 // A closure's code returns integers widened to ffi_arg, as libffi requires.
-static void launch(ffi_cif *cif, void *result, void **args, void *function)
+static void ffi_closures_launch(ffi_cif *cif, void *result, void **args, void *function)
 {
     (void)cif;
     *(ffi_sarg *)result = function_launch(function, *(const tn_cpu_call **)args[0]);
 }
 
-static void infer(ffi_cif *cif, void *result, void **args, void *function)
+static void ffi_closures_infer(ffi_cif *cif, void *result, void **args, void *function)
 {
     (void)cif;
     *(ffi_sarg *)result =
         function_infer(function, *(const tn_infer **)args[0], *(tn_type **)args[1]);
 }
 
-static void scratch_size(ffi_cif *cif, void *result, void **args, void *function)
+static void ffi_closures_scratch_size(ffi_cif *cif, void *result, void **args,
+                                      void *function)
 {
     (void)cif;
     *(uint64_t *)result = function_scratch(function, *(const tn_kernel_query **)args[0]);
 }
 
-static void vmap(ffi_cif *cif, void *result, void **args, void *function)
+static void ffi_closures_vmap(ffi_cif *cif, void *result, void **args, void *function)
 {
     (void)cif;
     *(ffi_sarg *)result = function_vmap(
@@ -43,9 +44,9 @@ static void vmap(ffi_cif *cif, void *result, void **args, void *function)
 typedef void (*body)(ffi_cif *, void *, void **, void *);
 
 // Makes a closure with the first `num_args` of the parameter types, which calls `code` with
-// `function`. Returns the closure's address; function->closures owns the closure.
-static void *make(struct function *function, body code, uint32_t num_args, ffi_type *result,
-                  struct problem *problem)
+// `ffi_function`. Returns the closure's address; function->closures owns the closure.
+static void *ffi_closures_make(struct ffi_function *function, body code, uint32_t num_args,
+                               ffi_type *result, struct problem *problem)
 {
     static ffi_type *types[] = {&ffi_type_pointer, &ffi_type_pointer, &ffi_type_pointer,
                                 &ffi_type_sint64,  &ffi_type_pointer, &ffi_type_pointer};
@@ -84,15 +85,19 @@ static void prepare_libffi(void)
         ffi_closure_free(first);
 }
 
-const struct rules *closures_make(struct function *function, struct problem *problem)
+const struct rules *closures_make(struct ffi_function *function, struct problem *problem)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct rules *rules = arena_alloc(&function->pack->arena, sizeof(*rules));
     pthread_once(&once, prepare_libffi);
-    void *at_launch = make(function, launch, 1, &ffi_type_sint32, problem);
-    void *at_infer = make(function, infer, 2, &ffi_type_sint32, problem);
-    void *at_scratch = make(function, scratch_size, 1, &ffi_type_uint64, problem);
-    void *at_vmap = make(function, vmap, 6, &ffi_type_sint32, problem);
+    void *at_launch =
+        ffi_closures_make(function, ffi_closures_launch, 1, &ffi_type_sint32, problem);
+    void *at_infer =
+        ffi_closures_make(function, ffi_closures_infer, 2, &ffi_type_sint32, problem);
+    void *at_scratch = ffi_closures_make(function, ffi_closures_scratch_size, 1,
+                                         &ffi_type_uint64, problem);
+    void *at_vmap =
+        ffi_closures_make(function, ffi_closures_vmap, 6, &ffi_type_sint32, problem);
     if (!rules)
         problem_set(problem, TN_ERR_MEMORY, "out of memory");
     if (problem->status != TN_OK)
@@ -105,7 +110,7 @@ const struct rules *closures_make(struct function *function, struct problem *pro
     return rules;
 }
 
-void closures_free(struct function *function)
+void closures_free(struct ffi_function *function)
 {
     for (struct closure *closure = function->closures, *next; closure; closure = next) {
         next = closure->next;

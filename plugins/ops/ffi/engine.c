@@ -13,7 +13,7 @@
 
 // --- opening ---------------------------------------------------------------------------
 
-static tn_status list_functions(struct pack *pack, struct problem *problem)
+static tn_status list_functions(struct ffi_pack *pack, struct problem *problem)
 {
     uint32_t count = pack->num_functions;
     const tn_primitive **primitives =
@@ -33,7 +33,7 @@ static tn_status list_functions(struct pack *pack, struct problem *problem)
     return TN_OK;
 }
 
-static tn_status read_pack(const char *file, struct pack *pack, struct problem *problem)
+static tn_status read_pack(const char *file, struct ffi_pack *pack, struct problem *problem)
 {
     char *text = NULL;
     size_t size = 0;
@@ -53,7 +53,7 @@ static tn_status read_pack(const char *file, struct pack *pack, struct problem *
     return status == TN_OK ? list_functions(pack, problem) : status;
 }
 
-static void engine_close(struct pack *pack)
+static void engine_close(struct ffi_pack *pack)
 {
     if (!pack)
         return;
@@ -63,10 +63,10 @@ static void engine_close(struct pack *pack)
 
 static tn_status engine_open(const tn_host *host, const char *file,
                              const struct rules *slots, uint64_t num_slots,
-                             struct pack **out_pack)
+                             struct ffi_pack **out_pack)
 {
     struct problem problem = {0};
-    struct pack *pack = malloc(sizeof(*pack));
+    struct ffi_pack *pack = malloc(sizeof(*pack));
     if (!pack)
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
     pack_init(pack, slots, num_slots);
@@ -81,18 +81,18 @@ static tn_status engine_open(const tn_host *host, const char *file,
 
 // --- an open pack ----------------------------------------------------------------------
 
-static const tn_ops *engine_ops(const struct pack *pack)
+static const tn_ops *engine_ops(const struct ffi_pack *pack)
 {
     return &pack->ops;
 }
 
-static tn_status engine_check(const struct pack *pack, const tn_host *host,
+static tn_status engine_check(const struct ffi_pack *pack, const tn_host *host,
                               const char *primitive)
 {
     struct problem problem = {0};
     void *address;
     for (uint32_t i = 0; i < pack->num_functions; i++) {
-        struct function *function = pack->functions[i];
+        struct ffi_function *function = pack->functions[i];
         if (strcmp(function->id, primitive) != 0)
             continue;
         for (uint32_t k = 0; k < function->num_variants; k++)
@@ -104,33 +104,34 @@ static tn_status engine_check(const struct pack *pack, const tn_host *host,
 
 // --- entry points ----------------------------------------------------------------------
 
-static tn_status engine_launch(const struct pack *pack, uint64_t number,
+static tn_status engine_launch(const struct ffi_pack *pack, uint64_t number,
                                const tn_cpu_call *call)
 {
     return function_launch(pack->functions[number], call);
 }
 
-static tn_status engine_infer(const struct pack *pack, uint64_t number,
+static tn_status engine_infer(const struct ffi_pack *pack, uint64_t number,
                               const tn_infer *infer, tn_type *types)
 {
     return function_infer(pack->functions[number], infer, types);
 }
 
-static uint64_t engine_scratch_size(const struct pack *pack, uint64_t number,
+static uint64_t engine_scratch_size(const struct ffi_pack *pack, uint64_t number,
                                     const tn_kernel_query *query)
 {
     return function_scratch(pack->functions[number], query);
 }
 
-static tn_status engine_vjp(const struct pack *pack, uint64_t number, const tn_build *build,
-                            const tn_rule *rule, tn_array *const *cotangents,
-                            const uint64_t *wanted, tn_array **gradients)
+static tn_status engine_vjp(const struct ffi_pack *pack, uint64_t number,
+                            const tn_build *build, const tn_rule *rule,
+                            tn_array *const *cotangents, const uint64_t *wanted,
+                            tn_array **gradients)
 {
     return gradients_build(pack->functions[number], build, rule, cotangents, wanted,
                            gradients);
 }
 
-static tn_status engine_vmap(const struct pack *pack, uint64_t number,
+static tn_status engine_vmap(const struct ffi_pack *pack, uint64_t number,
                              const tn_build *build, const tn_rule *rule,
                              const int32_t *axes, tn_array **outputs, int32_t *out_axes)
 {

@@ -28,7 +28,7 @@ struct rules {
 // The id in the note of stub.c. Making a pack overwrites the id with the pack's.
 #define FFI_STUB_ID "org.tenon.ffi.pack"
 
-struct pack; // an open pack (pack.h); opaque to stub.c
+struct ffi_pack; // an open pack (pack.h); opaque to stub.c
 
 #define FFI_IFACE_ENGINE "org.tenon.ffi.engine/1"
 struct engine {
@@ -39,25 +39,27 @@ struct engine {
     // pass number i to the functions below. Keeps `slots` until close. `host` is for
     // failures.
     tn_status (*open)(const tn_host *host, const char *file, const struct rules *slots,
-                      uint64_t num_slots, struct pack **out_pack);
-    void (*close)(struct pack *pack);
+                      uint64_t num_slots, struct ffi_pack **out_pack);
+    void (*close)(struct ffi_pack *pack);
 
     // The table that the pack's query gives for TN_IFACE_OPS. Borrowed until close.
-    const tn_ops *(*ops)(const struct pack *pack);
+    const tn_ops *(*ops)(const struct ffi_pack *pack);
 
     // The check that the pack's query gives for TN_IFACE_OPS_CHECK: finds the symbols.
-    tn_status (*check)(const struct pack *pack, const tn_host *host, const char *primitive);
+    tn_status (*check)(const struct ffi_pack *pack, const tn_host *host,
+                       const char *primitive);
 
     // The entry points of function `number`.
-    tn_status (*launch)(const struct pack *pack, uint64_t number, const tn_cpu_call *call);
-    tn_status (*infer)(const struct pack *pack, uint64_t number, const tn_infer *infer,
+    tn_status (*launch)(const struct ffi_pack *pack, uint64_t number,
+                        const tn_cpu_call *call);
+    tn_status (*infer)(const struct ffi_pack *pack, uint64_t number, const tn_infer *infer,
                        tn_type *types);
-    uint64_t (*scratch_size)(const struct pack *pack, uint64_t number,
+    uint64_t (*scratch_size)(const struct ffi_pack *pack, uint64_t number,
                              const tn_kernel_query *query);
-    tn_status (*vjp)(const struct pack *pack, uint64_t number, const tn_build *build,
+    tn_status (*vjp)(const struct ffi_pack *pack, uint64_t number, const tn_build *build,
                      const tn_rule *rule, tn_array *const *cotangents,
                      const uint64_t *wanted, tn_array **gradients);
-    tn_status (*vmap)(const struct pack *pack, uint64_t number, const tn_build *build,
+    tn_status (*vmap)(const struct ffi_pack *pack, uint64_t number, const tn_build *build,
                       const tn_rule *rule, const int32_t *axes, tn_array **outputs,
                       int32_t *out_axes);
 };

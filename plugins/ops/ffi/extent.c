@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct extent_parser {
-    struct arena *arena;
+    struct ffi_arena *arena;
     struct extent *out;
     extent_lookup lookup;
     void *context;
@@ -17,15 +17,15 @@ struct extent_parser {
     int depth;      // levels of nesting around `at`
 };
 
-static void parse_sum(struct extent_parser *p);
+static void ffi_extent_parse_sum(struct extent_parser *p);
 
-static bool ok(const struct extent_parser *p)
+static bool ffi_extent_ok(const struct extent_parser *p)
 {
     return p->problem->status == TN_OK;
 }
 
 // Records a syntax error at p->at.
-static void wrong(struct extent_parser *p, const char *expected)
+static void ffi_extent_wrong(struct extent_parser *p, const char *expected)
 {
     const char *got = *p->at ? p->at : "the end";
     problem_set(p->problem, TN_ERR_ARGUMENT,
@@ -34,46 +34,46 @@ static void wrong(struct extent_parser *p, const char *expected)
                 *p->at ? "'" : "", expected);
 }
 
-static char peek(struct extent_parser *p)
+static char ffi_extent_peek(struct extent_parser *p)
 {
     while (*p->at == ' ')
         p->at++;
     return *p->at;
 }
 
-static bool accept(struct extent_parser *p, char c)
+static bool ffi_extent_accept(struct extent_parser *p, char c)
 {
-    if (peek(p) != c)
+    if (ffi_extent_peek(p) != c)
         return false;
     p->at++;
     return true;
 }
 
-static void expect(struct extent_parser *p, char c, const char *name)
+static void ffi_extent_expect(struct extent_parser *p, char c, const char *name)
 {
-    if (ok(p) && !accept(p, c))
-        wrong(p, name);
+    if (ffi_extent_ok(p) && !ffi_extent_accept(p, c))
+        ffi_extent_wrong(p, name);
 }
 
-static void emit(struct extent_parser *p, char what, int64_t value)
+static void ffi_extent_emit(struct extent_parser *p, char what, int64_t value)
 {
-    if (!ok(p))
+    if (!ffi_extent_ok(p))
         return;
     p->out->steps[p->out->num_steps++] = (struct extent_step){what, value};
 }
 
-static void parse_number(struct extent_parser *p)
+static void ffi_extent_parse_number(struct extent_parser *p)
 {
     char *end;
     errno = 0;
     long long value = strtoll(p->at, &end, 10);
     if (errno || isalnum((unsigned char)*end))
-        wrong(p, "an integer of 63 bits");
+        ffi_extent_wrong(p, "an integer of 63 bits");
     p->at = end;
-    emit(p, 'n', value);
+    ffi_extent_emit(p, 'n', value);
 }
 
-static void parse_name(struct extent_parser *p)
+static void ffi_extent_parse_name(struct extent_parser *p)
 {
     char name[64];
     const char *start = p->at;
@@ -81,73 +81,76 @@ static void parse_name(struct extent_parser *p)
     while (isalnum((unsigned char)start[length]) || start[length] == '_')
         length++;
     if (length >= sizeof(name)) {
-        wrong(p, "a name of at most 63 bytes");
+        ffi_extent_wrong(p, "a name of at most 63 bytes");
         return;
     }
     memcpy(name, start, length);
     name[length] = 0;
     bool least = strcmp(name, "min") == 0, most = strcmp(name, "max") == 0;
     p->at += length;
-    if ((least || most) && accept(p, '(')) {
-        parse_sum(p);
-        expect(p, ',', "','");
-        parse_sum(p);
-        expect(p, ')', "')'");
-        emit(p, least ? '<' : '>', 0);
+    if ((least || most) && ffi_extent_accept(p, '(')) {
+        ffi_extent_parse_sum(p);
+        ffi_extent_expect(p, ',', "','");
+        ffi_extent_parse_sum(p);
+        ffi_extent_expect(p, ')', "')'");
+        ffi_extent_emit(p, least ? '<' : '>', 0);
         return;
     }
     int variable = p->lookup(p->context, name);
     p->at = start;
     if (variable < 0)
-        wrong(p, "a name that an input's shape, an attribute or \"extents\" gives");
+        ffi_extent_wrong(p,
+                         "a name that an input's shape, an attribute or \"extents\" gives");
     p->at = start + length;
-    emit(p, 'v', variable);
+    ffi_extent_emit(p, 'v', variable);
 }
 
-static void parse_atom(struct extent_parser *p)
+static void ffi_extent_parse_atom(struct extent_parser *p)
 {
-    char c = peek(p);
-    if (!ok(p))
+    char c = ffi_extent_peek(p);
+    if (!ffi_extent_ok(p))
         return;
     if (++p->depth > EXTENT_MAX_DEPTH) {
-        wrong(p, "fewer levels of nesting");
+        ffi_extent_wrong(p, "fewer levels of nesting");
     } else if (isdigit((unsigned char)c)) {
-        parse_number(p);
+        ffi_extent_parse_number(p);
     } else if (isalpha((unsigned char)c) || c == '_') {
-        parse_name(p);
-    } else if (accept(p, '-')) {
-        parse_atom(p);
-        emit(p, '~', 0);
-    } else if (accept(p, '(')) {
-        parse_sum(p);
-        expect(p, ')', "')'");
+        ffi_extent_parse_name(p);
+    } else if (ffi_extent_accept(p, '-')) {
+        ffi_extent_parse_atom(p);
+        ffi_extent_emit(p, '~', 0);
+    } else if (ffi_extent_accept(p, '(')) {
+        ffi_extent_parse_sum(p);
+        ffi_extent_expect(p, ')', "')'");
     } else {
-        wrong(p, "a number, a name or '('");
+        ffi_extent_wrong(p, "a number, a name or '('");
     }
     p->depth--;
 }
 
-static void parse_product(struct extent_parser *p)
+static void ffi_extent_parse_product(struct extent_parser *p)
 {
-    parse_atom(p);
-    for (char c = peek(p); ok(p) && (c == '*' || c == '/' || c == '%'); c = peek(p)) {
+    ffi_extent_parse_atom(p);
+    for (char c = ffi_extent_peek(p);
+         ffi_extent_ok(p) && (c == '*' || c == '/' || c == '%'); c = ffi_extent_peek(p)) {
         p->at++;
-        parse_atom(p);
-        emit(p, c, 0);
+        ffi_extent_parse_atom(p);
+        ffi_extent_emit(p, c, 0);
     }
 }
 
-static void parse_sum(struct extent_parser *p)
+static void ffi_extent_parse_sum(struct extent_parser *p)
 {
-    parse_product(p);
-    for (char c = peek(p); ok(p) && (c == '+' || c == '-'); c = peek(p)) {
+    ffi_extent_parse_product(p);
+    for (char c = ffi_extent_peek(p); ffi_extent_ok(p) && (c == '+' || c == '-');
+         c = ffi_extent_peek(p)) {
         p->at++;
-        parse_product(p);
-        emit(p, c, 0);
+        ffi_extent_parse_product(p);
+        ffi_extent_emit(p, c, 0);
     }
 }
 
-tn_status extent_parse(struct arena *arena, const char *text, extent_lookup lookup,
+tn_status extent_parse(struct ffi_arena *arena, const char *text, extent_lookup lookup,
                        void *context, struct extent *out, struct problem *problem)
 {
     struct problem failure = {0};
@@ -163,10 +166,11 @@ tn_status extent_parse(struct arena *arena, const char *text, extent_lookup look
     if (!out->text || !out->steps)
         return problem_set(problem, TN_ERR_MEMORY, "out of memory");
     p.at = out->text;
-    parse_sum(&p);
-    if (ok(&p) && peek(&p))
-        wrong(&p, "an operator or the end");
-    return ok(&p) ? TN_OK : problem_set(problem, failure.status, "%s", failure.text);
+    ffi_extent_parse_sum(&p);
+    if (ffi_extent_ok(&p) && ffi_extent_peek(&p))
+        ffi_extent_wrong(&p, "an operator or the end");
+    return ffi_extent_ok(&p) ? TN_OK
+                             : problem_set(problem, failure.status, "%s", failure.text);
 }
 
 int extent_variable(const struct extent *extent)
@@ -179,7 +183,7 @@ int extent_variable(const struct extent *extent)
 
 // The quotient rounded down, or the remainder, which has the divisor's sign. The caller
 // excludes b == 0 and INT64_MIN / -1.
-static int64_t divide(char what, int64_t a, int64_t b)
+static int64_t ffi_extent_divide(char what, int64_t a, int64_t b)
 {
     int64_t quotient = a / b, rest = a % b;
     bool adjust = rest != 0 && (rest < 0) != (b < 0);
@@ -189,7 +193,7 @@ static int64_t divide(char what, int64_t a, int64_t b)
 }
 
 // False on overflow and division by zero.
-static bool apply(char what, int64_t a, int64_t b, int64_t *out)
+static bool ffi_extent_apply(char what, int64_t a, int64_t b, int64_t *out)
 {
     switch (what) {
     case '+':
@@ -207,7 +211,7 @@ static bool apply(char what, int64_t a, int64_t b, int64_t *out)
     }
     if (b == 0 || (a == INT64_MIN && b == -1))
         return false;
-    *out = divide(what, a, b);
+    *out = ffi_extent_divide(what, a, b);
     return true;
 }
 
@@ -227,7 +231,8 @@ tn_status extent_eval(const struct extent *extent, const int64_t *values, int64_
             good = !__builtin_sub_overflow((int64_t)0, stack[depth - 1], &stack[depth - 1]);
         } else {
             depth--;
-            good = apply(step->what, stack[depth - 1], stack[depth], &stack[depth - 1]);
+            good = ffi_extent_apply(step->what, stack[depth - 1], stack[depth],
+                                    &stack[depth - 1]);
         }
     }
     if (!good)

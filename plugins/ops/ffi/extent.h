@@ -25,11 +25,11 @@ struct extent {
     uint32_t num_steps;
 };
 
-// Gives the index of the variable `name`, or -1.
+// Gives the index of the variable `ffi_name`, or -1.
 typedef int (*extent_lookup)(void *context, const char *name);
 
 // Parses an expression. The failure has the column, what was got and what was expected.
-tn_status extent_parse(struct arena *arena, const char *text, extent_lookup lookup,
+tn_status extent_parse(struct ffi_arena *arena, const char *text, extent_lookup lookup,
                        void *context, struct extent *out, struct problem *problem);
 
 // The expression's value. `values` has that of each variable. Fails on overflow and on

@@ -31,7 +31,7 @@ tn_dtype read_type(struct json_reader *reader, const struct field *field,
                         : otherwise;
 }
 
-int find_operand(const struct function *function, const char *name)
+int find_operand(const struct ffi_function *function, const char *name)
 {
     for (uint32_t i = 0; i < function->num_inputs + function->num_outputs; i++)
         if (strcmp(function->operands[i].name, name) == 0)
@@ -39,7 +39,7 @@ int find_operand(const struct function *function, const char *name)
     return -1;
 }
 
-static int find_field(const struct function *function, const char *name)
+static int ffi_function_find_field(const struct ffi_function *function, const char *name)
 {
     for (uint32_t i = 0; i < function->num_fields; i++)
         if (strcmp(function->fields[i].name, name) == 0)
@@ -49,7 +49,7 @@ static int find_field(const struct function *function, const char *name)
 
 int find_name(void *context, const char *name)
 {
-    const struct function *function = context;
+    const struct ffi_function *function = context;
     for (uint32_t i = 0; i < function->num_names; i++)
         if (strcmp(function->names[i].text, name) == 0)
             return (int)i;
@@ -57,19 +57,19 @@ int find_name(void *context, const char *name)
 }
 
 void add_name(struct json_reader *reader, const struct field *field,
-              struct function *function, const char *text, enum name_source source,
+              struct ffi_function *function, const char *text, enum name_source source,
               uint32_t index)
 {
     if (function->num_names == MAX_NAMES) {
         refuse(reader, field, "more than %d names in expressions", MAX_NAMES);
         return;
     }
-    function->names[function->num_names++] = (struct name){text, source, index, {0}, 0};
+    function->names[function->num_names++] = (struct ffi_name){text, source, index, {0}, 0};
 }
 
 // An extent is an expression in a string, or an integer.
 void read_extent(struct json_reader *reader, const struct field *field,
-                 struct function *function, struct extent *out)
+                 struct ffi_function *function, struct extent *out)
 {
     char number[32];
     const char *text = number;
@@ -112,8 +112,8 @@ struct library *read_library(struct json_reader *reader, const struct field *obj
     return library;
 }
 
-static void read_symbols(struct json_reader *reader, const struct field *field,
-                         struct function *function)
+static void ffi_function_read_symbols(struct json_reader *reader, const struct field *field,
+                                      struct ffi_function *function)
 {
     struct field symbol = member(field, "symbol"), dtype = member(field, "dtype");
     const char *key;
@@ -159,7 +159,7 @@ static void read_symbols(struct json_reader *reader, const struct field *field,
 
 // Fails when there are several symbols but no input of dtype T, which chooses between them.
 static void check_variants(struct json_reader *reader, const struct field *field,
-                           const struct function *function)
+                           const struct ffi_function *function)
 {
     struct field symbol = member(field, "symbol");
     bool is_chosen = function->num_variants == 1;
@@ -209,7 +209,7 @@ static void read_default(struct json_reader *reader, const struct field *field,
 
 // "min" and "max". Fails when the default lies outside.
 static void read_limits(struct json_reader *reader, const struct field *field,
-                        struct function *function)
+                        struct ffi_function *function)
 {
     struct field min = member(field, "min"), max = member(field, "max");
     struct field value = member(field, "default");
@@ -228,7 +228,7 @@ static void read_limits(struct json_reader *reader, const struct field *field,
 }
 
 static void read_attribute(struct json_reader *reader, const struct field *field,
-                           struct function *function)
+                           struct ffi_function *function)
 {
     static const char *const known[] = {"name",    "doc", "type", "default",
                                         "choices", "min", "max",  NULL};
@@ -249,8 +249,8 @@ static void read_attribute(struct json_reader *reader, const struct field *field
         refuse(reader, &choices, "got choices, expected none but with type \"choice\"");
     if (!reading(reader))
         return;
-    if (find_field(function, out->name) >= 0 || find_operand(function, out->name) >= 0 ||
-        find_name(function, out->name) >= 0)
+    if (ffi_function_find_field(function, out->name) >= 0 ||
+        find_operand(function, out->name) >= 0 || find_name(function, out->name) >= 0)
         refuse(reader, &name, "\"%s\" is in use already", out->name);
     if (out->kind == TN_ATTR_I64 || out->kind == TN_ATTR_BOOL)
         add_name(reader, &name, function, out->name, NAME_ATTRIBUTE, function->num_fields);
@@ -262,9 +262,9 @@ static void read_attribute(struct json_reader *reader, const struct field *field
 // Topological sort, depth first: appends a defined name behind all names that its
 // expression uses. Meeting a name that is being visited is a cycle.
 static void order_name(struct json_reader *reader, const struct field *field,
-                       struct function *function, uint32_t index)
+                       struct ffi_function *function, uint32_t index)
 {
-    struct name *name = &function->names[index];
+    struct ffi_name *name = &function->names[index];
     struct field here = member(field, name->text);
     if (name->state == 1)
         refuse(reader, &here, "\"%s\" needs itself, expected no circle", name->text);
@@ -282,7 +282,7 @@ static void order_name(struct json_reader *reader, const struct field *field,
 
 // Defines "size", the number of elements of the leading axes "*".
 static void add_size(struct json_reader *reader, const struct field *field,
-                     struct function *function)
+                     struct ffi_function *function)
 {
     struct field inputs = member(field, "inputs");
     if (find_name(function, "size") >= 0)
@@ -295,8 +295,8 @@ static void add_size(struct json_reader *reader, const struct field *field,
 // "extents": names for expressions, in any order. Expressions may use later names, so all
 // names are defined before any expression is read. order_name recurses at most MAX_NAMES
 // deep.
-static void read_defined(struct json_reader *reader, const struct field *field,
-                         struct function *function)
+static void ffi_function_read_defined(struct json_reader *reader, const struct field *field,
+                                      struct ffi_function *function)
 {
     struct field extents = member(field, "extents");
     uint32_t first = function->num_names;
@@ -309,7 +309,7 @@ static void read_defined(struct json_reader *reader, const struct field *field,
     json_object_foreach((json_t *)extents.value, key, value)
     {
         struct field item = {&extents, key, 0, value};
-        if (find_name(function, key) >= 0 || find_field(function, key) >= 0)
+        if (find_name(function, key) >= 0 || ffi_function_find_field(function, key) >= 0)
             refuse(reader, &item, "\"%.40s\" is in use already", key);
         const char *copy = reading(reader) ? arena_text(reader->arena, key) : NULL;
         if (copy)
@@ -332,9 +332,9 @@ static const struct relation {
 
 // Reads "k >= 1": two expressions with a relation between them.
 static void read_condition(struct json_reader *reader, const struct field *field,
-                           struct function *function)
+                           struct ffi_function *function)
 {
-    struct condition *condition = &function->conditions[function->num_conditions++];
+    struct ffi_condition *condition = &function->conditions[function->num_conditions++];
     const char *text = read_text(reader, field, 200, NULL);
     const char *at = reading(reader) ? text + strcspn(text, "<>=!") : "";
     size_t which = 0;
@@ -364,7 +364,7 @@ static void read_condition(struct json_reader *reader, const struct field *field
 }
 
 static void read_conditions(struct json_reader *reader, const struct field *field,
-                            struct function *function)
+                            struct ffi_function *function)
 {
     struct field list = member(field, "requires");
     size_t count = expect_array(reader, &list, MAX_CONDITIONS, true);
@@ -377,7 +377,7 @@ static void read_conditions(struct json_reader *reader, const struct field *fiel
 // --- work arrays -----------------------------------------------------------------------
 
 static void read_work(struct json_reader *reader, const struct field *field,
-                      struct function *function)
+                      struct ffi_function *function)
 {
     static const char *const known[] = {"name", "dtype", "count", NULL};
     struct field list = member(field, "work");
@@ -397,7 +397,7 @@ static void read_work(struct json_reader *reader, const struct field *field,
 // --- gradients -------------------------------------------------------------------------
 
 static void read_gradients(struct json_reader *reader, const struct field *field,
-                           struct function *function)
+                           struct ffi_function *function)
 {
     struct field vjp = member(field, "vjp");
     const char *key;
@@ -430,7 +430,7 @@ static void read_gradients(struct json_reader *reader, const struct field *field
 
 static void read_head(struct json_reader *reader, const struct field *field,
                       const char *pack, struct library *otherwise,
-                      struct function *function)
+                      struct ffi_function *function)
 {
     struct field name = member(field, "name"), doc = member(field, "doc");
     struct field revision = member(field, "revision"), safe = member(field, "thread_safe");
@@ -454,7 +454,7 @@ static void read_head(struct json_reader *reader, const struct field *field,
 }
 
 void read_function(struct json_reader *reader, const struct field *field, const char *pack,
-                   struct library *otherwise, struct function *function)
+                   struct library *otherwise, struct ffi_function *function)
 {
     static const char *const known[] = {
         "name",   "doc",     "revision",   "symbol",   "dtype", "library",
@@ -466,7 +466,7 @@ void read_function(struct json_reader *reader, const struct field *field, const 
     if (reading(reader))
         read_head(reader, field, pack, otherwise, function);
     if (reading(reader))
-        read_symbols(reader, field, function);
+        ffi_function_read_symbols(reader, field, function);
     if (reading(reader))
         read_operands(reader, field, function);
     if (reading(reader))
@@ -479,7 +479,7 @@ void read_function(struct json_reader *reader, const struct field *field, const 
         read_attribute(reader, &item, function);
     }
     if (reading(reader))
-        read_defined(reader, field, function);
+        ffi_function_read_defined(reader, field, function);
     if (reading(reader))
         read_conditions(reader, field, function);
     if (reading(reader))

@@ -37,32 +37,32 @@ struct gradient_step {
 };
 
 // The derivative with respect to one input; in the pack's arena.
-struct gradient {
+struct ffi_gradient {
     struct gradient_step *steps;
     uint32_t num_steps;
 };
 
 struct gradient_parser {
-    struct arena *arena;
-    const struct function *function;
-    struct gradient *out;
+    struct ffi_arena *arena;
+    const struct ffi_function *function;
+    struct ffi_gradient *out;
     struct problem problem;
     const char *text, *at;
     int depth;
 };
 
-static void parse_sum(struct gradient_parser *p);
-static void parse_unary(struct gradient_parser *p);
+static void ffi_gradient_parse_sum(struct gradient_parser *p);
+static void ffi_gradient_parse_unary(struct gradient_parser *p);
 
 // --- tokens and steps ------------------------------------------------------------------
 
-static bool ok(const struct gradient_parser *p)
+static bool ffi_gradient_ok(const struct gradient_parser *p)
 {
     return p->problem.status == TN_OK;
 }
 
 // Records a syntax error at p->at.
-static void wrong(struct gradient_parser *p, const char *expected)
+static void ffi_gradient_wrong(struct gradient_parser *p, const char *expected)
 {
     problem_set(&p->problem, TN_ERR_ARGUMENT,
                 "\"%.100s\", column %zu: got %s%.20s%s, "
@@ -71,16 +71,16 @@ static void wrong(struct gradient_parser *p, const char *expected)
                 *p->at ? p->at : "the end", *p->at ? "'" : "", expected);
 }
 
-static char peek(struct gradient_parser *p)
+static char ffi_gradient_peek(struct gradient_parser *p)
 {
     while (*p->at == ' ')
         p->at++;
     return *p->at;
 }
 
-static bool accept(struct gradient_parser *p, const char *token)
+static bool ffi_gradient_accept(struct gradient_parser *p, const char *token)
 {
-    peek(p);
+    ffi_gradient_peek(p);
     size_t length = strlen(token);
     if (strncmp(p->at, token, length) != 0)
         return false;
@@ -88,27 +88,29 @@ static bool accept(struct gradient_parser *p, const char *token)
     return true;
 }
 
-static void expect(struct gradient_parser *p, const char *token)
+static void ffi_gradient_expect(struct gradient_parser *p, const char *token)
 {
-    if (ok(p) && !accept(p, token))
-        wrong(p, token);
+    if (ffi_gradient_ok(p) && !ffi_gradient_accept(p, token))
+        ffi_gradient_wrong(p, token);
 }
 
 // Appends a step. NULL after a failure.
-static struct gradient_step *emit(struct gradient_parser *p, enum step_kind kind)
+static struct gradient_step *ffi_gradient_emit(struct gradient_parser *p,
+                                               enum step_kind kind)
 {
-    if (ok(p) && p->out->num_steps == MAX_STEPS)
-        wrong(p, "a shorter expression");
-    if (!ok(p))
+    if (ffi_gradient_ok(p) && p->out->num_steps == MAX_STEPS)
+        ffi_gradient_wrong(p, "a shorter expression");
+    if (!ffi_gradient_ok(p))
         return NULL;
     struct gradient_step *step = &p->out->steps[p->out->num_steps++];
     *step = (struct gradient_step){.kind = kind};
     return step;
 }
 
-static void emit_call(struct gradient_parser *p, const char *primitive, uint32_t num_inputs)
+static void ffi_gradient_emit_call(struct gradient_parser *p, const char *primitive,
+                                   uint32_t num_inputs)
 {
-    struct gradient_step *step = emit(p, STEP_CALL);
+    struct gradient_step *step = ffi_gradient_emit(p, STEP_CALL);
     if (step) {
         step->call = primitive;
         step->num_inputs = num_inputs;
@@ -125,7 +127,7 @@ static const char *take_name(struct gradient_parser *p)
     char *name = length < 100 ? arena_alloc(p->arena, length + 8) : NULL;
     if (!name) {
         if (length >= 100)
-            wrong(p, "a shorter name");
+            ffi_gradient_wrong(p, "a shorter name");
         problem_set(&p->problem, TN_ERR_MEMORY, "out of memory");
         return "";
     }
@@ -136,23 +138,24 @@ static const char *take_name(struct gradient_parser *p)
 
 // --- names -----------------------------------------------------------------------------
 
-static void add_operand(struct gradient_parser *p, uint32_t index)
+static void ffi_gradient_add_operand(struct gradient_parser *p, uint32_t index)
 {
     uint32_t num_inputs = p->function->num_inputs;
-    struct gradient_step *step = emit(p, index < num_inputs ? STEP_INPUT : STEP_OUTPUT);
+    struct gradient_step *step =
+        ffi_gradient_emit(p, index < num_inputs ? STEP_INPUT : STEP_OUTPUT);
     if (step)
         step->index = index < num_inputs ? index : index - num_inputs;
 }
 
 static bool add_cotangent(struct gradient_parser *p, const char *name)
 {
-    const struct function *function = p->function;
+    const struct ffi_function *function = p->function;
     for (uint32_t i = 0; i < function->num_outputs && name[0] == 'g'; i++) {
         const char *output = function->operands[function->num_inputs + i].name;
         bool alone = function->num_outputs == 1 && !name[1];
         if (!alone && (name[1] != '_' || strcmp(name + 2, output) != 0))
             continue;
-        struct gradient_step *step = emit(p, STEP_COTANGENT);
+        struct gradient_step *step = ffi_gradient_emit(p, STEP_COTANGENT);
         if (step)
             step->index = i;
         return true;
@@ -160,16 +163,17 @@ static bool add_cotangent(struct gradient_parser *p, const char *name)
     return false;
 }
 
-static void parse_name(struct gradient_parser *p, const char *name, const char *start)
+static void ffi_gradient_parse_name(struct gradient_parser *p, const char *name,
+                                    const char *start)
 {
     for (uint32_t i = 0; i < p->function->num_inputs + p->function->num_outputs; i++)
         if (strcmp(p->function->operands[i].name, name) == 0) {
-            add_operand(p, i);
+            ffi_gradient_add_operand(p, i);
             return;
         }
     for (uint32_t i = 0; i < p->function->num_fields; i++)
         if (strcmp(p->function->fields[i].name, name) == 0) {
-            struct gradient_step *step = emit(p, STEP_ATTRIBUTE);
+            struct gradient_step *step = ffi_gradient_emit(p, STEP_ATTRIBUTE);
             if (step)
                 step->index = i;
             return;
@@ -177,7 +181,7 @@ static void parse_name(struct gradient_parser *p, const char *name, const char *
     if (add_cotangent(p, name))
         return;
     p->at = start;
-    wrong(p, "an input, an output, an attribute or g");
+    ffi_gradient_wrong(p, "an input, an output, an attribute or g");
 }
 
 // --- calls -----------------------------------------------------------------------------
@@ -185,10 +189,10 @@ static void parse_name(struct gradient_parser *p, const char *name, const char *
 // Takes the text of an attribute's value, which is parsed as on the command line.
 static const char *take_value(struct gradient_parser *p)
 {
-    peek(p);
+    ffi_gradient_peek(p);
     size_t length = *p->at == '[' ? strcspn(p->at, "]") + 1 : strcspn(p->at, ",)");
     if (length > strlen(p->at) || length > 100 || length == 0) {
-        wrong(p, "an attribute's value");
+        ffi_gradient_wrong(p, "an attribute's value");
         return "";
     }
     char *text = arena_alloc(p->arena, length + 1);
@@ -204,7 +208,7 @@ static const char *take_value(struct gradient_parser *p)
 // Whether an attribute comes next: a name and "=".
 static bool is_attribute(struct gradient_parser *p)
 {
-    peek(p);
+    ffi_gradient_peek(p);
     const char *at = p->at;
     while (isalnum((unsigned char)*at) || *at == '_')
         at++;
@@ -213,29 +217,29 @@ static bool is_attribute(struct gradient_parser *p)
     return at != p->at && *at == '=' && isalpha((unsigned char)*p->at);
 }
 
-static void parse_call(struct gradient_parser *p, const char *name)
+static void ffi_gradient_parse_call(struct gradient_parser *p, const char *name)
 {
     struct gradient_step call = {.kind = STEP_CALL, .call = name};
     do {
         if (!is_attribute(p)) {
-            parse_sum(p);
+            ffi_gradient_parse_sum(p);
             if (++call.num_inputs > MAX_CALL_INPUTS)
-                wrong(p, "at most 4 inputs");
+                ffi_gradient_wrong(p, "at most 4 inputs");
             continue;
         }
         if (call.num_attrs == MAX_CALL_ATTRS) {
-            wrong(p, "at most 4 attributes");
+            ffi_gradient_wrong(p, "at most 4 attributes");
             return;
         }
         call.attr_names[call.num_attrs] = take_name(p);
-        expect(p, "=");
+        ffi_gradient_expect(p, "=");
         call.attr_texts[call.num_attrs++] = take_value(p);
-    } while (ok(p) && accept(p, ","));
-    expect(p, ")");
+    } while (ffi_gradient_ok(p) && ffi_gradient_accept(p, ","));
+    ffi_gradient_expect(p, ")");
     if (strcmp(name, "mT") == 0) {
         call.kind = STEP_SWAP;
         if (call.num_inputs != 1 || call.num_attrs)
-            wrong(p, "one input of mT");
+            ffi_gradient_wrong(p, "one input of mT");
     } else if (!strchr(name, '.')) {
         char *full = arena_alloc(p->arena, strlen(name) + 8);
         if (full)
@@ -244,13 +248,13 @@ static void parse_call(struct gradient_parser *p, const char *name)
             problem_set(&p->problem, TN_ERR_MEMORY, "out of memory");
         call.call = full;
     }
-    struct gradient_step *step = emit(p, call.kind);
+    struct gradient_step *step = ffi_gradient_emit(p, call.kind);
     if (step)
         *step = call;
 }
 
 // In the "C" locale: the program's own may have a decimal comma.
-static double parse_number(const char *text, char **end)
+static double ffi_gradient_parse_number(const char *text, char **end)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     double number = plain ? strtod_l(text, end, plain) : strtod(text, end);
@@ -261,96 +265,96 @@ static double parse_number(const char *text, char **end)
 
 // --- the grammar -----------------------------------------------------------------------
 
-static void parse_atom(struct gradient_parser *p)
+static void ffi_gradient_parse_atom(struct gradient_parser *p)
 {
-    char c = peek(p);
+    char c = ffi_gradient_peek(p);
     const char *start = p->at;
     if (isdigit((unsigned char)c)) {
         char *end;
-        double number = parse_number(p->at, &end);
-        struct gradient_step *step = emit(p, STEP_NUMBER);
+        double number = ffi_gradient_parse_number(p->at, &end);
+        struct gradient_step *step = ffi_gradient_emit(p, STEP_NUMBER);
         if (step)
             step->number = number;
         p->at = end;
     } else if (isalpha((unsigned char)c)) {
         const char *name = take_name(p);
-        if (accept(p, "("))
-            parse_call(p, name);
+        if (ffi_gradient_accept(p, "("))
+            ffi_gradient_parse_call(p, name);
         else
-            parse_name(p, name, start);
-    } else if (accept(p, "(")) {
-        parse_sum(p);
-        expect(p, ")");
+            ffi_gradient_parse_name(p, name, start);
+    } else if (ffi_gradient_accept(p, "(")) {
+        ffi_gradient_parse_sum(p);
+        ffi_gradient_expect(p, ")");
     } else {
-        wrong(p, "a number, a name or '('");
+        ffi_gradient_wrong(p, "a number, a name or '('");
     }
 }
 
-static void parse_power(struct gradient_parser *p)
+static void ffi_gradient_parse_power(struct gradient_parser *p)
 {
-    parse_atom(p);
-    if (ok(p) && accept(p, "**")) {
-        parse_unary(p);
-        emit_call(p, "base.power", 2);
+    ffi_gradient_parse_atom(p);
+    if (ffi_gradient_ok(p) && ffi_gradient_accept(p, "**")) {
+        ffi_gradient_parse_unary(p);
+        ffi_gradient_emit_call(p, "base.power", 2);
     }
 }
 
-static void parse_unary(struct gradient_parser *p)
+static void ffi_gradient_parse_unary(struct gradient_parser *p)
 {
-    if (!ok(p))
+    if (!ffi_gradient_ok(p))
         return;
     if (++p->depth > MAX_DEPTH)
-        wrong(p, "fewer levels of nesting");
-    if (ok(p) && accept(p, "-")) {
-        parse_unary(p);
-        emit_call(p, "base.negative", 1);
-    } else if (ok(p)) {
-        parse_power(p);
+        ffi_gradient_wrong(p, "fewer levels of nesting");
+    if (ffi_gradient_ok(p) && ffi_gradient_accept(p, "-")) {
+        ffi_gradient_parse_unary(p);
+        ffi_gradient_emit_call(p, "base.negative", 1);
+    } else if (ffi_gradient_ok(p)) {
+        ffi_gradient_parse_power(p);
     }
     p->depth--;
 }
 
-static void parse_product(struct gradient_parser *p)
+static void ffi_gradient_parse_product(struct gradient_parser *p)
 {
-    parse_unary(p);
-    while (ok(p)) {
-        const char *call = accept(p, "*")   ? "base.multiply"
-                           : accept(p, "/") ? "base.divide"
-                           : accept(p, "@") ? "base.matmul"
-                                            : NULL;
+    ffi_gradient_parse_unary(p);
+    while (ffi_gradient_ok(p)) {
+        const char *call = ffi_gradient_accept(p, "*")   ? "base.multiply"
+                           : ffi_gradient_accept(p, "/") ? "base.divide"
+                           : ffi_gradient_accept(p, "@") ? "base.matmul"
+                                                         : NULL;
         if (!call)
             return;
-        parse_unary(p);
-        emit_call(p, call, 2);
+        ffi_gradient_parse_unary(p);
+        ffi_gradient_emit_call(p, call, 2);
     }
 }
 
-static void parse_sum(struct gradient_parser *p)
+static void ffi_gradient_parse_sum(struct gradient_parser *p)
 {
-    parse_product(p);
-    while (ok(p)) {
-        const char *call = accept(p, "+")   ? "base.add"
-                           : accept(p, "-") ? "base.subtract"
-                                            : NULL;
+    ffi_gradient_parse_product(p);
+    while (ffi_gradient_ok(p)) {
+        const char *call = ffi_gradient_accept(p, "+")   ? "base.add"
+                           : ffi_gradient_accept(p, "-") ? "base.subtract"
+                                                         : NULL;
         if (!call)
             return;
-        parse_product(p);
-        emit_call(p, call, 2);
+        ffi_gradient_parse_product(p);
+        ffi_gradient_emit_call(p, call, 2);
     }
 }
 
-tn_status gradient_parse(struct arena *arena, const char *text,
-                         const struct function *function, struct gradient **out,
+tn_status gradient_parse(struct ffi_arena *arena, const char *text,
+                         const struct ffi_function *function, struct ffi_gradient **out,
                          struct problem *problem)
 {
     struct gradient_step steps[MAX_STEPS];
-    struct gradient read = {steps, 0}, *gradient = NULL;
+    struct ffi_gradient read = {steps, 0}, *gradient = NULL;
     struct gradient_parser p = {
         .arena = arena, .function = function, .out = &read, .text = text, .at = text};
-    parse_sum(&p);
-    if (ok(&p) && peek(&p))
-        wrong(&p, "an operator or the end");
-    if (!ok(&p))
+    ffi_gradient_parse_sum(&p);
+    if (ffi_gradient_ok(&p) && ffi_gradient_peek(&p))
+        ffi_gradient_wrong(&p, "an operator or the end");
+    if (!ffi_gradient_ok(&p))
         return problem_set(problem, p.problem.status, "%s", p.problem.text);
     gradient = arena_alloc(arena, sizeof(*gradient));
     if (gradient)
@@ -366,14 +370,14 @@ tn_status gradient_parse(struct arena *arena, const char *text,
 // --- building --------------------------------------------------------------------------
 
 struct builder {
-    const struct function *function;
+    const struct ffi_function *function;
     const tn_build *build;
     const tn_rule *rule;
     tn_array *const *cotangents;
 };
 
 // The dtype of numbers and attributes: that of the first cotangent.
-static tn_dtype number_dtype(const struct builder *b)
+static tn_dtype ffi_gradient_number_dtype(const struct builder *b)
 {
     for (uint32_t i = 0; i < b->function->num_outputs; i++)
         if (b->cotangents[i])
@@ -382,7 +386,7 @@ static tn_dtype number_dtype(const struct builder *b)
 }
 
 // The cotangent of output `index`; an absent one is zero.
-static tn_array *cotangent(const struct builder *b, uint32_t index)
+static tn_array *ffi_gradient_cotangent(const struct builder *b, uint32_t index)
 {
     if (b->cotangents[index])
         return b->cotangents[index];
@@ -394,7 +398,7 @@ static tn_array *cotangent(const struct builder *b, uint32_t index)
                         tn_attrs("shape", &shape));
 }
 
-static tn_array *attribute(const struct builder *b, uint32_t index)
+static tn_array *ffi_gradient_attribute(const struct builder *b, uint32_t index)
 {
     const tn_attr_field *field = &b->function->fields[index];
     const char *bytes = (const char *)b->rule->attrs + field->offset;
@@ -402,7 +406,7 @@ static tn_array *attribute(const struct builder *b, uint32_t index)
     int64_t integer;
     memcpy(&real, bytes, sizeof(real));
     memcpy(&integer, bytes, sizeof(integer));
-    return b->build->scalar(b->build, number_dtype(b),
+    return b->build->scalar(b->build, ffi_gradient_number_dtype(b),
                             field->kind == TN_ATTR_F64 ? real : (double)integer);
 }
 
@@ -419,8 +423,9 @@ static tn_array *swap_axes(const struct builder *b, const tn_array *x)
     return b->build->op(b->build, "base.transpose", TN_IN(x), tn_attrs("axes", &axes));
 }
 
-static tn_array *call(const struct builder *b, const struct gradient_step *step,
-                      tn_array *const *inputs)
+static tn_array *ffi_gradient_call(const struct builder *b,
+                                   const struct gradient_step *step,
+                                   tn_array *const *inputs)
 {
     tn_attr attrs[MAX_CALL_ATTRS];
     for (uint32_t i = 0; i < step->num_attrs; i++)
@@ -430,7 +435,8 @@ static tn_array *call(const struct builder *b, const struct gradient_step *step,
                         step->num_inputs, TN_ATTR_LIST(attrs, step->num_attrs));
 }
 
-static tn_array *build_gradient(const struct builder *b, const struct gradient *gradient)
+static tn_array *build_gradient(const struct builder *b,
+                                const struct ffi_gradient *gradient)
 {
     tn_array *stack[MAX_STACK];
     uint32_t depth = 0;
@@ -441,7 +447,7 @@ static tn_array *build_gradient(const struct builder *b, const struct gradient *
             depth -= step->num_inputs;
         switch (step->kind) {
         case STEP_NUMBER:
-            made = b->build->scalar(b->build, number_dtype(b), step->number);
+            made = b->build->scalar(b->build, ffi_gradient_number_dtype(b), step->number);
             break;
         case STEP_INPUT:
             made = b->rule->inputs[step->index];
@@ -450,16 +456,16 @@ static tn_array *build_gradient(const struct builder *b, const struct gradient *
             made = b->rule->outputs[step->index];
             break;
         case STEP_COTANGENT:
-            made = cotangent(b, step->index);
+            made = ffi_gradient_cotangent(b, step->index);
             break;
         case STEP_ATTRIBUTE:
-            made = attribute(b, step->index);
+            made = ffi_gradient_attribute(b, step->index);
             break;
         case STEP_SWAP:
             made = swap_axes(b, stack[depth]);
             break;
         default:
-            made = call(b, step, &stack[depth]);
+            made = ffi_gradient_call(b, step, &stack[depth]);
         }
         if (!made)
             return NULL;
@@ -468,7 +474,7 @@ static tn_array *build_gradient(const struct builder *b, const struct gradient *
     return stack[0];
 }
 
-tn_status gradients_build(const struct function *function, const tn_build *build,
+tn_status gradients_build(const struct ffi_function *function, const tn_build *build,
                           const tn_rule *rule, tn_array *const *cotangents,
                           const uint64_t *wanted, tn_array **gradients)
 {

@@ -19,12 +19,12 @@
 #include "pack.h"
 
 // Parses the derivative with respect to one input. The failure has the column.
-tn_status gradient_parse(struct arena *arena, const char *text,
-                         const struct function *function, struct gradient **out,
+tn_status gradient_parse(struct ffi_arena *arena, const char *text,
+                         const struct ffi_function *function, struct ffi_gradient **out,
                          struct problem *problem);
 
 // The vjp of the function's primitive.
-tn_status gradients_build(const struct function *function, const tn_build *build,
+tn_status gradients_build(const struct ffi_function *function, const tn_build *build,
                           const tn_rule *rule, tn_array *const *cotangents,
                           const uint64_t *wanted, tn_array **gradients);
 

@@ -27,12 +27,12 @@ void *reader_alloc(struct json_reader *reader, size_t size)
 // --- lines of values -------------------------------------------------------------------
 
 // A position in text that Jansson has read as JSON. Jansson keeps no lines of values.
-struct walk {
+struct ffi_json_walk {
     const char *at, *end;
 };
 
 // Skips white space, ',' and ':'. Returns the next character, or 0 at the end.
-static char next_of(struct walk *walk)
+static char next_of(struct ffi_json_walk *walk)
 {
     while (walk->at < walk->end &&
            (isspace((unsigned char)*walk->at) || *walk->at == ',' || *walk->at == ':'))
@@ -40,7 +40,7 @@ static char next_of(struct walk *walk)
     return walk->at < walk->end ? *walk->at : 0;
 }
 
-static void skip_string(struct walk *walk)
+static void skip_string(struct ffi_json_walk *walk)
 {
     walk->at++;
     while (walk->at < walk->end && *walk->at != '"')
@@ -48,7 +48,7 @@ static void skip_string(struct walk *walk)
     walk->at++;
 }
 
-static void skip_value(struct walk *walk)
+static void skip_value(struct ffi_json_walk *walk)
 {
     int depth = 0;
     do {
@@ -66,7 +66,7 @@ static void skip_value(struct walk *walk)
 }
 
 // Moves from the start of an object or array to its value `field`. False: it has none.
-static bool enter(struct walk *walk, const struct field *field)
+static bool ffi_json_enter(struct ffi_json_walk *walk, const struct field *field)
 {
     char opening = next_of(walk);
     if (opening != '{' && opening != '[')
@@ -91,20 +91,20 @@ static bool enter(struct walk *walk, const struct field *field)
 }
 
 // Moves from the root to the value of `field`, or to the object that lacks it.
-static void go_to(struct walk *walk, const struct field *field)
+static void go_to(struct ffi_json_walk *walk, const struct field *field)
 {
     if (!field->parent)
         return;
     go_to(walk, field->parent);
     next_of(walk);
-    struct walk inner = *walk;
-    if (enter(&inner, field))
+    struct ffi_json_walk inner = *walk;
+    if (ffi_json_enter(&inner, field))
         *walk = inner;
 }
 
-static int line_of(const struct json_reader *reader, const struct field *field)
+static int ffi_json_line_of(const struct json_reader *reader, const struct field *field)
 {
-    struct walk walk = {reader->text, reader->text + reader->size};
+    struct ffi_json_walk walk = {reader->text, reader->text + reader->size};
     int line = 1;
     go_to(&walk, field);
     next_of(&walk);
@@ -144,12 +144,12 @@ void refuse(struct json_reader *reader, const struct field *field, const char *f
     print_pointer(field, pointer, sizeof(pointer));
     if (reader->text)
         problem_set(reader->problem, TN_ERR_ARGUMENT, "%s:%d: %s: %s", reader->path,
-                    line_of(reader, field), *pointer ? pointer : "/", text);
+                    ffi_json_line_of(reader, field), *pointer ? pointer : "/", text);
     else
         problem_set(reader->problem, TN_ERR_ARGUMENT, "%s", text);
 }
 
-static const char *type_name(const json_t *value)
+static const char *ffi_json_type_name(const json_t *value)
 {
     static const char *const names[] = {"an object", "an array", "a string", "an integer",
                                         "a real",    "true",     "false",    "null"};
@@ -159,7 +159,8 @@ static const char *type_name(const json_t *value)
 void refuse_type(struct json_reader *reader, const struct field *field,
                  const char *expected)
 {
-    refuse(reader, field, "got %s, expected %s", type_name(field->value), expected);
+    refuse(reader, field, "got %s, expected %s", ffi_json_type_name(field->value),
+           expected);
 }
 
 void refuse_name(struct json_reader *reader, const struct field *field, const char *got,

@@ -9,7 +9,7 @@
 #include "arena.h"
 
 struct json_reader {
-    struct arena *arena;
+    struct ffi_arena *arena;
     struct problem *problem;
     const char *path; // of the file, for messages; "" when there is none
     const char *text; // for line numbers; NULL: messages have neither line nor path

@@ -61,7 +61,7 @@ static tn_status set_up(const struct library *library, const struct callee *call
 
 // The lock is held. After a failed set-up call the library counts as not opened: the next
 // call of a function tries all set-up calls again.
-static tn_status open_library(struct library *library, struct problem *problem)
+static tn_status ffi_open_library(struct library *library, struct problem *problem)
 {
     void *handle = library->handle;
     if (handle)
@@ -86,7 +86,7 @@ static tn_status find_symbol(struct library *library, const char *symbol,
     if (atomic_load_explicit(address, memory_order_acquire))
         return TN_OK;
     pthread_mutex_lock(&lock);
-    tn_status status = open_library(library, problem);
+    tn_status status = ffi_open_library(library, problem);
     void *found = status == TN_OK ? dlsym(library->handle, symbol) : NULL;
     pthread_mutex_unlock(&lock);
     if (status != TN_OK)
@@ -98,7 +98,7 @@ static tn_status find_symbol(struct library *library, const char *symbol,
 }
 
 // Finds the functions that create and destroy the function's handles.
-static tn_status find_handles(struct function *function, uint32_t variant,
+static tn_status find_handles(struct ffi_function *function, uint32_t variant,
                               struct problem *problem)
 {
     tn_status status = TN_OK;
@@ -112,7 +112,7 @@ static tn_status find_handles(struct function *function, uint32_t variant,
     return status;
 }
 
-tn_status variant_find(struct function *function, uint32_t index, void **out_address,
+tn_status variant_find(struct ffi_function *function, uint32_t index, void **out_address,
                        struct problem *problem)
 {
     struct variant *variant = &function->variants[index];

@@ -53,8 +53,8 @@ static tn_status read_at(int fd, const char *path, void *data, size_t size, off_
     return TN_OK;
 }
 
-static tn_status open_file(const char *path, int *out_fd, size_t *out_size,
-                           struct problem *problem)
+static tn_status ffi_make_open_file(const char *path, int *out_fd, size_t *out_size,
+                                    struct problem *problem)
 {
     struct stat info;
     int fd = above_standard(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -74,7 +74,7 @@ tn_status file_read(const char *path, size_t max, char **out_data, size_t *out_s
 {
     int fd = -1;
     size_t size = 0;
-    tn_status status = open_file(path, &fd, &size, problem);
+    tn_status status = ffi_make_open_file(path, &fd, &size, problem);
     if (status != TN_OK)
         return status;
     char *data = size <= max ? malloc(size + 1) : NULL;
@@ -99,7 +99,7 @@ tn_status file_read(const char *path, size_t max, char **out_data, size_t *out_s
 // --- the identity ----------------------------------------------------------------------
 
 // The plugin's note, the only place that has its id, version and vendor: see stub.c.
-static tn_note *find_note(char *data, size_t size)
+static tn_note *ffi_make_find_note(char *data, size_t size)
 {
     const uint64_t magic = TN_PLUGIN_MAGIC;
     for (char *at = data; (at = memmem(at, (size_t)(data + size - at), &magic, 8)); at++) {
@@ -115,28 +115,29 @@ static tn_note *find_note(char *data, size_t size)
     return NULL;
 }
 
-static void put_text(tn_note *note, size_t offset, const char *text, size_t room)
+static void ffi_make_put_text(tn_note *note, size_t offset, const char *text, size_t room)
 {
     char *at = (char *)note + offset;
     memset(at, 0, room);
     memcpy(at, text, strlen(text));
 }
 
-static tn_status set_identity(char *data, size_t size, const struct pack *pack,
+static tn_status set_identity(char *data, size_t size, const struct ffi_pack *pack,
                               struct problem *problem)
 {
-    tn_note *note = find_note(data, size);
+    tn_note *note = ffi_make_find_note(data, size);
     if (!note)
         return problem_set(problem, TN_ERR_INTERNAL, "the code of packs has no note");
-    put_text(note, offsetof(tn_note, id), pack->id, sizeof(note->id));
-    put_text(note, offsetof(tn_note, version), pack->version, sizeof(note->version));
-    put_text(note, offsetof(tn_note, vendor), pack->vendor, sizeof(note->vendor));
+    ffi_make_put_text(note, offsetof(tn_note, id), pack->id, sizeof(note->id));
+    ffi_make_put_text(note, offsetof(tn_note, version), pack->version,
+                      sizeof(note->version));
+    ffi_make_put_text(note, offsetof(tn_note, vendor), pack->vendor, sizeof(note->vendor));
     return TN_OK;
 }
 
 // --- writing ---------------------------------------------------------------------------
 
-static bool write_all(int fd, const void *data, size_t size)
+static bool ffi_make_write_all(int fd, const void *data, size_t size)
 {
     for (size_t done = 0; done < size;) {
         ssize_t put = write(fd, (const char *)data + done, size - done);
@@ -163,9 +164,10 @@ static tn_status write_pack(const char *path, const char *code, size_t code_size
             unlink(fresh);
         return failed;
     }
-    bool good = write_all(fd, code, code_size) && write_all(fd, manifest, size) &&
-                write_all(fd, &manifest_size, 8) && write_all(fd, trailer, 8) &&
-                fchmod(fd, 0755) == 0 && fsync(fd) == 0;
+    bool good =
+        ffi_make_write_all(fd, code, code_size) && ffi_make_write_all(fd, manifest, size) &&
+        ffi_make_write_all(fd, &manifest_size, 8) && ffi_make_write_all(fd, trailer, 8) &&
+        fchmod(fd, 0755) == 0 && fsync(fd) == 0;
     tn_status status = good ? TN_OK : io_error(path, problem);
     if (close(fd) && good)
         status = io_error(path, problem);
@@ -176,8 +178,8 @@ static tn_status write_pack(const char *path, const char *code, size_t code_size
     return status;
 }
 
-static tn_status make(const struct pack *pack, const char *manifest, size_t size,
-                      const char *output, struct problem *problem)
+static tn_status ffi_make(const struct ffi_pack *pack, const char *manifest, size_t size,
+                          const char *output, struct problem *problem)
 {
     size_t code_size = sizeof(ffi_stub) - 1; // the array has a NUL behind the file's bytes
     char *code = malloc(code_size);
@@ -196,13 +198,13 @@ tn_status pack_write(const char *manifest, const char *output, bool finds_symbol
 {
     char *text = NULL;
     size_t size = 0;
-    struct pack pack;
+    struct ffi_pack pack;
     pack_init(&pack, NULL, 0);
     tn_status status = file_read(manifest, MANIFEST_MAX_SIZE, &text, &size, problem);
     if (status == TN_OK)
         status = pack_read(text, size, manifest, finds_symbols, &pack, problem);
     if (status == TN_OK && output)
-        status = make(&pack, text, size, output, problem);
+        status = ffi_make(&pack, text, size, output, problem);
     if (status == TN_OK)
         snprintf(out_id, 64, "%s", pack.id);
     pack_finish(&pack);
@@ -221,7 +223,7 @@ tn_status pack_find(const char *file, char **out_text, size_t *out_size,
     uint64_t manifest_size = 0;
     char *text = NULL;
     *out_text = NULL;
-    tn_status status = open_file(file, &fd, &size, problem);
+    tn_status status = ffi_make_open_file(file, &fd, &size, problem);
     if (status != TN_OK)
         return status;
     if (size > TRAILER_SIZE)

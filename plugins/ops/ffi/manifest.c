@@ -5,7 +5,8 @@
 #include <string.h>
 #include "rules.h"
 
-static void check_id(struct json_reader *reader, const struct field *field, const char *id)
+static void ffi_manifest_check_id(struct json_reader *reader, const struct field *field,
+                                  const char *id)
 {
     bool good =
         strchr(id, '.') && id[strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789.-")] == 0;
@@ -42,7 +43,7 @@ static void check_pack(struct json_reader *reader, const struct field *field,
 }
 
 static void read_functions(struct json_reader *reader, const struct field *root,
-                           const char *name, struct pack *pack)
+                           const char *name, struct ffi_pack *pack)
 {
     struct field list = member(root, "functions");
     struct library *library = read_library(reader, root);
@@ -50,7 +51,7 @@ static void read_functions(struct json_reader *reader, const struct field *root,
     pack->functions = reader_alloc(reader, (count + 1) * sizeof(*pack->functions));
     for (size_t i = 0; i < count && reading(reader); i++) {
         struct field item = element(&list, i), id = member(&item, "name");
-        struct function *function = reader_alloc(reader, sizeof(*function));
+        struct ffi_function *function = reader_alloc(reader, sizeof(*function));
         if (!function)
             return;
         function->pack = pack;
@@ -68,8 +69,8 @@ static void read_functions(struct json_reader *reader, const struct field *root,
         refuse(reader, &list, "got an empty list, expected functions");
 }
 
-static void read_root(struct json_reader *reader, const struct field *root,
-                      struct pack *pack)
+static void ffi_manifest_read_root(struct json_reader *reader, const struct field *root,
+                                   struct ffi_pack *pack)
 {
     static const char *const known[] = {"format", "id",        "version", "vendor",
                                         "doc",    "license",   "pack",    "library",
@@ -88,7 +89,7 @@ static void read_root(struct json_reader *reader, const struct field *root,
     read_text(reader, &license, 100, "");
     const char *text = read_text(reader, &name, 48, NULL);
     if (reading(reader))
-        check_id(reader, &id, pack->id);
+        ffi_manifest_check_id(reader, &id, pack->id);
     if (reading(reader))
         check_version(reader, &version, pack->version);
     if (reading(reader))
@@ -97,16 +98,16 @@ static void read_root(struct json_reader *reader, const struct field *root,
         read_functions(reader, root, text, pack);
 }
 
-void pack_init(struct pack *pack, const struct rules *slots, uint64_t num_slots)
+void pack_init(struct ffi_pack *pack, const struct rules *slots, uint64_t num_slots)
 {
-    *pack = (struct pack){.slots = slots, .num_slots = num_slots};
+    *pack = (struct ffi_pack){.slots = slots, .num_slots = num_slots};
     pthread_mutex_init(&pack->serial, NULL);
 }
 
 // Looks up all symbols of a function. A failure has the line of the missing library or
 // symbol.
-static void find_symbols(struct json_reader *reader, const struct field *root,
-                         struct function *function, uint32_t index)
+static void ffi_manifest_find_symbols(struct json_reader *reader, const struct field *root,
+                                      struct ffi_function *function, uint32_t index)
 {
     struct field list = member(root, "functions"), item = element(&list, index);
     struct field own = member(&item, "library"), shared = member(root, "library");
@@ -136,7 +137,7 @@ static tn_status refuse_nul(const char *path, const char *text, const char *nul,
 }
 
 tn_status pack_read(const char *text, size_t size, const char *path, bool finds_symbols,
-                    struct pack *out, struct problem *problem)
+                    struct ffi_pack *out, struct problem *problem)
 {
     static const struct rules no_rules; // of functions without slots: nobody calls them
     json_error_t error = {0};
@@ -153,18 +154,18 @@ tn_status pack_read(const char *text, size_t size, const char *path, bool finds_
                            error.text[0] ? error.text : "out of memory");
     struct json_reader reader = {&out->arena, problem, path, text, size};
     struct field root = {NULL, NULL, 0, json};
-    read_root(&reader, &root, out);
+    ffi_manifest_read_root(&reader, &root, out);
     for (uint32_t i = 0; i < out->num_functions && problem->status == TN_OK; i++)
         function_bind(out->functions[i], i < out->num_slots ? &out->slots[i] : &no_rules,
                       problem);
     for (uint32_t i = 0;
          finds_symbols && i < out->num_functions && problem->status == TN_OK; i++)
-        find_symbols(&reader, &root, out->functions[i], i);
+        ffi_manifest_find_symbols(&reader, &root, out->functions[i], i);
     json_decref(json);
     return problem->status;
 }
 
-void pack_finish(struct pack *pack)
+void pack_finish(struct ffi_pack *pack)
 {
     arena_finish(&pack->arena);
     pthread_mutex_destroy(&pack->serial);

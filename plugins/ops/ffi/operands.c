@@ -7,7 +7,7 @@
 
 // "..." or "*" at the start of a shape.
 static void read_lead(struct json_reader *reader, const struct field *shape,
-                      struct function *function, struct operand *operand)
+                      struct ffi_function *function, struct ffi_operand *operand)
 {
     struct field first = element(shape, 0);
     const char *text = json_string_value(first.value);
@@ -25,8 +25,9 @@ static void read_lead(struct json_reader *reader, const struct field *shape,
 }
 
 // Defines a name for each axis of an input that is just a new name: the axis' extent.
-static void bind_names(struct json_reader *reader, const struct field *field,
-                       struct function *function, const struct operand *operand)
+static void ffi_operands_bind_names(struct json_reader *reader, const struct field *field,
+                                    struct ffi_function *function,
+                                    const struct ffi_operand *operand)
 {
     struct field shape = member(field, "shape");
     for (size_t i = operand->lead != LEAD_NONE; i < json_array_size(shape.value); i++) {
@@ -42,8 +43,9 @@ static void bind_names(struct json_reader *reader, const struct field *field,
     }
 }
 
-static void read_shape(struct json_reader *reader, const struct field *field,
-                       struct function *function, struct operand *operand)
+static void ffi_operands_read_shape(struct json_reader *reader, const struct field *field,
+                                    struct ffi_function *function,
+                                    struct ffi_operand *operand)
 {
     static const char *const layouts[] = {"contiguous", "rows", "columns", "strided", NULL};
     static const uint32_t ranks[] = {0, 2, 2, 1}; // that a layout needs; 0: any
@@ -65,7 +67,7 @@ static void read_shape(struct json_reader *reader, const struct field *field,
 }
 
 static void read_axes(struct json_reader *reader, const struct field *field,
-                      struct function *function, struct operand *operand)
+                      struct ffi_function *function, struct ffi_operand *operand)
 {
     struct field shape = member(field, "shape");
     for (uint32_t i = 0; i < operand->rank && reading(reader); i++) {
@@ -74,28 +76,28 @@ static void read_axes(struct json_reader *reader, const struct field *field,
     }
 }
 
-static void read_operand(struct json_reader *reader, const struct field *field,
-                         struct function *function, bool is_input)
+static void ffi_read_operand(struct json_reader *reader, const struct field *field,
+                             struct ffi_function *function, bool is_input)
 {
     static const char *const of_inputs[] = {"name",   "doc",       "dtype",    "shape",
                                             "layout", "destroyed", "constant", NULL};
     static const char *const of_outputs[] = {"name",   "doc",        "dtype", "shape",
                                              "layout", "overwrites", NULL};
-    struct operand *operand =
+    struct ffi_operand *operand =
         &function->operands[function->num_inputs + function->num_outputs];
     expect_object(reader, field, is_input ? of_inputs : of_outputs);
     struct field name = member(field, "name"), doc = member(field, "doc");
     struct field dtype = member(field, "dtype"), other = member(field, "overwrites");
     struct field destroyed = member(field, "destroyed"),
                  constant = member(field, "constant");
-    *operand = (struct operand){.name = read_name(reader, &name)};
+    *operand = (struct ffi_operand){.name = read_name(reader, &name)};
     operand->doc = read_text(reader, &doc, 400, operand->name);
     operand->dtype = read_type(reader, &dtype, TN_DTYPE_NONE);
     operand->is_destroyed = read_bool(reader, &destroyed, false);
     operand->is_constant = read_bool(reader, &constant, false);
     if (reading(reader) && find_operand(function, operand->name) >= 0)
         refuse(reader, &name, "two operands are named \"%s\", expected one", operand->name);
-    read_shape(reader, field, function, operand);
+    ffi_operands_read_shape(reader, field, function, operand);
     if (other.value) {
         const char *input = read_text(reader, &other, 63, NULL);
         int index = find_operand(function, input);
@@ -107,27 +109,27 @@ static void read_operand(struct json_reader *reader, const struct field *field,
 }
 
 void read_operands(struct json_reader *reader, const struct field *field,
-                   struct function *function)
+                   struct ffi_function *function)
 {
     struct field inputs = member(field, "inputs"), outputs = member(field, "outputs");
     size_t num_inputs = expect_array(reader, &inputs, MAX_INPUTS, true);
     for (size_t i = 0; i < num_inputs && reading(reader); i++) {
         struct field item = element(&inputs, i);
-        read_operand(reader, &item, function, true);
+        ffi_read_operand(reader, &item, function, true);
         if (reading(reader))
-            bind_names(reader, &item, function, &function->operands[i]);
+            ffi_operands_bind_names(reader, &item, function, &function->operands[i]);
     }
     size_t num_outputs = expect_array(reader, &outputs, MAX_OUTPUTS, false);
     for (size_t i = 0; i < num_outputs && reading(reader); i++) {
         struct field item = element(&outputs, i);
-        read_operand(reader, &item, function, false);
+        ffi_read_operand(reader, &item, function, false);
     }
     if (reading(reader) && num_outputs == 0)
         refuse(reader, &outputs, "got an empty list, expected an output");
 }
 
 void read_operand_axes(struct json_reader *reader, const struct field *field,
-                       struct function *function)
+                       struct ffi_function *function)
 {
     struct field inputs = member(field, "inputs"), outputs = member(field, "outputs");
     for (uint32_t i = 0; i < function->num_inputs + function->num_outputs; i++) {
@@ -140,7 +142,7 @@ void read_operand_axes(struct json_reader *reader, const struct field *field,
 
 // --- conditions between operands -------------------------------------------------------
 
-static bool has_same_axes(const struct operand *a, const struct operand *b)
+static bool has_same_axes(const struct ffi_operand *a, const struct ffi_operand *b)
 {
     bool same = a->dtype == b->dtype && a->lead == b->lead && a->rank == b->rank;
     for (uint32_t i = 0; same && i < a->rank; i++)
@@ -151,10 +153,10 @@ static bool has_same_axes(const struct operand *a, const struct operand *b)
 // An output and the input that it overwrites may be one memory: so they have the same dtype
 // and shape, and no other output overwrites that input.
 static void check_overwritten(struct json_reader *reader, const struct field *field,
-                              const struct function *function, uint32_t index)
+                              const struct ffi_function *function, uint32_t index)
 {
-    const struct operand *outputs = function->operands + function->num_inputs;
-    const struct operand *in = &function->operands[outputs[index].overwrites - 1];
+    const struct ffi_operand *outputs = function->operands + function->num_inputs;
+    const struct ffi_operand *in = &function->operands[outputs[index].overwrites - 1];
     struct field overwrites = member(field, "overwrites");
     if (!has_same_axes(in, &outputs[index]))
         refuse(reader, &overwrites,
@@ -167,11 +169,11 @@ static void check_overwritten(struct json_reader *reader, const struct field *fi
 }
 
 void check_outputs(struct json_reader *reader, const struct field *field,
-                   const struct function *function)
+                   const struct ffi_function *function)
 {
     struct field outputs = member(field, "outputs");
     for (uint32_t i = 0; i < function->num_outputs && reading(reader); i++) {
-        const struct operand *output = &function->operands[function->num_inputs + i];
+        const struct ffi_operand *output = &function->operands[function->num_inputs + i];
         struct field item = element(&outputs, i), shape = member(&item, "shape");
         if (function->lead == LEAD_BATCH && output->lead == LEAD_NONE)
             refuse(reader, &shape,

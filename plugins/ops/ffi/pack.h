@@ -31,7 +31,7 @@ enum {
 };
 
 // A condition of "requires": "k >= 1" holds when the extents' comparison is in `accepted`.
-struct condition {
+struct ffi_condition {
     const char *text;
     struct extent left, right;
     uint32_t accepted; // bits: 1 less, 2 equal, 4 greater
@@ -54,7 +54,7 @@ enum lead {
     LEAD_WHOLE, // "*": one call takes all elements, without gaps
 };
 
-struct operand {
+struct ffi_operand {
     const char *name, *doc;
     tn_dtype dtype; // NONE: T
     enum layout layout;
@@ -158,7 +158,7 @@ enum name_source {
     NAME_SIZE,      // the number of elements of the leading axes "*"
 };
 
-struct name {
+struct ffi_name {
     const char *text;
     enum name_source source;
     uint32_t index;      // of the attribute
@@ -184,22 +184,22 @@ struct library {
     void *handle; // under library.c's lock; NULL until opened and set up without failure
 };
 
-struct gradient; // gradient.h
-struct rules;    // engine.h
+struct ffi_gradient; // gradient.h
+struct rules;        // engine.h
 
-struct pack;
-struct function {
-    struct pack *pack;
+struct ffi_pack;
+struct ffi_function {
+    struct ffi_pack *pack;
     const char *name, *id, *doc;
-    struct library *library;               // NULL: a callback
-    struct variant *variants;              // num_variants of them
-    struct operand operands[MAX_OPERANDS]; // inputs, then outputs
+    struct library *library;                   // NULL: a callback
+    struct variant *variants;                  // num_variants of them
+    struct ffi_operand operands[MAX_OPERANDS]; // inputs, then outputs
     struct work_array work[MAX_WORK];
-    struct name names[MAX_NAMES];
+    struct ffi_name names[MAX_NAMES];
     uint32_t order[MAX_NAMES]; // the defined names in topological order
     struct argument args[MAX_ARGS];
     struct handle handles[MAX_HANDLES];
-    struct condition conditions[MAX_CONDITIONS];
+    struct ffi_condition conditions[MAX_CONDITIONS];
     uint32_t num_conditions;
     uint32_t num_variants, num_inputs, num_outputs, num_work, num_names, num_ordered,
         num_args, num_handles;
@@ -214,7 +214,7 @@ struct function {
     tn_attr_field fields[MAX_ATTRS];
     int64_t least[MAX_ATTRS], most[MAX_ATTRS]; // limits of attributes of kind i64
     uint32_t num_fields;
-    struct gradient **gradients; // by input, NULL where none is given; NULL: no vjp
+    struct ffi_gradient **gradients; // by input, NULL where none is given; NULL: no vjp
     bool has_zero_gradient[MAX_INPUTS];
 
     // The core's tables of this function (bind.c).
@@ -230,11 +230,11 @@ struct function {
     struct closure *closures;  // closures.c
 };
 
-struct pack {
-    struct arena arena;
+struct ffi_pack {
+    struct ffi_arena arena;
     pthread_mutex_t serial; // held during calls of code that is not thread-safe
     const char *id, *version, *vendor;
-    struct function **functions;
+    struct ffi_function **functions;
     uint32_t num_functions;
     const struct rules *slots; // entry points by function; NULL: no function is called
     uint64_t num_slots;
@@ -246,18 +246,18 @@ struct pack {
 enum { MANIFEST_MAX_SIZE = 1 << 20 };
 
 // An empty pack. Keeps `slots`, which may be NULL.
-void pack_init(struct pack *pack, const struct rules *slots, uint64_t num_slots);
-void pack_finish(struct pack *pack);
+void pack_init(struct ffi_pack *pack, const struct rules *slots, uint64_t num_slots);
+void pack_finish(struct ffi_pack *pack);
 
 // Reads a manifest of `size` bytes into an empty pack. Failures begin with `path`:
 // "axpby.json:7: /functions/0/args/2/kind: ...". With `finds_symbols`, opens the libraries,
 // and fails when a library or a symbol is missing.
 tn_status pack_read(const char *text, size_t size, const char *path, bool finds_symbols,
-                    struct pack *out, struct problem *problem);
+                    struct ffi_pack *out, struct problem *problem);
 
 // --- shapes (shape.c) ------------------------------------------------------------------
 
-// What the inputs' types and the attributes determine in one application of a function.
+// Values that inputs' types and attributes determine in one application of a function.
 struct bound {
     uint32_t variant;
     int32_t lead_rank; // leading axes, broadcast over all inputs
@@ -266,20 +266,20 @@ struct bound {
 };
 
 // Fills *out. Fails when the inputs' dtypes or shapes do not fit the function.
-tn_status bind_types(const struct function *function, const tn_type *types,
+tn_status bind_types(const struct ffi_function *function, const tn_type *types,
                      const void *attrs, struct bound *out, struct problem *problem);
 // The type of output `index`.
-tn_status output_type(const struct function *function, const struct bound *bound,
+tn_status output_type(const struct ffi_function *function, const struct bound *bound,
                       uint32_t index, tn_type *out, struct problem *problem);
 // Fails when an extent does not fit the C integer that it is passed as.
-tn_status check_extents(const struct function *function, const struct bound *bound,
+tn_status check_extents(const struct ffi_function *function, const struct bound *bound,
                         struct problem *problem);
 // Fails when an attribute is outside of its limits.
-tn_status check_attributes(const struct function *function, const void *attrs,
+tn_status check_attributes(const struct ffi_function *function, const void *attrs,
                            struct problem *problem);
 
 // `dtype`, or T for NONE.
-static inline tn_dtype dtype_or(tn_dtype dtype, const struct function *function,
+static inline tn_dtype dtype_or(tn_dtype dtype, const struct ffi_function *function,
                                 uint32_t variant)
 {
     return dtype != TN_DTYPE_NONE ? dtype : function->variants[variant].dtype;
@@ -291,12 +291,13 @@ bool fits(tn_dtype type, int64_t value);
 // --- calls (call.c) --------------------------------------------------------------------
 
 // Calls the function for all items of one launch.
-tn_status function_call(struct function *function, const tn_cpu_call *call);
+tn_status function_call(struct ffi_function *function, const tn_cpu_call *call);
 // Bytes of working memory that function_call needs.
-uint64_t function_scratch(const struct function *function, const tn_kernel_query *query);
+uint64_t function_scratch(const struct ffi_function *function,
+                          const tn_kernel_query *query);
 
 // Likewise for a callback; fails when the callback was removed. (callback.c)
-tn_status callback_call(struct function *function, const tn_cpu_call *call);
+tn_status callback_call(struct ffi_function *function, const tn_cpu_call *call);
 
 // Stores `real` as a C argument of `type` when that is a float, else `integer`.
 void number_store(union argument_value *value, tn_dtype type, int64_t integer, double real);
@@ -308,18 +309,18 @@ bool status_fails(enum failure fails, int64_t status);
 
 // Gives the address of a variant's symbol, and finds the symbols of its handles. Opens the
 // library first.
-tn_status variant_find(struct function *function, uint32_t variant, void **out_address,
+tn_status variant_find(struct ffi_function *function, uint32_t variant, void **out_address,
                        struct problem *problem);
 
 // --- tables for the core and for libffi (bind.c) ---------------------------------------
 
-// Prepares the calls of a callee for libffi. `function` is the function whose handle the
-// callee creates or destroys, or NULL.
-tn_status callee_bind(struct callee *callee, struct arena *arena,
-                      const struct function *function, struct problem *problem);
+// Prepares the calls of a callee for libffi. `ffi_function` is the function whose handle
+// the callee creates or destroys, or NULL.
+tn_status callee_bind(struct callee *callee, struct ffi_arena *arena,
+                      const struct ffi_function *function, struct problem *problem);
 // Prepares the function's calls, and fills its tables for the core with entry points
 // `rules`.
-tn_status function_bind(struct function *function, const struct rules *rules,
+tn_status function_bind(struct ffi_function *function, const struct rules *rules,
                         struct problem *problem);
 
 #endif // FFI_PACK_H

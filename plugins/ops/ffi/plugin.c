@@ -10,8 +10,8 @@
 #include "rules.h"
 
 // Writes DIRECTORY/ID/ID.so; without a directory only checks the manifest.
-static tn_status make_in(const char *manifest, const char *directory, char *id,
-                         struct problem *problem)
+static tn_status ffi_make_in(const char *manifest, const char *directory, char *id,
+                             struct problem *problem)
 {
     char path[4096];
     tn_status status = pack_write(manifest, NULL, !directory, id, problem);
@@ -33,7 +33,7 @@ static tn_status ffi_pack_make(const tn_host *host, const char *manifest,
                                const char *directory, char *out_id)
 {
     struct problem problem = {0};
-    tn_status status = make_in(manifest, directory, out_id, &problem);
+    tn_status status = ffi_make_in(manifest, directory, out_id, &problem);
     return status == TN_OK ? TN_OK : host->fail(host, status, "%s", problem.text);
 }
 

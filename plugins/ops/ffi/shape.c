@@ -9,7 +9,8 @@
 
 enum { SHAPE_TEXT = 200 };
 
-static const char *shape_text(int32_t rank, const int64_t *extent, char text[SHAPE_TEXT])
+static const char *ffi_shape_text(int32_t rank, const int64_t *extent,
+                                  char text[SHAPE_TEXT])
 {
     size_t at = (size_t)snprintf(text, SHAPE_TEXT, "[");
     for (int32_t i = 0; i < rank && at < SHAPE_TEXT; i++)
@@ -21,7 +22,7 @@ static const char *shape_text(int32_t rank, const int64_t *extent, char text[SHA
 }
 
 // The operand's shape as the manifest has it: "[..., m, n]".
-static const char *expected_text(const struct operand *operand, char text[SHAPE_TEXT])
+static const char *expected_text(const struct ffi_operand *operand, char text[SHAPE_TEXT])
 {
     static const char *const leads[] = {"", "...", "*"};
     size_t at = (size_t)snprintf(text, SHAPE_TEXT, "[%s", leads[operand->lead]);
@@ -35,7 +36,7 @@ static const char *expected_text(const struct operand *operand, char text[SHAPE_
 
 // --- dtypes ----------------------------------------------------------------------------
 
-static tn_status unknown_dtype(const struct function *function, const char *name,
+static tn_status unknown_dtype(const struct ffi_function *function, const char *name,
                                tn_dtype dtype, struct problem *problem)
 {
     char list[120] = "";
@@ -49,13 +50,13 @@ static tn_status unknown_dtype(const struct function *function, const char *name
 
 // The first input of dtype T chooses the variant. Without such an input there is one
 // variant only (check_variants).
-static tn_status bind_dtypes(const struct function *function, const tn_type *types,
+static tn_status bind_dtypes(const struct ffi_function *function, const tn_type *types,
                              struct bound *out, struct problem *problem)
 {
-    const struct operand *first = NULL;
+    const struct ffi_operand *first = NULL;
     out->variant = 0;
     for (uint32_t i = 0; i < function->num_inputs; i++) {
-        const struct operand *input = &function->operands[i];
+        const struct ffi_operand *input = &function->operands[i];
         tn_dtype expected = dtype_or(input->dtype, function, out->variant);
         if (input->dtype == TN_DTYPE_NONE && !first) {
             first = input;
@@ -80,7 +81,7 @@ static tn_status bind_dtypes(const struct function *function, const tn_type *typ
 // --- leading axes ----------------------------------------------------------------------
 
 // Broadcasts the leading axes of `input` with those of the inputs before.
-static tn_status join_lead(const struct operand *input, const tn_type *type,
+static tn_status join_lead(const struct ffi_operand *input, const tn_type *type,
                            struct bound *out, struct problem *problem)
 {
     char has[SHAPE_TEXT], other[SHAPE_TEXT];
@@ -94,8 +95,8 @@ static tn_status join_lead(const struct operand *input, const tn_type *type,
         if (a != b && a != 1 && b != 1)
             return problem_set(problem, TN_ERR_ARGUMENT,
                                "%s has shape %s, which does not broadcast with %s",
-                               input->name, shape_text(type->rank, type->extent, has),
-                               shape_text(out->lead_rank, out->lead, other));
+                               input->name, ffi_shape_text(type->rank, type->extent, has),
+                               ffi_shape_text(out->lead_rank, out->lead, other));
         lead[i] = a == 1 ? b : a;
     }
     memcpy(out->lead, lead, (size_t)joined * sizeof(*lead));
@@ -103,13 +104,13 @@ static tn_status join_lead(const struct operand *input, const tn_type *type,
     return TN_OK;
 }
 
-static tn_status bind_leads(const struct function *function, const tn_type *types,
+static tn_status bind_leads(const struct ffi_function *function, const tn_type *types,
                             struct bound *out, struct problem *problem)
 {
     char expected[SHAPE_TEXT];
     out->lead_rank = 0;
     for (uint32_t i = 0; i < function->num_inputs; i++) {
-        const struct operand *input = &function->operands[i];
+        const struct ffi_operand *input = &function->operands[i];
         int32_t rank = (int32_t)input->rank;
         if (types[i].rank < rank || (input->lead == LEAD_NONE && types[i].rank != rank))
             return problem_set(problem, TN_ERR_ARGUMENT,
@@ -127,17 +128,17 @@ static tn_status bind_leads(const struct function *function, const tn_type *type
 // --- names -----------------------------------------------------------------------------
 
 // The extents of the operand's own axes.
-static const int64_t *own_axes(const struct operand *operand, const tn_type *type)
+static const int64_t *own_axes(const struct ffi_operand *operand, const tn_type *type)
 {
     return type->extent + type->rank - (int32_t)operand->rank;
 }
 
-static void bind_shape_names(const struct function *function, const tn_type *types,
+static void bind_shape_names(const struct ffi_function *function, const tn_type *types,
                              struct bound *out)
 {
     bool is_bound[MAX_NAMES] = {false};
     for (uint32_t i = 0; i < function->num_inputs; i++) {
-        const struct operand *input = &function->operands[i];
+        const struct ffi_operand *input = &function->operands[i];
         for (uint32_t k = 0; k < input->rank; k++) {
             int name = extent_variable(&input->axes[k]);
             if (name < 0 || function->names[name].source != NAME_SHAPE || is_bound[name])
@@ -148,8 +149,8 @@ static void bind_shape_names(const struct function *function, const tn_type *typ
     }
 }
 
-static tn_status count_elements(const struct bound *bound, int64_t *out,
-                                struct problem *problem)
+static tn_status ffi_shape_count_elements(const struct bound *bound, int64_t *out,
+                                          struct problem *problem)
 {
     *out = 1;
     for (int32_t i = 0; i < bound->lead_rank; i++)
@@ -160,16 +161,16 @@ static tn_status count_elements(const struct bound *bound, int64_t *out,
 }
 
 // Names of attributes, "size", and then the defined names in topological order.
-static tn_status bind_other_names(const struct function *function, const void *attrs,
+static tn_status bind_other_names(const struct ffi_function *function, const void *attrs,
                                   struct bound *out, struct problem *problem)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < function->num_names && status == TN_OK; i++) {
-        const struct name *name = &function->names[i];
+        const struct ffi_name *name = &function->names[i];
         if (name->source == NAME_ATTRIBUTE)
             out->values[i] = ((const int64_t *)attrs)[name->index];
         else if (name->source == NAME_SIZE)
-            status = count_elements(out, &out->values[i], problem);
+            status = ffi_shape_count_elements(out, &out->values[i], problem);
     }
     for (uint32_t i = 0; i < function->num_ordered && status == TN_OK; i++)
         status = extent_eval(&function->names[function->order[i]].value, out->values,
@@ -178,11 +179,12 @@ static tn_status bind_other_names(const struct function *function, const void *a
 }
 
 // Fails unless each input's own axes have the extents of the manifest's expressions.
-static tn_status check_axes(const struct function *function, const tn_type *types,
-                            const struct bound *bound, struct problem *problem)
+static tn_status ffi_shape_check_axes(const struct ffi_function *function,
+                                      const tn_type *types, const struct bound *bound,
+                                      struct problem *problem)
 {
     for (uint32_t i = 0; i < function->num_inputs; i++) {
-        const struct operand *input = &function->operands[i];
+        const struct ffi_operand *input = &function->operands[i];
         for (uint32_t k = 0; k < input->rank; k++) {
             int64_t expected = 0, got = own_axes(input, &types[i])[k];
             char has[SHAPE_TEXT], wants[SHAPE_TEXT];
@@ -194,7 +196,7 @@ static tn_status check_axes(const struct function *function, const tn_type *type
                 return problem_set(
                     problem, TN_ERR_ARGUMENT,
                     "%s has shape %s, expected %s with %s = %" PRId64, input->name,
-                    shape_text(types[i].rank, types[i].extent, has),
+                    ffi_shape_text(types[i].rank, types[i].extent, has),
                     expected_text(input, wants), input->axes[k].text, expected);
         }
     }
@@ -202,11 +204,11 @@ static tn_status check_axes(const struct function *function, const tn_type *type
 }
 
 // Fails unless the manifest's conditions hold.
-static tn_status check_conditions(const struct function *function,
+static tn_status check_conditions(const struct ffi_function *function,
                                   const struct bound *bound, struct problem *problem)
 {
     for (uint32_t i = 0; i < function->num_conditions; i++) {
-        const struct condition *condition = &function->conditions[i];
+        const struct ffi_condition *condition = &function->conditions[i];
         int64_t left = 0, right = 0;
         tn_status status = extent_eval(&condition->left, bound->values, &left, problem);
         if (status == TN_OK)
@@ -221,7 +223,7 @@ static tn_status check_conditions(const struct function *function,
     return TN_OK;
 }
 
-tn_status bind_types(const struct function *function, const tn_type *types,
+tn_status bind_types(const struct ffi_function *function, const tn_type *types,
                      const void *attrs, struct bound *out, struct problem *problem)
 {
     tn_status status = bind_dtypes(function, types, out, problem);
@@ -232,16 +234,16 @@ tn_status bind_types(const struct function *function, const tn_type *types,
     bind_shape_names(function, types, out);
     status = bind_other_names(function, attrs, out, problem);
     if (status == TN_OK)
-        status = check_axes(function, types, out, problem);
+        status = ffi_shape_check_axes(function, types, out, problem);
     return status == TN_OK ? check_conditions(function, out, problem) : status;
 }
 
 // --- outputs and arguments -------------------------------------------------------------
 
-tn_status output_type(const struct function *function, const struct bound *bound,
+tn_status output_type(const struct ffi_function *function, const struct bound *bound,
                       uint32_t index, tn_type *out, struct problem *problem)
 {
-    const struct operand *output = &function->operands[function->num_inputs + index];
+    const struct ffi_operand *output = &function->operands[function->num_inputs + index];
     int32_t lead = output->lead == LEAD_NONE ? 0 : bound->lead_rank;
     *out = (tn_type){.dtype = dtype_or(output->dtype, function, bound->variant)};
     if (lead + (int32_t)output->rank > TN_MAX_RANK)
@@ -286,7 +288,7 @@ bool fits(tn_dtype type, int64_t value)
     }
 }
 
-tn_status check_extents(const struct function *function, const struct bound *bound,
+tn_status check_extents(const struct ffi_function *function, const struct bound *bound,
                         struct problem *problem)
 {
     for (uint32_t i = 0; i < function->num_args; i++) {
@@ -307,7 +309,7 @@ tn_status check_extents(const struct function *function, const struct bound *bou
     return TN_OK;
 }
 
-tn_status check_attributes(const struct function *function, const void *attrs,
+tn_status check_attributes(const struct ffi_function *function, const void *attrs,
                            struct problem *problem)
 {
     const int64_t *values = attrs;

@@ -13,16 +13,17 @@ struct signature_parser {
     struct problem *problem;
     json_t *inputs, *outputs, *args; // arrays, as in a manifest; owned
     bool has_arrays;
-    char token[64]; // of next()
+    char token[64]; // of ffi_signature_next()
 };
 
-static bool ok(const struct signature_parser *p)
+static bool ffi_signature_ok(const struct signature_parser *p)
 {
     return p->problem->status == TN_OK;
 }
 
 // Records a syntax error at `at`.
-static void wrong(struct signature_parser *p, const char *at, const char *expected)
+static void ffi_signature_wrong(struct signature_parser *p, const char *at,
+                                const char *expected)
 {
     problem_set(p->problem, TN_ERR_ARGUMENT,
                 "signature \"%.120s\", column %zu: got %s%.20s%s, expected %s", p->text,
@@ -32,13 +33,13 @@ static void wrong(struct signature_parser *p, const char *at, const char *expect
 
 // Appends `value` to `list`, and takes `value`. NULL, from an allocation that failed, is
 // recorded as TN_ERR_MEMORY.
-static void add(struct signature_parser *p, json_t *list, json_t *value)
+static void ffi_signature_add(struct signature_parser *p, json_t *list, json_t *value)
 {
     if (json_array_append_new(list, value))
         problem_set(p->problem, TN_ERR_MEMORY, "out of memory");
 }
 
-static char skip_spaces(struct signature_parser *p)
+static char ffi_signature_skip_spaces(struct signature_parser *p)
 {
     while (*p->at == ' ')
         p->at++;
@@ -46,7 +47,7 @@ static char skip_spaces(struct signature_parser *p)
 }
 
 // Skips spaces and commas. Returns the next character, or 0 at the end.
-static char peek(struct signature_parser *p)
+static char ffi_signature_peek(struct signature_parser *p)
 {
     while (*p->at == ' ' || *p->at == ',')
         p->at++;
@@ -54,15 +55,15 @@ static char peek(struct signature_parser *p)
 }
 
 // Takes the next word (letters, digits, '_') or "->" to p->token; "" when there is neither.
-static const char *next(struct signature_parser *p)
+static const char *ffi_signature_next(struct signature_parser *p)
 {
-    peek(p);
+    ffi_signature_peek(p);
     size_t length = strncmp(p->at, "->", 2) == 0 ? 2 : 0;
     while (!length && (isalnum((unsigned char)p->at[length]) || p->at[length] == '_'))
         for (; isalnum((unsigned char)p->at[length]) || p->at[length] == '_';)
             length++;
     if (length >= sizeof(p->token)) {
-        wrong(p, p->at, "a shorter word");
+        ffi_signature_wrong(p, p->at, "a shorter word");
         length = 0;
     }
     memcpy(p->token, p->at, length);
@@ -96,28 +97,28 @@ static size_t extent_size(const char *text)
 static json_t *parse_shape(struct signature_parser *p)
 {
     json_t *shape = json_array();
-    if (peek(p) != '[') {
-        wrong(p, p->at, "'[' and the extents");
+    if (ffi_signature_peek(p) != '[') {
+        ffi_signature_wrong(p, p->at, "'[' and the extents");
         return shape;
     }
     p->at++;
-    bool more = skip_spaces(p) != ']';
-    while (more && ok(p)) {
+    bool more = ffi_signature_skip_spaces(p) != ']';
+    while (more && ffi_signature_ok(p)) {
         size_t size = extent_size(p->at), length = size;
         while (length && p->at[length - 1] == ' ')
             length--;
         if (!length || !p->at[size])
-            wrong(p, p->at + length, length ? "',' or ']'" : "an extent");
+            ffi_signature_wrong(p, p->at + length, length ? "',' or ']'" : "an extent");
         json_t *extent = json_stringn(p->at, length);
         if (!extent)
-            wrong(p, p->at, "an extent in UTF-8");
-        add(p, shape, extent);
+            ffi_signature_wrong(p, p->at, "an extent in UTF-8");
+        ffi_signature_add(p, shape, extent);
         p->at += size;
         more = *p->at == ',';
         p->at += more;
-        skip_spaces(p);
+        ffi_signature_skip_spaces(p);
     }
-    if (!ok(p))
+    if (!ffi_signature_ok(p))
         return shape;
     p->at++;
     p->has_arrays = true;
@@ -126,79 +127,83 @@ static json_t *parse_shape(struct signature_parser *p)
 
 // An array parameter after "in", "out" or "inout": an operand, and the argument that passes
 // the operand.
-static void add_array(struct signature_parser *p, const char *way)
+static void ffi_signature_add_array(struct signature_parser *p, const char *way)
 {
     char input[16], output[16];
     bool is_in = strcmp(way, "out") != 0, is_out = strcmp(way, "in") != 0;
-    const char *start = (peek(p), p->at), *dtype = next(p);
+    const char *start = (ffi_signature_peek(p), p->at), *dtype = ffi_signature_next(p);
     if (!is_dtype(dtype)) {
-        wrong(p, start, "a dtype");
+        ffi_signature_wrong(p, start, "a dtype");
         return;
     }
     json_t *name = json_string(dtype), *shape = parse_shape(p);
     snprintf(input, sizeof(input), "x%zu", json_array_size(p->inputs));
     snprintf(output, sizeof(output), "out%zu", json_array_size(p->outputs));
     if (is_in)
-        add(p, p->inputs,
+        ffi_signature_add(
+            p, p->inputs,
             json_pack("{s:s, s:O, s:O}", "name", input, "dtype", name, "shape", shape));
     if (is_out)
-        add(p, p->outputs,
-            json_pack("{s:s, s:O, s:O, s:s*}", "name", output, "dtype", name, "shape",
-                      shape, "overwrites", is_in ? input : NULL));
-    add(p, p->args,
-        json_pack("{s:s, s:s, s:s*}", "kind", is_out ? "output" : "input", "name",
-                  is_out ? output : input, "by", is_out ? NULL : "pointer"));
+        ffi_signature_add(p, p->outputs,
+                          json_pack("{s:s, s:O, s:O, s:s*}", "name", output, "dtype", name,
+                                    "shape", shape, "overwrites", is_in ? input : NULL));
+    ffi_signature_add(p, p->args,
+                      json_pack("{s:s, s:s, s:s*}", "kind", is_out ? "output" : "input",
+                                "name", is_out ? output : input, "by",
+                                is_out ? NULL : "pointer"));
     json_decref(name);
     json_decref(shape);
 }
 
-static void add_number(struct signature_parser *p, const char *dtype)
+static void ffi_signature_add_number(struct signature_parser *p, const char *dtype)
 {
     char input[16];
     snprintf(input, sizeof(input), "x%zu", json_array_size(p->inputs));
-    add(p, p->inputs, json_pack("{s:s, s:s}", "name", input, "dtype", dtype));
-    add(p, p->args,
+    ffi_signature_add(p, p->inputs, json_pack("{s:s, s:s}", "name", input, "dtype", dtype));
+    ffi_signature_add(
+        p, p->args,
         json_pack("{s:s, s:s, s:s}", "kind", "input", "name", input, "by", "value"));
 }
 
-static void parse_parameter(struct signature_parser *p)
+static void ffi_signature_parse_parameter(struct signature_parser *p)
 {
-    const char *start = (peek(p), p->at), *word = next(p);
+    const char *start = (ffi_signature_peek(p), p->at), *word = ffi_signature_next(p);
     if (strcmp(word, "in") == 0 || strcmp(word, "out") == 0 || strcmp(word, "inout") == 0) {
         char way[8];
         snprintf(way, sizeof(way), "%.7s", word);
-        add_array(p, way);
+        ffi_signature_add_array(p, way);
     } else if (strcmp(word, "extent") == 0) {
-        const char *at = (peek(p), p->at);
-        if (!isalpha((unsigned char)*next(p)) && *p->token != '_')
-            wrong(p, at, "the name of an extent");
-        add(p, p->args,
-            json_pack("{s:s, s:s, s:s}", "kind", "extent", "value", p->token, "type",
-                      "i64"));
+        const char *at = (ffi_signature_peek(p), p->at);
+        if (!isalpha((unsigned char)*ffi_signature_next(p)) && *p->token != '_')
+            ffi_signature_wrong(p, at, "the name of an extent");
+        ffi_signature_add(p, p->args,
+                          json_pack("{s:s, s:s, s:s}", "kind", "extent", "value", p->token,
+                                    "type", "i64"));
     } else if (strcmp(word, "user") == 0) {
-        add(p, p->args, json_pack("{s:s}", "kind", "user"));
+        ffi_signature_add(p, p->args, json_pack("{s:s}", "kind", "user"));
     } else if (is_dtype(word)) {
-        add_number(p, word);
+        ffi_signature_add_number(p, word);
     } else {
-        wrong(p, start, "a dtype, in, out, inout, extent, user or ->");
+        ffi_signature_wrong(p, start, "a dtype, in, out, inout, extent, user or ->");
     }
 }
 
 // The words behind "->", as a manifest's "returns".
 static json_t *parse_result(struct signature_parser *p)
 {
-    const char *start = (peek(p), p->at), *word = next(p);
+    const char *start = (ffi_signature_peek(p), p->at), *word = ffi_signature_next(p);
     if (strcmp(word, "void") == 0)
         return json_pack("{s:s}", "kind", "void");
     if (strcmp(word, "status") == 0)
         return json_pack("{s:s, s:s}", "kind", "status", "type", "i32");
     if (!is_dtype(word) || json_array_size(p->outputs)) {
-        wrong(p, start,
-              json_array_size(p->outputs) ? "void or status" : "a dtype, void or status");
+        ffi_signature_wrong(p, start,
+                            json_array_size(p->outputs) ? "void or status"
+                                                        : "a dtype, void or status");
         return NULL;
     }
-    add(p, p->outputs,
-        json_pack("{s:s, s:s, s:[]}", "name", "out", "dtype", word, "shape"));
+    ffi_signature_add(p, p->outputs,
+                      json_pack("{s:s, s:s, s:[]}", "name", "out", "dtype", word, "shape"));
     return json_pack("{s:s, s:s}", "kind", "output", "type", word);
 }
 
@@ -239,15 +244,15 @@ json_t *signature_parse(const char *text, struct problem *problem)
                                  .outputs = json_array(),
                                  .args = json_array()};
     json_t *returns = NULL, *function = NULL;
-    while (ok(&p) && peek(&p) && strncmp(p.at, "->", 2) != 0)
-        parse_parameter(&p);
-    if (ok(&p) && !*next(&p))
-        wrong(&p, p.at, "->");
-    if (ok(&p))
+    while (ffi_signature_ok(&p) && ffi_signature_peek(&p) && strncmp(p.at, "->", 2) != 0)
+        ffi_signature_parse_parameter(&p);
+    if (ffi_signature_ok(&p) && !*ffi_signature_next(&p))
+        ffi_signature_wrong(&p, p.at, "->");
+    if (ffi_signature_ok(&p))
         returns = parse_result(&p);
-    if (ok(&p) && peek(&p))
-        wrong(&p, p.at, "the end");
-    if (ok(&p)) {
+    if (ffi_signature_ok(&p) && ffi_signature_peek(&p))
+        ffi_signature_wrong(&p, p.at, "the end");
+    if (ffi_signature_ok(&p)) {
         set_shapes(&p);
         rename_only(&p);
         function = json_pack("{s:s, s:s, s:O, s:O, s:O, s:O}", "symbol", "the callback",

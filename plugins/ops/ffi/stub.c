@@ -9,7 +9,7 @@
 
 static struct {
     const struct engine *engine; // the host keeps its plugin loaded until the last deinit
-    struct pack *pack;
+    struct ffi_pack *pack;
     uint32_t num_runtimes; // runtimes between init and deinit
 } self;
 
@@ -17,35 +17,35 @@ static struct {
 
 // The number is the last parameter: an entry point leaves the core's arguments where they
 // are, loads one register, and jumps to one of these. Hence noinline.
-__attribute__((noinline)) static tn_status launch(const tn_cpu_call *call, uint64_t number)
+__attribute__((noinline)) static tn_status ffi_stub_launch(const tn_cpu_call *call,
+                                                           uint64_t number)
 {
     return self.engine->launch(self.pack, number, call);
 }
 
-__attribute__((noinline)) static tn_status infer(const tn_infer *asked, tn_type *types,
-                                                 uint64_t number)
+__attribute__((noinline)) static tn_status ffi_stub_infer(const tn_infer *asked,
+                                                          tn_type *types, uint64_t number)
 {
     return self.engine->infer(self.pack, number, asked, types);
 }
 
-__attribute__((noinline)) static uint64_t scratch_size(const tn_kernel_query *query,
-                                                       uint64_t number)
+__attribute__((noinline)) static uint64_t
+ffi_stub_scratch_size(const tn_kernel_query *query, uint64_t number)
 {
     return self.engine->scratch_size(self.pack, number, query);
 }
 
-__attribute__((noinline)) static tn_status vjp(const tn_build *build, const tn_rule *rule,
-                                               tn_array *const *cotangents,
-                                               const uint64_t *wanted, tn_array **gradients,
-                                               uint64_t number)
+__attribute__((noinline)) static tn_status
+ffi_stub_vjp(const tn_build *build, const tn_rule *rule, tn_array *const *cotangents,
+             const uint64_t *wanted, tn_array **gradients, uint64_t number)
 {
     return self.engine->vjp(self.pack, number, build, rule, cotangents, wanted, gradients);
 }
 
 // `number` stands where the core passes `size`, which this rule does not need.
-__attribute__((noinline)) static tn_status vmap(const tn_build *build, const tn_rule *rule,
-                                                const int32_t *axes, uint64_t number,
-                                                tn_array **outputs, int32_t *out_axes)
+__attribute__((noinline)) static tn_status
+ffi_stub_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+              uint64_t number, tn_array **outputs, int32_t *out_axes)
 {
     return self.engine->vmap(self.pack, number, build, rule, axes, outputs, out_axes);
 }
@@ -53,28 +53,28 @@ __attribute__((noinline)) static tn_status vmap(const tn_build *build, const tn_
 #define SLOT(digits)                                                                       \
     static tn_status launch_##digits(const tn_cpu_call *call)                              \
     {                                                                                      \
-        return launch(call, 0x##digits);                                                   \
+        return ffi_stub_launch(call, 0x##digits);                                          \
     }                                                                                      \
     static tn_status infer_##digits(const tn_infer *asked, tn_type *types)                 \
     {                                                                                      \
-        return infer(asked, types, 0x##digits);                                            \
+        return ffi_stub_infer(asked, types, 0x##digits);                                   \
     }                                                                                      \
     static uint64_t scratch_##digits(const tn_kernel_query *query)                         \
     {                                                                                      \
-        return scratch_size(query, 0x##digits);                                            \
+        return ffi_stub_scratch_size(query, 0x##digits);                                   \
     }                                                                                      \
     static tn_status vjp_##digits(const tn_build *build, const tn_rule *rule,              \
                                   tn_array *const *cotangents, const uint64_t *wanted,     \
                                   tn_array **gradients)                                    \
     {                                                                                      \
-        return vjp(build, rule, cotangents, wanted, gradients, 0x##digits);                \
+        return ffi_stub_vjp(build, rule, cotangents, wanted, gradients, 0x##digits);       \
     }                                                                                      \
     static tn_status vmap_##digits(const tn_build *build, const tn_rule *rule,             \
                                    const int32_t *axes, int64_t size, tn_array **outputs,  \
                                    int32_t *out_axes)                                      \
     {                                                                                      \
         (void)size;                                                                        \
-        return vmap(build, rule, axes, 0x##digits, outputs, out_axes);                     \
+        return ffi_stub_vmap(build, rule, axes, 0x##digits, outputs, out_axes);            \
     }
 #define RULES(digits)                                                                      \
     {launch_##digits, infer_##digits, scratch_##digits, vjp_##digits, vmap_##digits},
@@ -101,7 +101,7 @@ static const struct rules slots[] = {ALL(RULES)};
 
 // --- the plugin ------------------------------------------------------------------------
 
-static const tn_plugin *identity(void);
+static const tn_plugin *ffi_stub_identity(void);
 
 static tn_status find_engine(const tn_host *host, const struct engine **out_engine)
 {
@@ -127,7 +127,7 @@ static tn_status find_engine(const tn_host *host, const struct engine **out_engi
 static tn_status open_pack(const tn_host *host, const struct engine *engine)
 {
     Dl_info info;
-    if (!dladdr(identity(), &info) || !info.dli_fname)
+    if (!dladdr(ffi_stub_identity(), &info) || !info.dli_fname)
         return host->fail(host, TN_ERR_IO, "its file is unknown");
     tn_status status = engine->open(host, info.dli_fname, slots,
                                     sizeof(slots) / sizeof(slots[0]), &self.pack);
@@ -185,7 +185,7 @@ TN_PLUGIN(FFI_STUB_ID, "0.0.0", "nobody", .id = tn_note_image_.content.id,
           .vendor = tn_note_image_.content.vendor, .init = pack_init, .deinit = pack_deinit,
           .query = pack_query);
 
-static const tn_plugin *identity(void)
+static const tn_plugin *ffi_stub_identity(void)
 {
     // Making a pack changes the note after compiling, so the compiler must not fold its
     // text.

@@ -13,7 +13,7 @@ static int64_t at_least_1(int64_t n)
 }
 
 // Strides of an item without gaps, in the layout that the function takes.
-static void set_packed_strides(const struct operand *operand, const struct view *view,
+static void set_packed_strides(const struct ffi_operand *operand, const struct view *view,
                                int64_t *stride)
 {
     int64_t size = 1;
@@ -29,8 +29,8 @@ static void set_packed_strides(const struct operand *operand, const struct view 
 }
 
 // Whether the function takes axis `i` of the item with its stride.
-static bool axis_suits(const struct operand *operand, const struct view *view, uint32_t i,
-                       const int64_t *packed)
+static bool axis_suits(const struct ffi_operand *operand, const struct view *view,
+                       uint32_t i, const int64_t *packed)
 {
     if (view->extent[i] <= 1 || view->stride[i] == packed[i])
         return true;
@@ -41,7 +41,7 @@ static bool axis_suits(const struct operand *operand, const struct view *view, u
     return operand->layout == LAYOUT_STRIDED && view->stride[i] >= 1;
 }
 
-static void choose_memory(const struct operand *operand, struct view *view)
+static void choose_memory(const struct ffi_operand *operand, struct view *view)
 {
     int64_t packed[TN_MAX_RANK] = {0};
     set_packed_strides(operand, view, packed);
@@ -54,8 +54,8 @@ static void choose_memory(const struct operand *operand, struct view *view)
     }
 }
 
-void view_set(struct view *view, const struct operand *operand, const struct bound *bound,
-              const tn_layout *layout, void *data)
+void view_set(struct view *view, const struct ffi_operand *operand,
+              const struct bound *bound, const tn_layout *layout, void *data)
 {
     int32_t lead = bound->lead_rank, given = layout->rank - (int32_t)operand->rank;
     view->bytes = tn_dtype_bytes(layout->dtype);
@@ -89,8 +89,8 @@ uint64_t view_bytes(const struct view *view)
 
 // --- copies ----------------------------------------------------------------------------
 
-static void copy_run(char *to, int64_t to_step, const char *from, int64_t from_step,
-                     int64_t n, int64_t bytes)
+static void ffi_view_copy_run(char *to, int64_t to_step, const char *from,
+                              int64_t from_step, int64_t n, int64_t bytes)
 {
     if (to_step == bytes && from_step == bytes) {
         memmove(to, from, (size_t)(n * bytes));
@@ -118,8 +118,8 @@ void view_copy(const struct view *view, char *to, const int64_t *to_stride,
             a += index[i] * to_stride[i];
             b += index[i] * from_stride[i];
         }
-        copy_run(to + a * view->bytes, to_stride[last] * view->bytes,
-                 from + b * view->bytes, from_stride[last] * view->bytes,
-                 view->extent[last], view->bytes);
+        ffi_view_copy_run(to + a * view->bytes, to_stride[last] * view->bytes,
+                          from + b * view->bytes, from_stride[last] * view->bytes,
+                          view->extent[last], view->bytes);
     } while (tn_index_next(last, view->extent, index));
 }

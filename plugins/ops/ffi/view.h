@@ -21,8 +21,8 @@ struct view {
 
 // Fills a zeroed view. The layout's last axes are the operand's own; leading axes stand
 // before them, and broadcast to those of `bound`. `data` may be NULL (function_scratch).
-void view_set(struct view *view, const struct operand *operand, const struct bound *bound,
-              const tn_layout *layout, void *data);
+void view_set(struct view *view, const struct ffi_operand *operand,
+              const struct bound *bound, const tn_layout *layout, void *data);
 
 // Bytes of an item without gaps, or UINT64_MAX / 4 when the number overflows 63 bits.
 uint64_t view_bytes(const struct view *view);

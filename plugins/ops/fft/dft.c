@@ -86,7 +86,7 @@ static tn_array *dft_to_real(const tn_build *build, tn_array *x, int64_t n, doub
 
 // Rows of elements 0 .. n / 2 with those that also stand for their conjugates multiplied by
 // `weight`.
-static tn_array *weighted(const tn_build *build, tn_array *x, int64_t n, double weight)
+static tn_array *dft_weighted(const tn_build *build, tn_array *x, int64_t n, double weight)
 {
     return build->expr(build,
                        "x -> k = index % i64(kept);"
@@ -127,7 +127,7 @@ TN_VJP(dft_of_real_vjp)
         return TN_OK;
     int64_t n = x->extent[x->rank - 1];
     gradients[0] =
-        dft_to_real(build, weighted(build, cotangents[0], n, 0.5), n, attrs->scale);
+        dft_to_real(build, dft_weighted(build, cotangents[0], n, 0.5), n, attrs->scale);
     return TN_OK;
 }
 
@@ -152,8 +152,8 @@ TN_VJP(dft_to_real_vjp)
 {
     const tn_dft_to_real_attrs *attrs = rule->attrs;
     if (cotangents[0])
-        gradients[0] =
-            weighted(build, dft_of_real(build, cotangents[0], attrs->scale), attrs->n, 2);
+        gradients[0] = dft_weighted(build, dft_of_real(build, cotangents[0], attrs->scale),
+                                    attrs->n, 2);
     return TN_OK;
 }
 

@@ -74,8 +74,8 @@ static tn_status fftshift_infer(const tn_infer *infer, tn_type *types)
 #define ifftshift_infer fftshift_infer
 
 // The elements from `first` on, then those before.
-static tn_array *turned(const tn_build *build, tn_array *x, int32_t axis, int64_t first,
-                        int64_t count)
+static tn_array *fft_frequencies_turned(const tn_build *build, tn_array *x, int32_t axis,
+                                        int64_t first, int64_t count)
 {
     tn_array *a = part_of_axis(build, x, axis, first, count - first);
     tn_array *b = part_of_axis(build, x, axis, 0, first);
@@ -98,7 +98,7 @@ static tn_status build_shift(const tn_build *build, const tn_rule *rule, tn_arra
     for (int32_t i = 0; i < count; i++) {
         int64_t n = shape.value[axes[i]];
         if (n > 1)
-            x = turned(build, x, axes[i], inverse ? n / 2 : n - n / 2, n);
+            x = fft_frequencies_turned(build, x, axes[i], inverse ? n / 2 : n - n / 2, n);
     }
     if (x == rule->inputs[0]) // a result of its own
         x = build->op(build, "base.reshape/1", TN_IN(x),

@@ -78,7 +78,7 @@ uint64_t dft_reference_scratch(const struct tn_kernel_query *query);
 
 // --- kinds of transforms ----------------------------------------------------------------
 
-// What the names begin with: nothing, "i", "r" and "ir".
+// Kinds of transforms, by the beginning of their names: none, "i", "r" and "ir".
 enum kind { FORWARD, INVERSE, OF_REAL, TO_REAL };
 
 // Gives the n of a transform of x along `axis`, which has been checked: `given`, or what

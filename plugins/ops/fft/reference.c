@@ -17,8 +17,8 @@ static int64_t least_factor(int64_t n)
 }
 
 // out[k] = the sum over j of in[j * step] * exp(turn i j k / n). `room` is for n numbers.
-static void transform(const tn_complex128 *in, int64_t step, int64_t n, double turn,
-                      tn_complex128 *out, tn_complex128 *room)
+static void fft_reference_transform(const tn_complex128 *in, int64_t step, int64_t n,
+                                    double turn, tn_complex128 *out, tn_complex128 *room)
 {
     if (n == 1) {
         out[0] = in[0];
@@ -26,7 +26,7 @@ static void transform(const tn_complex128 *in, int64_t step, int64_t n, double t
     }
     int64_t p = least_factor(n), m = n / p;
     for (int64_t r = 0; r < p; r++)
-        transform(in + r * step, step * p, m, turn, out + r * m, room);
+        fft_reference_transform(in + r * step, step * p, m, turn, out + r * m, room);
     for (int64_t k = 0; k < m; k++) {
         for (int64_t q = 0; q < p; q++) {
             tn_complex128 sum = {0, 0};
@@ -44,7 +44,7 @@ static void transform(const tn_complex128 *in, int64_t step, int64_t n, double t
     }
 }
 
-static int64_t row_length(const tn_layout *in, const tn_layout *out)
+static int64_t fft_reference_row_length(const tn_layout *in, const tn_layout *out)
 {
     int64_t a = in->extent[in->rank - 1], b = out->extent[out->rank - 1];
     return a > b ? a : b; // elements 0 .. n / 2 are no more than n
@@ -53,14 +53,14 @@ static int64_t row_length(const tn_layout *in, const tn_layout *out)
 uint64_t dft_reference_scratch(const tn_kernel_query *query)
 {
     return tn_saturated_multiply(
-        (uint64_t)row_length(&query->inputs[0], &query->outputs[0]),
+        (uint64_t)fft_reference_row_length(&query->inputs[0], &query->outputs[0]),
         3 * sizeof(tn_complex128));
 }
 
 // Element k of the row of n numbers that begins at `first`; of a transform of real numbers
 // the row has those up to n / 2.
-static tn_complex128 element(const tn_tensor *x, int64_t first, int64_t n, int64_t k,
-                             bool to_real)
+static tn_complex128 fft_reference_element(const tn_tensor *x, int64_t first, int64_t n,
+                                           int64_t k, bool to_real)
 {
     int64_t step = x->layout.stride[x->layout.rank - 1];
     bool mirrored = to_real && k > n / 2;
@@ -71,7 +71,8 @@ static tn_complex128 element(const tn_tensor *x, int64_t first, int64_t n, int64
 }
 
 // n: of the transform.
-static tn_status run(const tn_cpu_call *call, int64_t n, bool inverse, double scale)
+static tn_status fft_reference_run(const tn_cpu_call *call, int64_t n, bool inverse,
+                                   double scale)
 {
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
     int32_t last = x->layout.rank - 1;
@@ -87,8 +88,8 @@ static tn_status run(const tn_cpu_call *call, int64_t n, bool inverse, double sc
         int64_t from = tn_offset_at(&x->layout, index);
         int64_t at = tn_offset_at(&out->layout, index);
         for (int64_t k = 0; k < n; k++)
-            in[k] = element(x, from, n, k, to_real);
-        transform(in, 1, n, inverse ? 2 * PI : -2 * PI, to, room);
+            in[k] = fft_reference_element(x, from, n, k, to_real);
+        fft_reference_transform(in, 1, n, inverse ? 2 * PI : -2 * PI, to, room);
         for (int64_t k = 0; k < results; k++) {
             tn_complex128 v = {scale * to[k].re, scale * to[k].im};
             if (!tn_is_complex(x->layout.dtype) && (k == 0 || 2 * k == n))
@@ -103,18 +104,19 @@ tn_status dft_reference(const tn_cpu_call *call)
 {
     const tn_dft_attrs *attrs = call->attrs;
     const tn_layout *x = &call->inputs[0].layout;
-    return run(call, x->extent[x->rank - 1], attrs->inverse != 0, attrs->scale);
+    return fft_reference_run(call, x->extent[x->rank - 1], attrs->inverse != 0,
+                             attrs->scale);
 }
 
 tn_status dft_of_real_reference(const tn_cpu_call *call)
 {
     const tn_layout *x = &call->inputs[0].layout;
-    return run(call, x->extent[x->rank - 1], false,
-               ((const tn_dft_of_real_attrs *)call->attrs)->scale);
+    return fft_reference_run(call, x->extent[x->rank - 1], false,
+                             ((const tn_dft_of_real_attrs *)call->attrs)->scale);
 }
 
 tn_status dft_to_real_reference(const tn_cpu_call *call)
 {
     const tn_dft_to_real_attrs *attrs = call->attrs;
-    return run(call, attrs->n, true, attrs->scale);
+    return fft_reference_run(call, attrs->n, true, attrs->scale);
 }

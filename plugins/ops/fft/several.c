@@ -15,15 +15,16 @@
 FIELDS(two_fields, "the last two");
 FIELDS(fields, "the last ones, as many as s has, or all");
 
-// What a transform of x is along: `n` elements of each of `count` axes.
-struct along {
+// Axes of a transform of x: `n` elements of each of `count` axes.
+struct fft_several_along {
     int32_t count, axes[TN_MAX_RANK];
     int64_t n[TN_MAX_RANK];
 };
 
-// Which axes: those given, or the last ones, as many as the name or s says.
-static tn_status find_axes(const tn_host *host, const tn_fftn_attrs *attrs, int32_t rank,
-                           bool two, struct along *out)
+// Finds the axes: those given, or the last ones, as many as the name or s says.
+static tn_status fft_several_find_axes(const tn_host *host, const tn_fftn_attrs *attrs,
+                                       int32_t rank, bool two,
+                                       struct fft_several_along *out)
 {
     const tn_ints *s = &attrs->s;
     tn_ints axes = attrs->axes;
@@ -46,10 +47,11 @@ static tn_status find_axes(const tn_host *host, const tn_fftn_attrs *attrs, int3
     return check_axes(host, &axes, rank, out->axes);
 }
 
-static tn_status find(const tn_host *host, const tn_fftn_attrs *attrs, const tn_type *x,
-                      enum kind kind, bool two, struct along *out)
+static tn_status fft_several_find(const tn_host *host, const tn_fftn_attrs *attrs,
+                                  const tn_type *x, enum kind kind, bool two,
+                                  struct fft_several_along *out)
 {
-    tn_status status = find_axes(host, attrs, x->rank, two, out);
+    tn_status status = fft_several_find_axes(host, attrs, x->rank, two, out);
     for (int32_t i = 0; i < out->count && status == TN_OK; i++) {
         bool is_last = i == out->count - 1;
         int64_t n = attrs->s.given ? attrs->s.value[i] : TN_FFT_WHOLE;
@@ -62,13 +64,14 @@ static tn_status find(const tn_host *host, const tn_fftn_attrs *attrs, const tn_
     return status;
 }
 
-static tn_status infer_kind(const tn_infer *infer, tn_type *types, enum kind kind, bool two)
+static tn_status fft_several_infer_kind(const tn_infer *infer, tn_type *types,
+                                        enum kind kind, bool two)
 {
     const tn_type *x = &infer->types[0];
-    struct along along = {0};
+    struct fft_several_along along = {0};
     tn_status status = check_real(infer->host, kind, x->dtype);
     if (status == TN_OK)
-        status = find(infer->host, infer->attrs, x, kind, two, &along);
+        status = fft_several_find(infer->host, infer->attrs, x, kind, two, &along);
     if (status)
         return status;
     tn_dtype dtype = complex_of(x->dtype);
@@ -83,15 +86,15 @@ static tn_status infer_kind(const tn_infer *infer, tn_type *types, enum kind kin
     return TN_OK;
 }
 
-static tn_status decompose_kind(const tn_build *build, const tn_rule *rule,
-                                tn_array **outputs, enum kind kind, bool two)
+static tn_status fft_several_decompose_kind(const tn_build *build, const tn_rule *rule,
+                                            tn_array **outputs, enum kind kind, bool two)
 {
     static const char *const single[] = {"fft.fft/1", "fft.ifft/1", "fft.rfft/1",
                                          "fft.irfft/1"};
     const tn_fftn_attrs *attrs = rule->attrs;
     const tn_type *type = build->type(rule->inputs[0]);
-    struct along along = {0};
-    if (!type || find(build->host, attrs, type, kind, two, &along))
+    struct fft_several_along along = {0};
+    if (!type || fft_several_find(build->host, attrs, type, kind, two, &along))
         return TN_ERR_ARGUMENT;
     tn_array *x = rule->inputs[0];
     enum kind others = kind == INVERSE || kind == TO_REAL ? INVERSE : FORWARD;
@@ -110,11 +113,11 @@ static tn_status decompose_kind(const tn_build *build, const tn_rule *rule,
 #define TRANSFORM(name, kind, two, table, sentence)                                        \
     static tn_status name##_infer(const tn_infer *infer, tn_type *types)                   \
     {                                                                                      \
-        return infer_kind(infer, types, kind, two);                                        \
+        return fft_several_infer_kind(infer, types, kind, two);                            \
     }                                                                                      \
     DECOMPOSE(name)                                                                        \
     {                                                                                      \
-        return decompose_kind(build, rule, outputs, kind, two);                            \
+        return fft_several_decompose_kind(build, rule, outputs, kind, two);                \
     }                                                                                      \
     DECOMPOSED(name, tn_fftn_attrs, table, sentence, TN_INPUTS(fft_x))
 TRANSFORM(fft2, FORWARD, true, two_fields,

@@ -11,7 +11,8 @@ static const tn_attr_field fields[] = {
                     "which of the two directions is divided by n"),
 };
 
-static tn_status infer_kind(const tn_infer *infer, tn_type *types, enum kind kind)
+static tn_status fft_transform_infer_kind(const tn_infer *infer, tn_type *types,
+                                          enum kind kind)
 {
     const tn_fft_attrs *attrs = infer->attrs;
     const tn_type *x = &infer->types[0];
@@ -32,7 +33,8 @@ static tn_status infer_kind(const tn_infer *infer, tn_type *types, enum kind kin
 }
 
 // x with `count` elements along `axis`.
-static tn_array *fitted(const tn_build *build, tn_array *x, int32_t axis, int64_t count)
+static tn_array *fft_transform_fitted(const tn_build *build, tn_array *x, int32_t axis,
+                                      int64_t count)
 {
     const tn_type *type = build->type(x);
     if (!type || type->extent[axis] == count)
@@ -46,7 +48,7 @@ static tn_array *fitted(const tn_build *build, tn_array *x, int32_t axis, int64_
         tn_attrs("before", (const tn_ints *)&before, "after", (const tn_ints *)&after));
 }
 
-static double scale_of(int64_t norm, enum kind kind, int64_t n)
+static double fft_transform_scale_of(int64_t norm, enum kind kind, int64_t n)
 {
     bool inverse = kind == INVERSE || kind == TO_REAL;
     if (norm == TN_FFT_ORTHO)
@@ -54,8 +56,8 @@ static double scale_of(int64_t norm, enum kind kind, int64_t n)
     return inverse == (norm == TN_FFT_BACKWARD) ? 1 / (double)n : 1;
 }
 
-static tn_status decompose_kind(const tn_build *build, const tn_rule *rule,
-                                tn_array **outputs, enum kind kind)
+static tn_status fft_transform_decompose_kind(const tn_build *build, const tn_rule *rule,
+                                              tn_array **outputs, enum kind kind)
 {
     const tn_fft_attrs *attrs = rule->attrs;
     const tn_type *type = build->type(rule->inputs[0]);
@@ -65,8 +67,9 @@ static tn_status decompose_kind(const tn_build *build, const tn_rule *rule,
         check_length(build->host, "n", kind, type, axis, attrs->n, &n))
         return TN_ERR_ARGUMENT;
     tn_dtype dtype = complex_of(type->dtype);
-    double scale = scale_of(attrs->norm, kind, n);
-    tn_array *x = fitted(build, rule->inputs[0], axis, kind == TO_REAL ? n / 2 + 1 : n);
+    double scale = fft_transform_scale_of(attrs->norm, kind, n);
+    tn_array *x =
+        fft_transform_fitted(build, rule->inputs[0], axis, kind == TO_REAL ? n / 2 + 1 : n);
     x = tn_move_axis(build, x, axis, type->rank - 1);
     x = cast(build, x, kind == OF_REAL ? tn_dtype_real(dtype) : dtype);
     if (kind == OF_REAL)
@@ -84,11 +87,11 @@ static tn_status decompose_kind(const tn_build *build, const tn_rule *rule,
 #define TRANSFORM(name, kind, sentence)                                                    \
     static tn_status name##_infer(const tn_infer *infer, tn_type *types)                   \
     {                                                                                      \
-        return infer_kind(infer, types, kind);                                             \
+        return fft_transform_infer_kind(infer, types, kind);                               \
     }                                                                                      \
     DECOMPOSE(name)                                                                        \
     {                                                                                      \
-        return decompose_kind(build, rule, outputs, kind);                                 \
+        return fft_transform_decompose_kind(build, rule, outputs, kind);                   \
     }                                                                                      \
     DECOMPOSED(name, tn_fft_attrs, fields, sentence, TN_INPUTS(fft_x))
 TRANSFORM(fft, FORWARD, "The discrete Fourier transform along an axis.");

@@ -87,7 +87,7 @@ static tn_complex128 determinant_of(const struct batch_job *job, struct matrix_v
     return determinant_of_factors(&lu, pivots);
 }
 
-static double value_at(const struct matrix_view *s, int64_t i)
+static double adjugate_value_at(const struct matrix_view *s, int64_t i)
 {
     return matrix_get(s, i, 0).re;
 }
@@ -111,7 +111,7 @@ static int by_singular_values(const struct batch_job *job, struct matrix_view a,
     for (int64_t k = 0; k < n; k++) {
         double others = 1;
         for (int64_t i = 0; i < n; i++)
-            others *= i == k ? 1 : value_at(&s, i);
+            others *= i == k ? 1 : adjugate_value_at(&s, i);
         for (int64_t i = 0; i < n && others != 0; i++) {
             tn_complex128 v = matrix_get(&vh, k, i);
             v = tn_complex_multiply(turn, (tn_complex128){v.re * others, -v.im * others});
@@ -175,7 +175,8 @@ static tn_array *sum_of_elements(const tn_build *build, tn_array *a)
                      tn_attrs("axis", TN_INTS(-2, -1), "keepdims", INT64_C(1)));
 }
 
-// Of the product d x of the determinant and the inverse, which a has to have.
+// The derivative is that of the product d x of the determinant and the inverse, which a has
+// to have.
 TN_VJP(adjugate_vjp)
 {
     tn_array *a = rule->inputs[0], *g = cotangents[0];

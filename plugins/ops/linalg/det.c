@@ -66,7 +66,7 @@ static void multiply_pivots(const struct batch_job *job, int64_t index,
     store_number(job, 0, index, v);
 }
 
-// Of a singular matrix the sign is 0 and the logarithm -inf.
+// A singular matrix has the sign 0 and the logarithm -inf.
 static void add_logarithms(const struct batch_job *job, int64_t index,
                            struct matrix_view lu, double swaps)
 {

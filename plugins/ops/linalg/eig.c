@@ -39,7 +39,7 @@ static struct batch_room eig_room(const tn_layout *a, uint32_t num_outputs)
     return room;
 }
 
-// Of a real matrix vector j is column j, or, where j and j + 1 are conjugates, columns j +
+// Vector j of a real matrix is column j, or, where j and j + 1 are conjugates, columns j +
 // i (j + 1) and their conjugates.
 #define UNPACK_VECTORS(name, T, C)                                                         \
     static void name(const struct matrix_view *v, const T *packed, const T *imaginary)     \

@@ -169,7 +169,7 @@ static double expm_norm(const struct expm_room *r, tn_dtype dtype)
     return most;
 }
 
-static int exponentiate(const struct batch_job *job, int64_t index, char *room)
+static int expm_exponentiate(const struct batch_job *job, int64_t index, char *room)
 {
     struct matrix_view a = job_matrix(job, &job->call->inputs[0], 2, index);
     struct matrix_view x = job_matrix(job, &job->call->outputs[0], 2, index);
@@ -233,7 +233,7 @@ static tn_status expm_launch(const tn_cpu_call *call)
     const tn_layout *a = &call->inputs[0].layout;
     double n = (double)a->extent[a->rank - 1];
     struct batch_job job =
-        job_start(call, "linalg.expm", exponentiate, a, 2, n * n * n * 16);
+        job_start(call, "linalg.expm", expm_exponentiate, a, 2, n * n * n * 16);
     job.room = expm_room_of(a);
     return job_launch(&job, expm_explain);
 }

@@ -61,8 +61,8 @@ tn_array *half_triangle(const tn_build *build, tn_array *a)
 }
 
 // Elements [first, first + count) of `axis`: a view.
-static tn_array *part_of_axis(const tn_build *build, tn_array *x, int32_t axis,
-                              int64_t first, int64_t count)
+static tn_array *linalg_graph_part_of_axis(const tn_build *build, tn_array *x, int32_t axis,
+                                           int64_t first, int64_t count)
 {
     tn_ints start = {.count = (uint32_t)axis + 1, .given = 1}, stop = start;
     for (int32_t i = 0; i < axis; i++)
@@ -77,13 +77,13 @@ static tn_array *part_of_axis(const tn_build *build, tn_array *x, int32_t axis,
 tn_array *rows_of(const tn_build *build, tn_array *a, int64_t first, int64_t count)
 {
     const tn_type *type = build->type(a);
-    return type ? part_of_axis(build, a, type->rank - 2, first, count) : NULL;
+    return type ? linalg_graph_part_of_axis(build, a, type->rank - 2, first, count) : NULL;
 }
 
 tn_array *columns_of(const tn_build *build, tn_array *a, int64_t first, int64_t count)
 {
     const tn_type *type = build->type(a);
-    return type ? part_of_axis(build, a, type->rank - 1, first, count) : NULL;
+    return type ? linalg_graph_part_of_axis(build, a, type->rank - 1, first, count) : NULL;
 }
 
 tn_array *beside(const tn_build *build, tn_array *a, tn_array *b)

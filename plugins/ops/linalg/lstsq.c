@@ -206,8 +206,8 @@ static tn_status least_squares(const tn_build *build, const tn_rule *rule, tn_ar
                        4);
 }
 
-// What the rules share: a and its pseudo-inverse, b and x as matrices, and what is left of
-// b.
+// Arrays that the rules share: a and its pseudo-inverse, b and x as matrices, and the rest
+// of b.
 struct lstsq_parts {
     tn_array *a, *p, *b, *x, *rest;
     bool vector, overdetermined;

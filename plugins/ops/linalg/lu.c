@@ -139,7 +139,8 @@ static tn_array *divided_by_upper(const tn_build *build, tn_array *square, tn_ar
     return adjoint(build, by_upper(build, square, adjoint(build, b), !is_adjoint));
 }
 
-static tn_array *square_of(const tn_build *build, tn_array *lu, const struct lu_extents *e)
+static tn_array *lu_square_of(const tn_build *build, tn_array *lu,
+                              const struct lu_extents *e)
 {
     return rows_of(build, columns_of(build, lu, 0, e->k), 0, e->k);
 }
@@ -153,7 +154,7 @@ TN_VJP(lu_factor_vjp)
     if (!g || !type)
         return TN_OK;
     const struct lu_extents e = lu_extents_of(type);
-    tn_array *square = square_of(build, lu, &e), *g1 = square_of(build, g, &e);
+    tn_array *square = lu_square_of(build, lu, &e), *g1 = lu_square_of(build, g, &e);
     tn_array *of_l = triangle(build, g1, false, -1), *of_u = triangle(build, g1, true, 0);
     tn_array *rest = NULL;
     if (e.n > e.k) {
@@ -189,7 +190,7 @@ TN_JVP(lu_factor_jvp)
     const struct lu_extents e = lu_extents_of(type), s = {e.k, e.k, e.k, e.dtype, 0};
     tn_array *t =
         product(build, permutation_matrix(build, rule->outputs[1], &e), tangents[0]);
-    tn_array *square = square_of(build, lu, &e), *t1 = square_of(build, t, &e);
+    tn_array *square = lu_square_of(build, lu, &e), *t1 = lu_square_of(build, t, &e);
     tn_array *inner =
         divided_by_upper(build, square, by_lower(build, square, t1, false), false);
     tn_array *l = unit_lower(build, square, &s), *u = upper_factor(build, square, &s);

@@ -22,9 +22,9 @@ static const tn_ops ops = {
     .num_kernels = sizeof(kernels) / sizeof(kernels[0]),
 };
 
-static const void *query(const char *id)
+static const void *linalg_query(const char *id)
 {
     return strcmp(id, TN_IFACE_OPS) == 0 ? &ops : NULL;
 }
 
-TN_PLUGIN("org.tenon.linalg", "0.1.0", "Tenon", .query = query);
+TN_PLUGIN("org.tenon.linalg", "0.1.0", "Tenon", .query = linalg_query);

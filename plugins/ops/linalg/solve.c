@@ -46,8 +46,8 @@ static int factor_transposed(const struct batch_job *job, struct matrix_view a, 
     return info;
 }
 
-// Of p a^T = l u: a x = b is y u l = b^T with y = x^T p^T, and by rows the memory of b is,
-// by columns, b^T. So nothing is transposed, and rows go where they belong at the end.
+// With p a^T = l u, a x = b is y u l = b^T with y = x^T p^T, and by rows the memory of b
+// is, by columns, b^T. So nothing is transposed, and rows go where they belong at the end.
 static void solve_rows(const struct batch_job *job, struct matrix_view b,
                        struct matrix_view x, char *room)
 {

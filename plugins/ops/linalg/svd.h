@@ -23,7 +23,7 @@ enum { SVD_NOT_FINITE = INT32_MIN };
 int svd_run(const struct batch_job *job, struct matrix_view a, const char *jobz, void *s,
             void *u, void *vh, char *room);
 
-// What a code of svd_run means, after "matrix 3 of 8".
+// The message for a code of svd_run, after "matrix 3 of 8".
 const char *svd_explain(int code);
 
 #endif // LINALG_SVD_H

@@ -25,7 +25,8 @@ static int32_t core_of_b(const struct batch_job *job)
     return job->call->inputs[1].layout.rank == 1 ? 1 : 2;
 }
 
-static struct triangular_system matrices_of(const struct batch_job *job, int64_t index)
+static struct triangular_system triangular_matrices_of(const struct batch_job *job,
+                                                       int64_t index)
 {
     int32_t core = core_of_b(job);
     return (struct triangular_system){job_matrix(job, &job->call->inputs[0], 2, index),
@@ -64,7 +65,7 @@ static bool has_zero_pivot(const struct matrix_view *a,
 static int triangular_solve_plainly(const struct batch_job *job, int64_t index, char *room)
 {
     const tn_solve_triangular_attrs *attrs = job->call->attrs;
-    struct triangular_system m = matrices_of(job, index);
+    struct triangular_system m = triangular_matrices_of(job, index);
     bool lower = (attrs->lower != 0) == (attrs->transpose == TN_LINALG_NONE);
     double sign = attrs->transpose == TN_LINALG_ADJOINT ? -1 : 1;
     tn_complex128 *x = (tn_complex128 *)room;
@@ -118,7 +119,7 @@ static int triangular_solve(const struct batch_job *job, int64_t index, char *ro
 {
     const tn_solve_triangular_attrs *attrs = job->call->attrs;
     static const char *const names[] = {"N", "T", "C"};
-    struct triangular_system m = matrices_of(job, index);
+    struct triangular_system m = triangular_matrices_of(job, index);
     int n = (int)m.a.rows, k = (int)m.b.columns, lda = n, step = 1;
     const char *uplo = attrs->lower ? "U" : "L", *diag = attrs->unit_diagonal ? "U" : "N";
     if (n == 0 || k == 0)
@@ -169,7 +170,7 @@ static int triangular_group(const struct batch_job *job, int64_t index, int64_t 
     const tn_cpu_call *call = job->call;
     int32_t core = core_of_b(job);
     bool turned = attrs->transpose != TN_LINALG_NONE;
-    struct triangular_system m = matrices_of(job, index);
+    struct triangular_system m = triangular_matrices_of(job, index);
     struct small_places a = job_places(job, &call->inputs[0], 2, index, count);
     struct small_places b = job_places(job, &call->inputs[1], core, index, count);
     struct small_places x = job_places(job, &call->outputs[0], core, index, count);

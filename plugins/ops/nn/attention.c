@@ -192,7 +192,7 @@ static tn_status attention_vjp(const tn_build *build, const tn_rule *rule,
 // others, which views express, for slices that are repeated too. Where slices share lengths
 // that are theirs for each index of axis 0, it is the next axis; where each slice has such
 // lengths, it is merged into axis 0, which copies what is repeated.
-struct batch {
+struct nn_attention_batch {
     const tn_build *build;
     int64_t size;
     int32_t rank, added, at; // of slices; their axes of one head; of the batch
@@ -200,7 +200,7 @@ struct batch {
     int64_t first; // extent of the slices' first axis
 };
 
-static tn_array *merge(const struct batch *b, tn_array *x)
+static tn_array *nn_attention_merge(const struct nn_attention_batch *b, tn_array *x)
 {
     tn_ints shape = tn_extents(b->build, x);
     for (uint32_t i = 1; i + 1 < shape.count; i++)
@@ -209,17 +209,17 @@ static tn_array *merge(const struct batch *b, tn_array *x)
     return with_shape(b->build, "base.reshape/1", x, (int32_t)shape.count - 1, shape.value);
 }
 
-static tn_array *batch_whole(const struct batch *b, tn_array *x, int32_t axis)
+static tn_array *batch_whole(const struct nn_attention_batch *b, tn_array *x, int32_t axis)
 {
     x = tn_batch_whole(b->build, x, axis, b->size);
     if (b->added)
         x = b->build->op(b->build, "base.expand_dims/1", TN_IN(x),
                          tn_attrs("axis", TN_INTS(1)));
-    return b->is_merged ? merge(b, x) : tn_move_axis(b->build, x, 0, b->at);
+    return b->is_merged ? nn_attention_merge(b, x) : tn_move_axis(b->build, x, 0, b->at);
 }
 
-// What broadcasts to the scores goes on to.
-static tn_array *batch_mask(const struct batch *b, tn_array *x, int32_t axis)
+// Maps an operand that broadcasts to the scores, so that it still does.
+static tn_array *batch_mask(const struct nn_attention_batch *b, tn_array *x, int32_t axis)
 {
     const tn_build *build = b->build;
     const tn_type *type = build->type(x);
@@ -234,16 +234,19 @@ static tn_array *batch_mask(const struct batch *b, tn_array *x, int32_t axis)
     shape.value[0] = b->size;
     shape.value[1] = b->first;
     x = with_shape(build, "base.broadcast_to/1", x, (int32_t)shape.count, shape.value);
-    return merge(b, x);
+    return nn_attention_merge(b, x);
 }
 
-static tn_array *batch_lengths(const struct batch *b, tn_array *x, int32_t axis)
+static tn_array *batch_lengths(const struct nn_attention_batch *b, tn_array *x,
+                               int32_t axis)
 {
-    return b->is_merged ? merge(b, tn_batch_whole(b->build, x, axis, b->size)) : x;
+    return b->is_merged ? nn_attention_merge(b, tn_batch_whole(b->build, x, axis, b->size))
+                        : x;
 }
 
 // An output of slices of type `slice`.
-static tn_array *unbatched(const struct batch *b, tn_array *x, const tn_type *slice)
+static tn_array *nn_attention_unbatched(const struct nn_attention_batch *b, tn_array *x,
+                                        const tn_type *slice)
 {
     int64_t extent[TN_MAX_RANK + 1];
     if (!b->added && !b->is_merged)
@@ -261,7 +264,8 @@ static tn_status batch_all(const tn_build *build, const tn_rule *rule, const int
     const tn_type *q = build->type(rule->outputs[0]);
     tn_array *in[7] = {NULL}, *out[3];
     tn_array *lengths = rule->num_inputs > count + 1 ? rule->inputs[count + 1] : NULL;
-    struct batch b = {.build = build, .size = size, .rank = q->rank, .added = q->rank == 2};
+    struct nn_attention_batch b = {
+        .build = build, .size = size, .rank = q->rank, .added = q->rank == 2};
     if (lengths) {
         int32_t axis = axes[count + 1], rank = build->type(lengths)->rank - (axis >= 0);
         b.first = q->extent[0];
@@ -277,7 +281,7 @@ static tn_status batch_all(const tn_build *build, const tn_rule *rule, const int
         build, primitive, (const tn_array *const *)in, rule->num_inputs,
         ATTENTION_ATTRS((const tn_attention_attrs *)rule->attrs), out, rule->num_outputs);
     for (uint32_t i = 0; i < rule->num_outputs && status == TN_OK; i++) {
-        outputs[i] = unbatched(&b, out[i], build->type(rule->outputs[i]));
+        outputs[i] = nn_attention_unbatched(&b, out[i], build->type(rule->outputs[i]));
         out_axes[i] = b.at;
         status = built(outputs[i]);
     }

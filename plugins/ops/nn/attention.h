@@ -8,7 +8,7 @@
 
 // Positions of the inputs of attention_grad; of attention those from MASK on are two less.
 enum attention_input { ATTENTION_OUT = 3, ATTENTION_GRADIENT, ATTENTION_MASK };
-// Of attention_with_sinks_grad.
+// Inputs of attention_with_sinks_grad.
 enum { SINKS_SINKS = 3, SINKS_OUT, SINKS_GRADIENT, SINKS_MASK };
 
 // Extent of axis `behind` the end: 1 is the last one.

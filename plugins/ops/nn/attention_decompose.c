@@ -8,7 +8,7 @@
 #include "attention.h"
 #include <tenon/ops/rules.h>
 
-struct attention {
+struct decompose_attention {
     const tn_build *build;
     const tn_attention_attrs *attrs;
     const tn_type *whole; // of q
@@ -21,17 +21,19 @@ struct attention {
 };
 
 // The inputs before `mask` are those of q, k, v and others.
-static struct attention begin(const tn_build *build, const tn_attention_attrs *attrs,
-                              tn_array *const *in, uint32_t num_in, uint32_t mask)
+static struct decompose_attention attention_decompose_begin(const tn_build *build,
+                                                            const tn_attention_attrs *attrs,
+                                                            tn_array *const *in,
+                                                            uint32_t num_in, uint32_t mask)
 {
     const tn_type *q = build->type(in[0]), *k = build->type(in[1]);
-    struct attention a = {.build = build,
-                          .attrs = attrs,
-                          .whole = q,
-                          .q = *q,
-                          .in = {in[0], in[1], in[2]},
-                          .width = attention_extent(build->type(in[2]), 1),
-                          .computed = tn_dtype_computed(q->dtype)};
+    struct decompose_attention a = {.build = build,
+                                    .attrs = attrs,
+                                    .whole = q,
+                                    .q = *q,
+                                    .in = {in[0], in[1], in[2]},
+                                    .width = attention_extent(build->type(in[2]), 1),
+                                    .computed = tn_dtype_computed(q->dtype)};
     a.groups = attention_extent(k, 3);
     a.keys = attention_extent(k, 2);
     int64_t heads = attention_extent(q, 3);
@@ -52,7 +54,8 @@ static struct attention begin(const tn_build *build, const tn_attention_attrs *a
 
 // q with the query heads of a group merged with its rows, or the reverse: the axes of
 // `type`, the last one of extent `last`.
-static tn_array *regrouped(const struct attention *a, tn_array *x, int merged, int64_t last)
+static tn_array *attention_decompose_regrouped(const struct decompose_attention *a,
+                                               tn_array *x, int merged, int64_t last)
 {
     if (!a->is_grouped)
         return x;
@@ -67,7 +70,8 @@ static tn_array *regrouped(const struct attention *a, tn_array *x, int merged, i
 }
 
 // q's heads as one axis again: the axes of q, the last one of extent `last`.
-static tn_array *ungrouped(const struct attention *a, tn_array *x, int64_t last)
+static tn_array *attention_decompose_ungrouped(const struct decompose_attention *a,
+                                               tn_array *x, int64_t last)
 {
     tn_type to = *a->whole;
     to.extent[to.rank - 1] = last;
@@ -76,7 +80,7 @@ static tn_array *ungrouped(const struct attention *a, tn_array *x, int64_t last)
 }
 
 // The mask with the axes of the scores, in which heads are two axes.
-static tn_array *grouped_mask(const struct attention *a)
+static tn_array *grouped_mask(const struct decompose_attention *a)
 {
     const tn_type *mask = a->build->type(a->mask);
     tn_type to = *mask;
@@ -93,7 +97,7 @@ static tn_array *grouped_mask(const struct attention *a)
 }
 
 // Whether a key is seen by place alone: bool, or NULL where all are.
-static tn_array *seen(const struct attention *a)
+static tn_array *attention_decompose_seen(const struct decompose_attention *a)
 {
     const tn_build *build = a->build;
     const tn_attention_attrs *attrs = a->attrs;
@@ -125,24 +129,26 @@ static tn_array *seen(const struct attention *a)
 }
 
 // Matrices of x with rows and columns exchanged.
-static tn_array *flipped(const tn_build *build, tn_array *x)
+static tn_array *attention_decompose_flipped(const tn_build *build, tn_array *x)
 {
     const tn_type *type = build->type(x);
     int32_t rank = type ? type->rank : 2;
     return tn_move_axis(build, x, rank - 1, rank - 2);
 }
 
-static tn_array *product(const tn_build *build, tn_array *x, tn_array *y)
+static tn_array *attention_decompose_product(const tn_build *build, tn_array *x,
+                                             tn_array *y)
 {
     return build->op(build, "base.matmul/1", TN_IN(x, y), TN_NO_ATTRS);
 }
 
-static tn_array *as(const struct attention *a, tn_array *x, tn_dtype dtype)
+static tn_array *attention_decompose_as(const struct decompose_attention *a, tn_array *x,
+                                        tn_dtype dtype)
 {
     return dtype_of(a->build, x) == dtype ? x : cast(a->build, x, dtype);
 }
 
-static double scale_of(const struct attention *a)
+static double attention_decompose_scale_of(const struct decompose_attention *a)
 {
     double width = (double)attention_extent(a->whole, 1);
     return a->attrs->scale != 0 ? a->attrs->scale : 1 / sqrt(width > 0 ? width : 1);
@@ -150,13 +156,16 @@ static double scale_of(const struct attention *a)
 
 // Scores with scale and soft cap, [..., G, R, L, S], in the dtype that they are computed
 // in.
-static tn_array *capped(const struct attention *a)
+static tn_array *attention_decompose_capped(const struct decompose_attention *a)
 {
     const tn_build *build = a->build;
-    tn_array *queries = regrouped(a, a->in[0], 1, attention_extent(a->whole, 1));
-    tn_array *scores = product(build, queries, flipped(build, a->in[1]));
-    scores = as(a, regrouped(a, scores, 0, a->keys), a->computed);
-    double scale = scale_of(a), cap = a->attrs->soft_cap;
+    tn_array *queries =
+        attention_decompose_regrouped(a, a->in[0], 1, attention_extent(a->whole, 1));
+    tn_array *scores = attention_decompose_product(
+        build, queries, attention_decompose_flipped(build, a->in[1]));
+    scores = attention_decompose_as(a, attention_decompose_regrouped(a, scores, 0, a->keys),
+                                    a->computed);
+    double scale = attention_decompose_scale_of(a), cap = a->attrs->soft_cap;
     return build->expr(
         build, cap > 0 ? "s -> cap * tanh(s * scale / cap)" : "s -> s * scale",
         TN_IN(scores),
@@ -164,18 +173,19 @@ static tn_array *capped(const struct attention *a)
 }
 
 // The sinks with the axes of the scores: a score more for each head, of no key.
-static tn_array *sink_column(const struct attention *a)
+static tn_array *sink_column(const struct decompose_attention *a)
 {
     const tn_build *build = a->build;
     int64_t heads = attention_extent(a->whole, 3);
     int64_t columns[4] = {a->is_grouped ? a->groups : heads,
                           a->is_grouped ? heads / a->groups : 1, 1, 1};
     int32_t rank = a->is_grouped ? 4 : a->whole->rank > 2 ? 3 : 2;
-    return as(a, with_shape(build, "base.reshape/1", a->sinks, rank, columns), a->computed);
+    return attention_decompose_as(
+        a, with_shape(build, "base.reshape/1", a->sinks, rank, columns), a->computed);
 }
 
 // Scores, masked: what is not seen is minus infinity.
-static tn_array *masked_scores(const struct attention *a, tn_array *scores)
+static tn_array *masked_scores(const struct decompose_attention *a, tn_array *scores)
 {
     const tn_build *build = a->build;
     if (a->mask) {
@@ -185,7 +195,7 @@ static tn_array *masked_scores(const struct attention *a, tn_array *scores)
                                                               : "s, m -> s + m",
                              TN_IN(scores, mask), TN_NO_ATTRS);
     }
-    tn_array *sees = seen(a);
+    tn_array *sees = attention_decompose_seen(a);
     if (sees)
         scores = build->expr(build, "s, m -> select(m, s, -inf)", TN_IN(scores, sees),
                              TN_NO_ATTRS);
@@ -193,7 +203,8 @@ static tn_array *masked_scores(const struct attention *a, tn_array *scores)
 }
 
 // Their softmax.
-static tn_array *weights(const struct attention *a, tn_array *scores)
+static tn_array *attention_decompose_weights(const struct decompose_attention *a,
+                                             tn_array *scores)
 {
     const tn_build *build = a->build;
     scores = masked_scores(a, scores);
@@ -214,11 +225,14 @@ static tn_array *weights(const struct attention *a, tn_array *scores)
 tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
                               tn_array **outputs)
 {
-    struct attention a =
-        begin(build, rule->attrs, rule->inputs, rule->num_inputs, ATTENTION_MASK - 2);
-    tn_array *p = as(&a, weights(&a, capped(&a)), a.whole->dtype);
-    p = regrouped(&a, p, 1, a.keys);
-    outputs[0] = ungrouped(&a, product(build, p, a.in[2]), a.width);
+    struct decompose_attention a = attention_decompose_begin(
+        build, rule->attrs, rule->inputs, rule->num_inputs, ATTENTION_MASK - 2);
+    tn_array *p = attention_decompose_as(
+        &a, attention_decompose_weights(&a, attention_decompose_capped(&a)),
+        a.whole->dtype);
+    p = attention_decompose_regrouped(&a, p, 1, a.keys);
+    outputs[0] = attention_decompose_ungrouped(
+        &a, attention_decompose_product(build, p, a.in[2]), a.width);
     return built(outputs[0]);
 }
 
@@ -226,11 +240,15 @@ tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
 tn_status attention_with_sinks_define(const tn_build *build, const tn_rule *rule,
                                       tn_array **outputs)
 {
-    struct attention a = begin(build, rule->attrs, rule->inputs, rule->num_inputs, 4);
+    struct decompose_attention a =
+        attention_decompose_begin(build, rule->attrs, rule->inputs, rule->num_inputs, 4);
     a.sinks = rule->inputs[3];
-    tn_array *p = as(&a, weights(&a, capped(&a)), a.whole->dtype);
-    p = regrouped(&a, p, 1, a.keys);
-    outputs[0] = ungrouped(&a, product(build, p, a.in[2]), a.width);
+    tn_array *p = attention_decompose_as(
+        &a, attention_decompose_weights(&a, attention_decompose_capped(&a)),
+        a.whole->dtype);
+    p = attention_decompose_regrouped(&a, p, 1, a.keys);
+    outputs[0] = attention_decompose_ungrouped(
+        &a, attention_decompose_product(build, p, a.in[2]), a.width);
     return built(outputs[0]);
 }
 
@@ -243,20 +261,23 @@ tn_status attention_with_sinks_define(const tn_build *build, const tn_rule *rule
 
 // The gradient of the scores before or after the soft cap; *out_weights, where it is not
 // NULL, has the weights.
-static tn_array *score_gradient(const struct attention *a, tn_array *out,
+static tn_array *score_gradient(const struct decompose_attention *a, tn_array *out,
                                 tn_array *gradient, int is_before, tn_array **out_weights)
 {
     const tn_build *build = a->build;
-    tn_array *s = capped(a), *p = weights(a, s);
-    tn_array *dp =
-        product(build, regrouped(a, gradient, 1, a->width), flipped(build, a->in[2]));
-    dp = as(a, regrouped(a, dp, 0, a->keys), a->computed);
-    tn_array *both = build->expr(
-        build, "o, g -> o * g",
-        TN_IN(as(a, out, a->computed), as(a, gradient, a->computed)), TN_NO_ATTRS);
+    tn_array *s = attention_decompose_capped(a), *p = attention_decompose_weights(a, s);
+    tn_array *dp = attention_decompose_product(
+        build, attention_decompose_regrouped(a, gradient, 1, a->width),
+        attention_decompose_flipped(build, a->in[2]));
+    dp = attention_decompose_as(a, attention_decompose_regrouped(a, dp, 0, a->keys),
+                                a->computed);
+    tn_array *both = build->expr(build, "o, g -> o * g",
+                                 TN_IN(attention_decompose_as(a, out, a->computed),
+                                       attention_decompose_as(a, gradient, a->computed)),
+                                 TN_NO_ATTRS);
     tn_array *d = build->op(build, "base.sum/1", TN_IN(both),
                             tn_attrs("axis", TN_INTS(-1), "keepdims", (int64_t)1));
-    d = regrouped(a, d, 0, 1);
+    d = attention_decompose_regrouped(a, d, 0, 1);
     double cap = a->attrs->soft_cap;
     if (out_weights)
         *out_weights = p;
@@ -270,31 +291,40 @@ static tn_array *score_gradient(const struct attention *a, tn_array *out,
 tn_array *attention_mask_gradient(const tn_build *build, const tn_attention_attrs *attrs,
                                   tn_array *const in[7])
 {
-    struct attention a = begin(build, attrs, in, 7, ATTENTION_MASK);
+    struct decompose_attention a =
+        attention_decompose_begin(build, attrs, in, 7, ATTENTION_MASK);
     tn_array *ds = score_gradient(&a, in[ATTENTION_OUT], in[ATTENTION_GRADIENT], 0, NULL);
-    return ungrouped(&a, ds, a.keys);
+    return attention_decompose_ungrouped(&a, ds, a.keys);
 }
 
-static tn_status matrix_gradients(const struct attention *a, tn_array *out,
+static tn_status matrix_gradients(const struct decompose_attention *a, tn_array *out,
                                   tn_array *gradient, tn_array **outputs)
 {
     const tn_build *build = a->build;
     tn_array *p, *ds = score_gradient(a, out, gradient, 1, &p);
-    ds = build->expr(build, "s -> s * scale", TN_IN(ds), tn_attrs("scale", scale_of(a)));
+    ds = build->expr(build, "s -> s * scale", TN_IN(ds),
+                     tn_attrs("scale", attention_decompose_scale_of(a)));
     int64_t depth = attention_extent(a->whole, 1);
-    ds = regrouped(a, as(a, ds, a->whole->dtype), 1, a->keys);
-    p = regrouped(a, as(a, p, a->whole->dtype), 1, a->keys);
-    outputs[0] = ungrouped(a, product(build, ds, a->in[1]), depth);
-    outputs[1] = product(build, flipped(build, ds), regrouped(a, a->in[0], 1, depth));
-    outputs[2] = product(build, flipped(build, p), regrouped(a, gradient, 1, a->width));
+    ds = attention_decompose_regrouped(a, attention_decompose_as(a, ds, a->whole->dtype), 1,
+                                       a->keys);
+    p = attention_decompose_regrouped(a, attention_decompose_as(a, p, a->whole->dtype), 1,
+                                      a->keys);
+    outputs[0] = attention_decompose_ungrouped(
+        a, attention_decompose_product(build, ds, a->in[1]), depth);
+    outputs[1] =
+        attention_decompose_product(build, attention_decompose_flipped(build, ds),
+                                    attention_decompose_regrouped(a, a->in[0], 1, depth));
+    outputs[2] = attention_decompose_product(
+        build, attention_decompose_flipped(build, p),
+        attention_decompose_regrouped(a, gradient, 1, a->width));
     return outputs[0] && outputs[1] && outputs[2] ? TN_OK : TN_ERR_ARGUMENT;
 }
 
 tn_status attention_grad_decompose(const tn_build *build, const tn_rule *rule,
                                    tn_array **outputs)
 {
-    struct attention a =
-        begin(build, rule->attrs, rule->inputs, rule->num_inputs, ATTENTION_MASK);
+    struct decompose_attention a = attention_decompose_begin(
+        build, rule->attrs, rule->inputs, rule->num_inputs, ATTENTION_MASK);
     return matrix_gradients(&a, rule->inputs[ATTENTION_OUT],
                             rule->inputs[ATTENTION_GRADIENT], outputs);
 }
@@ -303,8 +333,9 @@ tn_array *attention_with_sinks_mask_gradient(const tn_build *build,
                                              const tn_attention_attrs *attrs,
                                              tn_array *const in[8])
 {
-    struct attention a = begin(build, attrs, in, 8, SINKS_MASK);
+    struct decompose_attention a =
+        attention_decompose_begin(build, attrs, in, 8, SINKS_MASK);
     a.sinks = in[SINKS_SINKS];
-    return ungrouped(&a, score_gradient(&a, in[SINKS_OUT], in[SINKS_GRADIENT], 0, NULL),
-                     a.keys);
+    return attention_decompose_ungrouped(
+        &a, score_gradient(&a, in[SINKS_OUT], in[SINKS_GRADIENT], 0, NULL), a.keys);
 }

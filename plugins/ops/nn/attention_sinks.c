@@ -25,7 +25,7 @@ static tn_array *row_in_front(const tn_build *build, tn_array *x, double value)
                      tn_attrs("axis", (int64_t)row.rank - 2));
 }
 
-// What is added to the scores: the sinks, and the mask or zeros behind them.
+// The mask that is added to the scores: the sinks, and the mask or zeros behind them.
 static tn_array *mask_with_sinks(const tn_build *build, const tn_type *q, int64_t keys,
                                  tn_array *sinks, tn_array *mask)
 {
@@ -68,8 +68,9 @@ static struct with_key add_key(const tn_build *build, const tn_attention_attrs *
     return w;
 }
 
-static tn_array *attend(const tn_build *build, const tn_attention_attrs *attrs, tn_array *q,
-                        const struct with_key *w, tn_array *v)
+static tn_array *attention_sinks_attend(const tn_build *build,
+                                        const tn_attention_attrs *attrs, tn_array *q,
+                                        const struct with_key *w, tn_array *v)
 {
     tn_array *in[5] = {q, w->k, v, w->mask, w->lengths};
     return build->op(build, "nn.scaled_dot_product_attention/1",
@@ -90,11 +91,11 @@ tn_status attention_with_sinks_decompose(const tn_build *build, const tn_rule *r
         return attention_with_sinks_define(build, rule, outputs);
     struct with_key w =
         add_key(build, attrs, rule->inputs, given_input(rule, 4), given_input(rule, 5));
-    outputs[0] = attend(build, attrs, rule->inputs[0], &w, w.v);
+    outputs[0] = attention_sinks_attend(build, attrs, rule->inputs[0], &w, w.v);
     return built(outputs[0]);
 }
 
-// What each query gives its sink: minus the sink's weight times the sum of out and its
+// The gradient of each query's sink: minus the sink's weight times the sum of out and its
 // gradient, as its values are 0.
 static tn_array *slopes_of(const tn_build *build, tn_array *weight, tn_array *out,
                            tn_array *gradient)
@@ -193,7 +194,7 @@ tn_status attention_with_sinks_grad_decompose(const tn_build *build, const tn_ru
     tn_type one = *k; // the sink's weight is the mean of ones at its key
     one.extent[one.rank - 1] = 1;
     tn_array *others = zeros(build, k->dtype, one.rank, one.extent);
-    weight = attend(build, attrs, q, &w, row_in_front(build, others, 1));
+    weight = attention_sinks_attend(build, attrs, q, &w, row_in_front(build, others, 1));
     outputs[3] = slopes_of(build, weight, out, gradient);
     return built(outputs[3]);
 }

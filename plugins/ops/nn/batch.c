@@ -9,7 +9,7 @@
 // --- graph building ---------------------------------------------------------------------
 
 // x with axes `axis` and `axis` + 1 merged.
-static tn_array *merged(const tn_build *build, tn_array *x, int32_t axis)
+static tn_array *nn_batch_merged(const tn_build *build, tn_array *x, int32_t axis)
 {
     const tn_type *type = build->type(x);
     if (!type)
@@ -22,8 +22,9 @@ static tn_array *merged(const tn_build *build, tn_array *x, int32_t axis)
 
 // Splits axis `axis` of the result x, which the batch was merged into: gives the rule's
 // output and its batch axis.
-static tn_status split(const tn_build *build, const tn_rule *rule, tn_array *x,
-                       int32_t axis, int64_t size, tn_array **outputs, int32_t *out_axes)
+static tn_status nn_batch_split(const tn_build *build, const tn_rule *rule, tn_array *x,
+                                int32_t axis, int64_t size, tn_array **outputs,
+                                int32_t *out_axes)
 {
     const tn_type *slice = build->type(rule->outputs[0]);
     int64_t extent[TN_MAX_RANK];
@@ -37,15 +38,15 @@ static tn_status split(const tn_build *build, const tn_rule *rule, tn_array *x,
 // x with its batch merged into the axis of images.
 static tn_array *as_images(const tn_build *build, tn_array *x, int32_t axis, int64_t size)
 {
-    return merged(build, tn_batch_whole(build, x, axis, size), 0);
+    return nn_batch_merged(build, tn_batch_whole(build, x, axis, size), 0);
 }
 
 // x with its batch merged into the axis of channels: the channels of slice b are
 // neighbours, behind those of slice b - 1.
 static tn_array *as_channels(const tn_build *build, tn_array *x, int32_t axis, int64_t size)
 {
-    return merged(build, tn_move_axis(build, tn_batch_whole(build, x, axis, size), 0, 3),
-                  3);
+    return nn_batch_merged(
+        build, tn_move_axis(build, tn_batch_whole(build, x, axis, size), 0, 3), 3);
 }
 
 // --- cross_entropy ----------------------------------------------------------------------
@@ -97,7 +98,7 @@ static tn_status no_slices(const tn_build *build, const tn_rule *rule, tn_array 
 
 // Whether one convolution without groups computes all slices: x has no batch, so the
 // filters of all slices are filters of the same x.
-static int is_shared(const tn_rule *rule, int32_t axis)
+static int nn_batch_is_shared(const tn_rule *rule, int32_t axis)
 {
     const tn_conv2d_attrs *attrs = rule->attrs;
     return axis < 0 && attrs->groups == 1;
@@ -115,16 +116,16 @@ tn_status conv2d_vmap(const tn_build *build, const tn_rule *rule, const int32_t 
     if (axes[1] < 0 && (count == 2 || axes[2] < 0)) {
         in[0] = as_images(build, in[0], axes[0], size);
         tn_array *out = conv_op(build, "nn.conv2d/1", rule->attrs, 1, in, count);
-        return split(build, rule, out, 0, size, outputs, out_axes);
+        return nn_batch_split(build, rule, out, 0, size, outputs, out_axes);
     }
-    int shared = is_shared(rule, axes[0]);
+    int shared = nn_batch_is_shared(rule, axes[0]);
     if (!shared)
         in[0] = as_channels(build, in[0], axes[0], size);
     for (uint32_t i = 1; i < count; i++)
-        in[i] = merged(build, tn_batch_whole(build, in[i], axes[i], size), 0);
+        in[i] = nn_batch_merged(build, tn_batch_whole(build, in[i], axes[i], size), 0);
     tn_array *out =
         conv_op(build, "nn.conv2d/1", rule->attrs, shared ? 1 : size, in, count);
-    return split(build, rule, out, 3, size, outputs, out_axes);
+    return nn_batch_split(build, rule, out, 3, size, outputs, out_axes);
 }
 
 tn_status conv2d_input_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
@@ -136,12 +137,12 @@ tn_status conv2d_input_vmap(const tn_build *build, const tn_rule *rule, const in
     if (axes[1] < 0) {
         in[0] = as_images(build, in[0], axes[0], size);
         tn_array *out = conv_op(build, "nn.conv2d_input/1", rule->attrs, 1, in, 2);
-        return split(build, rule, out, 0, size, outputs, out_axes);
+        return nn_batch_split(build, rule, out, 0, size, outputs, out_axes);
     }
     in[0] = as_channels(build, in[0], axes[0], size);
-    in[1] = merged(build, tn_batch_whole(build, in[1], axes[1], size), 0);
+    in[1] = nn_batch_merged(build, tn_batch_whole(build, in[1], axes[1], size), 0);
     tn_array *out = conv_op(build, "nn.conv2d_input/1", rule->attrs, size, in, 2);
-    return split(build, rule, out, 3, size, outputs, out_axes);
+    return nn_batch_split(build, rule, out, 3, size, outputs, out_axes);
 }
 
 tn_status conv2d_weight_vmap(const tn_build *build, const tn_rule *rule,
@@ -151,13 +152,13 @@ tn_status conv2d_weight_vmap(const tn_build *build, const tn_rule *rule,
     tn_array *in[2] = {rule->inputs[0], rule->inputs[1]};
     if (size == 0)
         return no_slices(build, rule, outputs, out_axes);
-    int shared = is_shared(rule, axes[0]);
+    int shared = nn_batch_is_shared(rule, axes[0]);
     if (!shared)
         in[0] = as_channels(build, in[0], axes[0], size);
     in[1] = as_channels(build, in[1], axes[1], size);
     tn_array *out =
         conv_op(build, "nn.conv2d_weight/1", rule->attrs, shared ? 1 : size, in, 2);
-    return split(build, rule, out, 0, size, outputs, out_axes);
+    return nn_batch_split(build, rule, out, 0, size, outputs, out_axes);
 }
 
 // --- pooling ----------------------------------------------------------------------------
@@ -172,7 +173,7 @@ static tn_status pool_batch(const tn_build *build, const char *primitive,
         in[i] = as_images(build, rule->inputs[i], axes[i], size);
     tn_array *out = build->op(build, primitive, (const tn_array *const *)in,
                               rule->num_inputs, pool_attrs(rule->attrs, items));
-    return split(build, rule, out, 0, size, outputs, out_axes);
+    return nn_batch_split(build, rule, out, 0, size, outputs, out_axes);
 }
 
 tn_status max_pool2d_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,

@@ -10,8 +10,8 @@
 
 // --- geometry ---------------------------------------------------------------------------
 
-static tn_status read_attrs(const tn_host *host, const tn_conv2d_attrs *attrs,
-                            struct conv *conv)
+static tn_status nn_conv_read_attrs(const tn_host *host, const tn_conv2d_attrs *attrs,
+                                    struct conv *conv)
 {
     tn_status status = read_pair(host, "stride", &attrs->stride, 1, 1, conv->stride);
     if (status == TN_OK)
@@ -37,8 +37,8 @@ static tn_status check_sizes(const tn_host *host, const char *input, const tn_ty
     return TN_OK;
 }
 
-static tn_status check_operands(const tn_host *host, const char *const names[2],
-                                const tn_type *a, const tn_type *b)
+static tn_status nn_conv_check_operands(const tn_host *host, const char *const names[2],
+                                        const tn_type *a, const tn_type *b)
 {
     static const char *const axes = "N, H, W, C, or O, kH, kW, C / groups for w";
     tn_status status = check_float(host, names[0], a);
@@ -110,9 +110,9 @@ tn_status conv_of_forward(const tn_host *host, const tn_conv2d_attrs *attrs,
                           const tn_type *x, const tn_type *w, struct conv *out)
 {
     static const char *const names[] = {"x", "w"};
-    tn_status status = check_operands(host, names, x, w);
+    tn_status status = nn_conv_check_operands(host, names, x, w);
     if (status == TN_OK)
-        status = read_attrs(host, attrs, out);
+        status = nn_conv_read_attrs(host, attrs, out);
     if (status)
         return status;
     take_x(x, out);
@@ -121,8 +121,8 @@ tn_status conv_of_forward(const tn_host *host, const tn_conv2d_attrs *attrs,
     return status == TN_OK ? find_out(host, out) : status;
 }
 
-static tn_status read_extent(const tn_host *host, const tn_conv2d_attrs *attrs,
-                             int64_t out[2])
+static tn_status nn_conv_read_extent(const tn_host *host, const tn_conv2d_attrs *attrs,
+                                     int64_t out[2])
 {
     if (!attrs->extent.given)
         return host->fail(
@@ -135,11 +135,11 @@ tn_status conv_of_input(const tn_host *host, const tn_conv2d_attrs *attrs, const
                         const tn_type *w, struct conv *out)
 {
     static const char *const names[] = {"gradient", "w"};
-    tn_status status = check_operands(host, names, g, w);
+    tn_status status = nn_conv_check_operands(host, names, g, w);
     if (status == TN_OK)
-        status = read_attrs(host, attrs, out);
+        status = nn_conv_read_attrs(host, attrs, out);
     if (status == TN_OK)
-        status = read_extent(host, attrs, out->size);
+        status = nn_conv_read_extent(host, attrs, out->size);
     if (status)
         return status;
     take_w(w, out);
@@ -157,11 +157,11 @@ tn_status conv_of_weight(const tn_host *host, const tn_conv2d_attrs *attrs,
                          const tn_type *x, const tn_type *g, struct conv *out)
 {
     static const char *const names[] = {"x", "gradient"};
-    tn_status status = check_operands(host, names, x, g);
+    tn_status status = nn_conv_check_operands(host, names, x, g);
     if (status == TN_OK)
-        status = read_attrs(host, attrs, out);
+        status = nn_conv_read_attrs(host, attrs, out);
     if (status == TN_OK)
-        status = read_extent(host, attrs, out->window);
+        status = nn_conv_read_extent(host, attrs, out->window);
     if (status)
         return status;
     take_x(x, out);
@@ -218,9 +218,9 @@ static tn_status conv2d_weight_infer(const tn_infer *infer, tn_type *types)
 // Applies one of the three primitives with the same attributes. The result has the rows and
 // columns of `like` (attribute `extent`); NULL `like` for conv2d, which has no such
 // attribute.
-static tn_array *sibling(const tn_build *build, const char *primitive,
-                         const tn_conv2d_attrs *attrs, const tn_array *a, const tn_array *b,
-                         const tn_array *like)
+static tn_array *nn_conv_sibling(const tn_build *build, const char *primitive,
+                                 const tn_conv2d_attrs *attrs, const tn_array *a,
+                                 const tn_array *b, const tn_array *like)
 {
     tn_attr items[5];
     uint64_t n = 0;
@@ -246,9 +246,9 @@ static tn_status conv2d_vjp(const tn_build *build, const tn_rule *rule,
 {
     tn_array *x = rule->inputs[0], *w = rule->inputs[1], *g = cotangents[0];
     if (wants(wanted, 0))
-        gradients[0] = sibling(build, "nn.conv2d_input/1", rule->attrs, g, w, x);
+        gradients[0] = nn_conv_sibling(build, "nn.conv2d_input/1", rule->attrs, g, w, x);
     if (wants(wanted, 1))
-        gradients[1] = sibling(build, "nn.conv2d_weight/1", rule->attrs, x, g, w);
+        gradients[1] = nn_conv_sibling(build, "nn.conv2d_weight/1", rule->attrs, x, g, w);
     if (rule->num_inputs > 2 && wants(wanted, 2))
         gradients[2] =
             build->op(build, "base.sum/1", TN_IN(g), tn_attrs("axis", TN_INTS(0, 1, 2)));
@@ -261,9 +261,9 @@ static tn_status conv2d_input_vjp(const tn_build *build, const tn_rule *rule,
 {
     tn_array *g = rule->inputs[0], *w = rule->inputs[1], *t = cotangents[0];
     if (wants(wanted, 0))
-        gradients[0] = sibling(build, "nn.conv2d/1", rule->attrs, t, w, NULL);
+        gradients[0] = nn_conv_sibling(build, "nn.conv2d/1", rule->attrs, t, w, NULL);
     if (wants(wanted, 1))
-        gradients[1] = sibling(build, "nn.conv2d_weight/1", rule->attrs, t, g, w);
+        gradients[1] = nn_conv_sibling(build, "nn.conv2d_weight/1", rule->attrs, t, g, w);
     return built_wanted(wanted, gradients, 2);
 }
 
@@ -273,9 +273,9 @@ static tn_status conv2d_weight_vjp(const tn_build *build, const tn_rule *rule,
 {
     tn_array *x = rule->inputs[0], *g = rule->inputs[1], *t = cotangents[0];
     if (wants(wanted, 0))
-        gradients[0] = sibling(build, "nn.conv2d_input/1", rule->attrs, g, t, x);
+        gradients[0] = nn_conv_sibling(build, "nn.conv2d_input/1", rule->attrs, g, t, x);
     if (wants(wanted, 1))
-        gradients[1] = sibling(build, "nn.conv2d/1", rule->attrs, x, t, NULL);
+        gradients[1] = nn_conv_sibling(build, "nn.conv2d/1", rule->attrs, x, t, NULL);
     return built_wanted(wanted, gradients, 2);
 }
 
@@ -286,9 +286,11 @@ static tn_status bilinear_jvp(const tn_build *build, const tn_rule *rule,
 {
     tn_array *left = NULL, *right = NULL;
     if (tangents[0])
-        left = sibling(build, primitive, rule->attrs, tangents[0], rule->inputs[1], like);
+        left = nn_conv_sibling(build, primitive, rule->attrs, tangents[0], rule->inputs[1],
+                               like);
     if (tangents[1])
-        right = sibling(build, primitive, rule->attrs, rule->inputs[0], tangents[1], like);
+        right = nn_conv_sibling(build, primitive, rule->attrs, rule->inputs[0], tangents[1],
+                                like);
     out_tangents[0] = left && right ? add(build, left, right) : left ? left : right;
     return (tangents[0] && !left) || (tangents[1] && !right) ? TN_ERR_ARGUMENT : TN_OK;
 }

@@ -2,14 +2,15 @@
 // References of the convolutions as plain loops: the definition of the three primitives.
 #include "conv.h"
 
-static tn_type type_of(const tn_tensor *tensor)
+static tn_type conv_reference_type_of(const tn_tensor *tensor)
 {
     tn_type type = {.dtype = tensor->layout.dtype, .rank = tensor->layout.rank};
     memcpy(type.extent, tensor->layout.extent, sizeof(type.extent));
     return type;
 }
 
-static double element(const tn_tensor *t, int64_t a, int64_t b, int64_t c, int64_t d)
+static double conv_reference_element(const tn_tensor *t, int64_t a, int64_t b, int64_t c,
+                                     int64_t d)
 {
     return tn_get_f64(t, tn_offset_at(&t->layout, (const int64_t[]){a, b, c, d}));
 }
@@ -38,8 +39,8 @@ static double conv2d_at(const struct conv *c, const tn_tensor *x, const tn_tenso
         if (!tap_position(c, &index[1], window, at))
             continue;
         for (int64_t k = 0; k < c->group_channels; k++)
-            sum += element(x, index[0], at[0], at[1], first + k) *
-                   element(w, index[3], window[0], window[1], k);
+            sum += conv_reference_element(x, index[0], at[0], at[1], first + k) *
+                   conv_reference_element(w, index[3], window[0], window[1], k);
     } while (tn_index_next(2, c->window, window));
     return sum;
 }
@@ -49,7 +50,7 @@ tn_status conv2d_reference(const tn_cpu_call *call)
     const tn_tensor *x = &call->inputs[0], *w = &call->inputs[1], *out = &call->outputs[0];
     const tn_tensor *bias =
         call->num_inputs > 2 && call->inputs[2].data ? &call->inputs[2] : NULL;
-    tn_type tx = type_of(x), tw = type_of(w);
+    tn_type tx = conv_reference_type_of(x), tw = conv_reference_type_of(w);
     int64_t index[TN_MAX_RANK] = {0};
     struct conv c;
     tn_status status = conv_of_forward(call->host, call->attrs, &tx, &tw, &c);
@@ -87,8 +88,8 @@ static double conv2d_input_at(const struct conv *c, const tn_tensor *g, const tn
         if (row < 0 || column < 0)
             continue;
         for (int64_t o = group * per_group; o < (group + 1) * per_group; o++)
-            sum += element(g, index[0], row, column, o) *
-                   element(w, o, window[0], window[1], k);
+            sum += conv_reference_element(g, index[0], row, column, o) *
+                   conv_reference_element(w, o, window[0], window[1], k);
     } while (tn_index_next(2, c->window, window));
     return sum;
 }
@@ -96,7 +97,7 @@ static double conv2d_input_at(const struct conv *c, const tn_tensor *g, const tn
 tn_status conv2d_input_reference(const tn_cpu_call *call)
 {
     const tn_tensor *g = &call->inputs[0], *w = &call->inputs[1], *out = &call->outputs[0];
-    tn_type tg = type_of(g), tw = type_of(w);
+    tn_type tg = conv_reference_type_of(g), tw = conv_reference_type_of(w);
     int64_t index[TN_MAX_RANK] = {0};
     struct conv c;
     tn_status status = conv_of_input(call->host, call->attrs, &tg, &tw, &c);
@@ -120,8 +121,8 @@ static double conv2d_weight_at(const struct conv *c, const tn_tensor *x, const t
         return 0;
     do {
         if (tap_position(c, &from[1], &index[1], at))
-            sum += element(x, from[0], at[0], at[1], channel) *
-                   element(g, from[0], from[1], from[2], index[0]);
+            sum += conv_reference_element(x, from[0], at[0], at[1], channel) *
+                   conv_reference_element(g, from[0], from[1], from[2], index[0]);
     } while (tn_index_next(3, extent, from));
     return sum;
 }
@@ -129,7 +130,7 @@ static double conv2d_weight_at(const struct conv *c, const tn_tensor *x, const t
 tn_status conv2d_weight_reference(const tn_cpu_call *call)
 {
     const tn_tensor *x = &call->inputs[0], *g = &call->inputs[1], *out = &call->outputs[0];
-    tn_type tx = type_of(x), tg = type_of(g);
+    tn_type tx = conv_reference_type_of(x), tg = conv_reference_type_of(g);
     int64_t index[TN_MAX_RANK] = {0};
     struct conv c;
     tn_status status = conv_of_weight(call->host, call->attrs, &tx, &tg, &c);

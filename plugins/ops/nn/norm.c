@@ -14,8 +14,8 @@ static const tn_attr_field softmax_fields[] = {
 
 // The derivatives use the result, which spares the exponentials.
 
-static tn_array *along_axis(const tn_build *build, const tn_rule *rule, const char *text,
-                            const tn_array *t)
+static tn_array *nn_norm_along_axis(const tn_build *build, const tn_rule *rule,
+                                    const char *text, const tn_array *t)
 {
     const tn_softmax_attrs *attrs = rule->attrs;
     return build->expr(build, text, TN_IN(t, rule->outputs[0]),
@@ -30,14 +30,14 @@ static tn_status softmax_vjp(const tn_build *build, const tn_rule *rule,
                              tn_array **gradients)
 {
     (void)wanted;
-    gradients[0] = along_axis(build, rule, softmax_derivative, cotangents[0]);
+    gradients[0] = nn_norm_along_axis(build, rule, softmax_derivative, cotangents[0]);
     return built(gradients[0]);
 }
 
 static tn_status softmax_jvp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *tangents, tn_array **out_tangents)
 {
-    out_tangents[0] = along_axis(build, rule, softmax_derivative, tangents[0]);
+    out_tangents[0] = nn_norm_along_axis(build, rule, softmax_derivative, tangents[0]);
     return built(out_tangents[0]);
 }
 
@@ -46,14 +46,16 @@ static tn_status log_softmax_vjp(const tn_build *build, const tn_rule *rule,
                                  tn_array **gradients)
 {
     (void)wanted;
-    gradients[0] = along_axis(build, rule, "t, y -> t - exp(y) * sum(t)", cotangents[0]);
+    gradients[0] =
+        nn_norm_along_axis(build, rule, "t, y -> t - exp(y) * sum(t)", cotangents[0]);
     return built(gradients[0]);
 }
 
 static tn_status log_softmax_jvp(const tn_build *build, const tn_rule *rule,
                                  tn_array *const *tangents, tn_array **out_tangents)
 {
-    out_tangents[0] = along_axis(build, rule, "t, y -> t - sum(t * exp(y))", tangents[0]);
+    out_tangents[0] =
+        nn_norm_along_axis(build, rule, "t, y -> t - sum(t * exp(y))", tangents[0]);
     return built(out_tangents[0]);
 }
 
@@ -196,8 +198,8 @@ static tn_array *group_rows(const tn_build *build, const struct grouped *g)
 }
 
 // `y` times the weight plus the bias, each of these extents.
-static tn_array *scaled(const tn_build *build, const struct grouped *g, tn_array *y,
-                        int32_t rank, const int64_t *channels)
+static tn_array *nn_norm_scaled(const tn_build *build, const struct grouped *g, tn_array *y,
+                                int32_t rank, const int64_t *channels)
 {
     if (g->weight)
         y = build->expr(
@@ -219,10 +221,10 @@ static tn_array *norm_of_rows(const tn_build *build, const struct grouped *g, do
     tn_array *y =
         build->expr(build, "x -> d = x - mean(x); d * rsqrt(mean(d * d) + eps)",
                     TN_IN(group_rows(build, g)), tn_attrs("eps", eps, "axis", (int64_t)-1));
-    return scaled(build, g, y, 2, channels);
+    return nn_norm_scaled(build, g, y, 2, channels);
 }
 
-// What a group has, [N, groups, 1], for each of its channels.
+// Spreads a value of each group, [N, groups, 1], over its channels.
 static tn_array *for_channels(const tn_build *build, const struct grouped *g,
                               const tn_array *of_group)
 {
@@ -275,7 +277,7 @@ static tn_array *norm_by_parts(const tn_build *build, const struct grouped *g, d
     tn_array *y = build->expr(build, "x, s, m -> (x - m) * s",
                               TN_IN(all, for_channels(build, g, scale), mean_of_channel),
                               TN_NO_ATTRS);
-    return scaled(build, &rest, y, 2, channels);
+    return nn_norm_scaled(build, &rest, y, 2, channels);
 }
 
 static tn_status group_norm_decompose(const tn_build *build, const tn_rule *rule,
@@ -302,7 +304,7 @@ static tn_array *channel_sums(const tn_build *build, tn_array *x)
     return build->op(build, "base.sum/1", TN_IN(x), tn_attrs("axis", TN_INTS(1, 3)));
 }
 
-// What `of_channel`, N, C, has of each group, over the group's elements, N, groups, 1.
+// Means of `of_channel`, N, C, over each group's elements, N, groups, 1.
 static tn_array *group_shares(const tn_build *build, const struct grouped *g,
                               tn_array *of_channel)
 {

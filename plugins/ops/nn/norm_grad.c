@@ -60,7 +60,7 @@ static tn_array *of_weight(const tn_build *build, const tn_layer_norm_attrs *att
                        TN_IN(x, g), tn_attrs("eps", attrs->eps, "axis", attrs->axis));
 }
 
-static tn_array *over_rows(const tn_build *build, tn_array *x)
+static tn_array *nn_norm_grad_over_rows(const tn_build *build, tn_array *x)
 {
     tn_ints axes = {.given = 1};
     for (const tn_type *type = x ? build->type(x) : NULL;
@@ -76,9 +76,10 @@ static tn_status norm_grad_decompose(const tn_build *build, const tn_rule *rule,
 {
     tn_array *x = rule->inputs[0], *w = rule->inputs[1], *g = rule->inputs[2];
     outputs[0] = rule->unread & 1 ? NULL : of_x(build, rule->attrs, x, w, g);
-    outputs[1] =
-        rule->unread & 2 ? NULL : over_rows(build, of_weight(build, rule->attrs, x, g));
-    outputs[2] = rule->unread & 4 ? NULL : over_rows(build, g);
+    outputs[1] = rule->unread & 2
+                     ? NULL
+                     : nn_norm_grad_over_rows(build, of_weight(build, rule->attrs, x, g));
+    outputs[2] = rule->unread & 4 ? NULL : nn_norm_grad_over_rows(build, g);
     for (int i = 0; i < 3; i++)
         if (!outputs[i] && !(rule->unread >> i & 1))
             return TN_ERR_ARGUMENT;

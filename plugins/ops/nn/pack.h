@@ -24,7 +24,7 @@
     X(conv2d_weight, "conv.c")                                                             \
     X(max_pool2d, "pool.c")                                                                \
     X(max_pool2d_grad, "pool.c")
-// Those in NN_COMPOSITES are put together from others when they are applied.
+// Composites decompose into others when they are applied.
 #define NN_COMPOSITES(X)                                                                   \
     X(conv1d, "images/convolutions.c")                                                     \
     X(conv2d_2, "images/convolutions.c")                                                   \

@@ -5,7 +5,7 @@
 // --- types ------------------------------------------------------------------------------
 
 tn_status pool_of(const tn_host *host, const tn_pool2d_attrs *attrs, const tn_type *x,
-                  struct pool *out)
+                  struct nn_pool *out)
 {
     static const char *const names[] = {"rows", "columns"};
     tn_status status = check_float(host, "x", x);
@@ -44,7 +44,7 @@ tn_status pool_of(const tn_host *host, const tn_pool2d_attrs *attrs, const tn_ty
 
 static tn_status max_pool2d_infer(const tn_infer *infer, tn_type *types)
 {
-    struct pool p;
+    struct nn_pool p;
     tn_status status = pool_of(infer->host, infer->attrs, &infer->types[0], &p);
     if (status == TN_OK)
         types[0] =
@@ -56,7 +56,7 @@ static tn_status max_pool2d_grad_infer(const tn_infer *infer, tn_type *types)
 {
     static const char *const names[] = {"x", "out", "gradient"};
     const tn_type *x = &infer->types[0];
-    struct pool p;
+    struct nn_pool p;
     tn_status status = pool_of(infer->host, infer->attrs, x, &p);
     if (status)
         return status;
@@ -73,7 +73,7 @@ static tn_status max_pool2d_grad_infer(const tn_infer *infer, tn_type *types)
 
 // --- references -------------------------------------------------------------------------
 
-static tn_status pool_of_call(const tn_cpu_call *call, struct pool *out)
+static tn_status pool_of_call(const tn_cpu_call *call, struct nn_pool *out)
 {
     const tn_layout *x = &call->inputs[0].layout;
     tn_type type = {.dtype = x->dtype, .rank = x->rank};
@@ -83,7 +83,7 @@ static tn_status pool_of_call(const tn_cpu_call *call, struct pool *out)
 
 // Gives the index in x of the first maximum in the window of output element `index`; NaN
 // counts as the greatest. Padding is at most half of a window, so each window overlaps x.
-static void find_max(const struct pool *p, const tn_tensor *x, const int64_t *index,
+static void find_max(const struct nn_pool *p, const tn_tensor *x, const int64_t *index,
                      int64_t out[4])
 {
     int64_t window[2] = {0};
@@ -107,7 +107,7 @@ static tn_status max_pool2d_reference(const tn_cpu_call *call)
 {
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
     int64_t index[TN_MAX_RANK] = {0}, at[4] = {0};
-    struct pool p;
+    struct nn_pool p;
     tn_status status = pool_of_call(call, &p);
     if (status || tn_layout_count(&out->layout) == 0)
         return status;
@@ -124,7 +124,7 @@ static tn_status max_pool2d_grad_reference(const tn_cpu_call *call)
 {
     const tn_tensor *x = &call->inputs[0], *g = &call->inputs[2], *out = &call->outputs[0];
     int64_t index[TN_MAX_RANK] = {0}, at[4] = {0};
-    struct pool p;
+    struct nn_pool p;
     tn_status status = pool_of_call(call, &p);
     if (status || tn_layout_count(&out->layout) == 0)
         return status;

@@ -7,7 +7,7 @@
 
 // Extents of x (images, size, channels) and of the output, and the attributes. Pairs are
 // rows, columns.
-struct pool {
+struct nn_pool {
     int64_t images, size[2], channels;
     int64_t window[2], stride[2], padding[2];
     int64_t out[2];
@@ -15,7 +15,7 @@ struct pool {
 
 // Checks x and the attributes, and fills *out.
 tn_status pool_of(const tn_host *host, const tn_pool2d_attrs *attrs, const tn_type *x,
-                  struct pool *out);
+                  struct nn_pool *out);
 
 tn_status max_pool2d_decompose(const tn_build *build, const tn_rule *rule,
                                tn_array **outputs);

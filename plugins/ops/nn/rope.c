@@ -56,7 +56,7 @@ static tn_status rope_infer(const tn_infer *infer, tn_type *types)
 }
 
 // The positions' offsets, over as many axes as x has; NULL: there are none.
-static tn_array *offsets(const tn_build *build, const tn_rule *rule, const tn_type *x)
+static tn_array *rope_offsets(const tn_build *build, const tn_rule *rule, const tn_type *x)
 {
     tn_array *offset = rule->num_inputs > 2 ? rule->inputs[2] : NULL;
     const tn_type *type = offset ? build->type(offset) : NULL;
@@ -68,11 +68,12 @@ static tn_array *offsets(const tn_build *build, const tn_rule *rule, const tn_ty
 
 // The positions: of the extents of x up to the last axis, but for the axes beside those of
 // positions and of offsets, which have extent 1, as the last one.
-static tn_array *positions(const tn_build *build, const tn_rule *rule, const tn_type *x)
+static tn_array *rope_positions(const tn_build *build, const tn_rule *rule,
+                                const tn_type *x)
 {
     const tn_rope_attrs *attrs = rule->attrs;
     int32_t axis = tn_axis(attrs->axis, x->rank);
-    tn_array *offset = offsets(build, rule, x), *at;
+    tn_array *offset = rope_offsets(build, rule, x), *at;
     if (offset && x->extent[axis] == 1)
         return offset;
     at = counted(build, x->extent[axis], x->rank - 1 - axis);
@@ -87,7 +88,7 @@ static tn_array *join_axis(const tn_build *build, tn_array *const *parts, uint64
                      tn_attrs("axis", axis));
 }
 
-static tn_array *rounded(const tn_build *build, tn_array *x, tn_dtype dtype)
+static tn_array *rope_rounded(const tn_build *build, tn_array *x, tn_dtype dtype)
 {
     return dtype_of(build, x) == dtype ? x : cast(build, x, dtype);
 }
@@ -101,7 +102,7 @@ static tn_array *turn_apart(const tn_build *build, const tn_rule *rule, tn_type 
     tn_array *in[2], *out[2];
     tn_array *angle = build->expr(
         build, type.dtype == TN_F64 ? "t, f -> f64(t) * f64(f)" : "t, f -> f32(t) * f32(f)",
-        TN_IN(positions(build, rule, &type), rule->inputs[1]), TN_NO_ATTRS);
+        TN_IN(rope_positions(build, rule, &type), rule->inputs[1]), TN_NO_ATTRS);
     for (int64_t i = 0; i < 2; i++)
         in[i] =
             part_of_axis(build, rule->inputs[0], last, attrs->interleaved ? i : i * pairs,
@@ -111,7 +112,7 @@ static tn_array *turn_apart(const tn_build *build, const tn_rule *rule, tn_type 
     out[1] = build->expr(build, "a, b, r -> a * sin(r) + b * cos(r)",
                          TN_IN(in[0], in[1], angle), TN_NO_ATTRS);
     for (int i = 0; i < 2; i++) {
-        out[i] = rounded(build, out[i], type.dtype);
+        out[i] = rope_rounded(build, out[i], type.dtype);
         if (attrs->interleaved)
             out[i] = build->op(build, "base.expand_dims/1", TN_IN(out[i]),
                                tn_attrs("axis", TN_INTS(-1)));
@@ -128,7 +129,7 @@ static tn_array *turn_halves(const tn_build *build, const tn_rule *rule, tn_type
 {
     int32_t last = type.rank - 1;
     int64_t pairs = build->type(rule->inputs[1])->extent[0];
-    tn_array *at = positions(build, rule, &type);
+    tn_array *at = rope_positions(build, rule, &type);
     tn_array *x = part_of_axis(build, rule->inputs[0], last, 0, 1, 2 * pairs);
     tn_type halves = type;
     halves.extent[last] = 2;
@@ -148,8 +149,8 @@ static tn_array *turn_halves(const tn_build *build, const tn_rule *rule, tn_type
     tn_array *out = build->expr(build, "a, b, r -> a * cos(r) + b * sin(r)",
                                 TN_IN(x, other, angle), TN_NO_ATTRS);
     type.extent[last] = 2 * pairs;
-    return with_shape(build, "base.reshape/1", rounded(build, out, type.dtype), type.rank,
-                      type.extent);
+    return with_shape(build, "base.reshape/1", rope_rounded(build, out, type.dtype),
+                      type.rank, type.extent);
 }
 
 static tn_status rope_decompose(const tn_build *build, const tn_rule *rule,

@@ -15,8 +15,8 @@ tn_status optim_check_float(const tn_host *host, const char *input, const tn_typ
                       input, tn_dtype_name(type->dtype));
 }
 
-static tn_status check_extents(const tn_host *host, const char *input, const tn_type *type,
-                               const tn_type *p)
+static tn_status optim_check_extents(const tn_host *host, const char *input,
+                                     const tn_type *type, const tn_type *p)
 {
     if (type->rank != p->rank)
         return host->fail(host, TN_ERR_ARGUMENT, "%s has rank %d, expected %d as p", input,
@@ -38,7 +38,7 @@ tn_status optim_infer(const tn_infer *infer, const tn_input_info *inputs, bool c
     for (uint32_t i = 0; i < infer->num_inputs && status == TN_OK; i++)
         status = optim_check_float(infer->host, inputs[i].name, &infer->types[i]);
     for (uint32_t i = 1; i < num_arrays && status == TN_OK; i++)
-        status = check_extents(infer->host, inputs[i].name, &infer->types[i], p);
+        status = optim_check_extents(infer->host, inputs[i].name, &infer->types[i], p);
     if (status == TN_OK && counts && infer->types[num_arrays].rank)
         return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
                                  "step has rank %d, expected a scalar",

@@ -5,8 +5,8 @@
 #include <tenon/checked.h>
 
 // Whether p, g and the state fit, and the step's number is a scalar.
-static tn_status check_alike(const tn_build *build, const tn_rule *rule, uint32_t num_alike,
-                             int32_t least_rank)
+static tn_status optim_matrix_check_alike(const tn_build *build, const tn_rule *rule,
+                                          uint32_t num_alike, int32_t least_rank)
 {
     static const char *const names[] = {"p", "g", "the state"};
     const tn_type *p = rule->inputs[0] ? build->type(rule->inputs[0]) : NULL;
@@ -72,7 +72,7 @@ static double distance_from_one(tn_dtype dtype)
                               : 0x1p-23;
 }
 
-// What both forms share: new parameters from the means of squares, which `estimate` is.
+// Both forms share this: new parameters from `estimate`, the means of squares.
 static tn_array *adafactor_apply(const tn_build *build, const tn_rule *rule, tn_array *g,
                                  tn_array *estimate)
 {
@@ -123,7 +123,7 @@ static tn_array *squares_of(const tn_build *build, const tn_rule *rule, tn_array
 DECOMPOSE(adafactor)
 {
     tn_array *g;
-    tn_status status = check_alike(build, rule, 2, 2);
+    tn_status status = optim_matrix_check_alike(build, rule, 2, 2);
     if (status)
         return status;
     const tn_type *p = build->type(rule->inputs[0]);
@@ -154,7 +154,7 @@ DECOMPOSE(adafactor)
 DECOMPOSE(adafactor_vector)
 {
     tn_array *g;
-    tn_status status = check_alike(build, rule, 3, 0);
+    tn_status status = optim_matrix_check_alike(build, rule, 3, 0);
     if (status)
         return status;
     tn_array *squares = squares_of(build, rule, &g);
@@ -200,8 +200,8 @@ static const tn_attr_field muon_fields[] = {
 
 // The orthogonal matrix near x, [rows, columns], by the iteration whose coefficients grow
 // singular values fastest (Jordan et al. 2024).
-static tn_array *orthogonal(const tn_build *build, const muon_attrs *attrs, tn_array *x,
-                            const int64_t *extent, tn_dtype dtype)
+static tn_array *optim_matrix_orthogonal(const tn_build *build, const muon_attrs *attrs,
+                                         tn_array *x, const int64_t *extent, tn_dtype dtype)
 {
     bool turned = extent[0] > extent[1];
     x = optim_cast(build, x, dtype);
@@ -230,7 +230,7 @@ static tn_array *orthogonal(const tn_build *build, const muon_attrs *attrs, tn_a
     return turned ? build->op(build, "base.transpose/1", TN_IN(x), TN_NO_ATTRS) : x;
 }
 
-static double adjusted(const muon_attrs *attrs, const int64_t *extent)
+static double optim_matrix_adjusted(const muon_attrs *attrs, const int64_t *extent)
 {
     double rows = (double)extent[0], columns = (double)extent[1];
     return attrs->adjust_lr == ADJUST_ORIGINAL ? sqrt(fmax(1, rows / fmax(columns, 1)))
@@ -240,7 +240,7 @@ static double adjusted(const muon_attrs *attrs, const int64_t *extent)
 DECOMPOSE(muon)
 {
     const muon_attrs *attrs = rule->attrs;
-    tn_status status = check_alike(build, rule, 3, 2);
+    tn_status status = optim_matrix_check_alike(build, rule, 3, 2);
     if (status)
         return status;
     const tn_type *p = build->type(rule->inputs[0]), *g = build->type(rule->inputs[1]);
@@ -264,15 +264,16 @@ DECOMPOSE(muon)
                       tn_attrs("shape", TN_INTS(extent[0], extent[1])));
     tn_ints whole = tn_extents(build, rule->inputs[0]);
     const tn_ints *shape = &whole;
-    tn_array *update = build->op(build, "base.reshape/1",
-                                 TN_IN(orthogonal(build, attrs, along, extent, dtype)),
-                                 tn_attrs("shape", shape));
+    tn_array *update =
+        build->op(build, "base.reshape/1",
+                  TN_IN(optim_matrix_orthogonal(build, attrs, along, extent, dtype)),
+                  tn_attrs("shape", shape));
     outputs[0] = optim_cast(
         build,
-        build->expr(
-            build, "p, u, lr -> p * (1 - lr * decay) - lr * factor * u",
-            TN_IN(rule->inputs[0], update, optim_constant(build, rule->inputs[3])),
-            tn_attrs("decay", attrs->weight_decay, "factor", adjusted(attrs, extent))),
+        build->expr(build, "p, u, lr -> p * (1 - lr * decay) - lr * factor * u",
+                    TN_IN(rule->inputs[0], update, optim_constant(build, rule->inputs[3])),
+                    tn_attrs("decay", attrs->weight_decay, "factor",
+                             optim_matrix_adjusted(attrs, extent))),
         p->dtype);
     outputs[1] = optim_cast(build, m, build->type(rule->inputs[2])->dtype);
     return built(outputs[0]);

@@ -32,7 +32,7 @@ static tn_array *norm_of(const tn_build *build, const tn_rule *rule)
         sum = sum ? build->op(build, "base.add/1", TN_IN(sum, of_this), TN_NO_ATTRS)
                   : of_this;
     }
-    // Of zeros the slope is 0, as PyTorch's.
+    // The slope at zeros is 0, as PyTorch's.
     return build->expr(build, "x -> select(x > 0, sqrt(select(x > 0, x, 1)), x)",
                        TN_IN(sum), TN_NO_ATTRS);
 }

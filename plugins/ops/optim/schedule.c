@@ -17,8 +17,8 @@ typedef struct {
 #define STEPS_FIELD(text) TN_I64_FIELD(schedule_attrs, steps, 1000, text)
 
 // `text` of the counter, with `attrs`.
-static tn_status schedule(const tn_build *build, const tn_rule *rule, const char *text,
-                          tn_attr_list attrs, tn_array **outputs)
+static tn_status optim_schedule(const tn_build *build, const tn_rule *rule,
+                                const char *text, tn_attr_list attrs, tn_array **outputs)
 {
     const tn_type *type = rule->inputs[0] ? build->type(rule->inputs[0]) : NULL;
     bool is_whole = type && tn_dtype_in(type->dtype, TN_INTEGER_DTYPES);
@@ -28,7 +28,7 @@ static tn_status schedule(const tn_build *build, const tn_rule *rule, const char
     return built(outputs[0]);
 }
 
-static tn_status check_steps(const tn_build *build, int64_t steps)
+static tn_status schedule_check_steps(const tn_build *build, int64_t steps)
 {
     return steps >= 1
                ? TN_OK
@@ -44,20 +44,21 @@ static tn_status check_steps(const tn_build *build, int64_t steps)
 DECOMPOSE(constant_schedule)
 {
     const schedule_attrs *attrs = rule->attrs;
-    return schedule(build, rule, "step -> 0 * step + init", tn_attrs("init", attrs->init),
-                    outputs);
+    return optim_schedule(build, rule, "step -> 0 * step + init",
+                          tn_attrs("init", attrs->init), outputs);
 }
 SCHEDULE(constant_schedule, "The same rate at each step.", INIT_FIELD);
 
 DECOMPOSE(step_decay)
 {
     const schedule_attrs *attrs = rule->attrs;
-    tn_status status = check_steps(build, attrs->steps);
-    return status ? status
-                  : schedule(build, rule, "step -> init * rate ** floor(step / steps)",
-                             tn_attrs("init", attrs->init, "rate", attrs->rate, "steps",
-                                      (double)attrs->steps),
-                             outputs);
+    tn_status status = schedule_check_steps(build, attrs->steps);
+    return status
+               ? status
+               : optim_schedule(build, rule, "step -> init * rate ** floor(step / steps)",
+                                tn_attrs("init", attrs->init, "rate", attrs->rate, "steps",
+                                         (double)attrs->steps),
+                                outputs);
 }
 SCHEDULE(step_decay, "A rate times a factor after each so many steps.", INIT_FIELD,
          TN_F64_FIELD(schedule_attrs, rate, 0.1, "the factor"),
@@ -66,8 +67,8 @@ SCHEDULE(step_decay, "A rate times a factor after each so many steps.", INIT_FIE
 DECOMPOSE(exponential_decay)
 {
     const schedule_attrs *attrs = rule->attrs;
-    return schedule(build, rule, "step -> init * rate ** step",
-                    tn_attrs("init", attrs->init, "rate", attrs->rate), outputs);
+    return optim_schedule(build, rule, "step -> init * rate ** step",
+                          tn_attrs("init", attrs->init, "rate", attrs->rate), outputs);
 }
 SCHEDULE(exponential_decay, "A rate times a factor after each step.", INIT_FIELD,
          TN_F64_FIELD(schedule_attrs, rate, 0.9, "the factor"));
@@ -75,14 +76,14 @@ SCHEDULE(exponential_decay, "A rate times a factor after each step.", INIT_FIELD
 DECOMPOSE(cosine_decay)
 {
     const schedule_attrs *attrs = rule->attrs;
-    tn_status status = check_steps(build, attrs->steps);
+    tn_status status = schedule_check_steps(build, attrs->steps);
     return status ? status
-                  : schedule(build, rule,
-                             "step -> end + 0.5 * (init - end) * "
-                             "(1 + cos(min(step, steps) * (pi / steps)))",
-                             tn_attrs("init", attrs->init, "end", attrs->end, "steps",
-                                      (double)attrs->steps),
-                             outputs);
+                  : optim_schedule(build, rule,
+                                   "step -> end + 0.5 * (init - end) * "
+                                   "(1 + cos(min(step, steps) * (pi / steps)))",
+                                   tn_attrs("init", attrs->init, "end", attrs->end, "steps",
+                                            (double)attrs->steps),
+                                   outputs);
 }
 SCHEDULE(cosine_decay, "A rate that falls by half a cosine.", INIT_FIELD, END_FIELD,
          STEPS_FIELD("steps of the fall"));
@@ -90,13 +91,14 @@ SCHEDULE(cosine_decay, "A rate that falls by half a cosine.", INIT_FIELD, END_FI
 DECOMPOSE(linear_schedule)
 {
     const schedule_attrs *attrs = rule->attrs;
-    tn_status status = check_steps(build, attrs->steps);
-    return status ? status
-                  : schedule(build, rule,
-                             "step -> init + min(step, steps) * ((end - init) / steps)",
-                             tn_attrs("init", attrs->init, "end", attrs->end, "steps",
-                                      (double)attrs->steps),
-                             outputs);
+    tn_status status = schedule_check_steps(build, attrs->steps);
+    return status
+               ? status
+               : optim_schedule(build, rule,
+                                "step -> init + min(step, steps) * ((end - init) / steps)",
+                                tn_attrs("init", attrs->init, "end", attrs->end, "steps",
+                                         (double)attrs->steps),
+                                outputs);
 }
 SCHEDULE(linear_schedule, "A rate that changes evenly, such as a warm-up.", INIT_FIELD,
          END_FIELD, STEPS_FIELD("steps of the change"));
@@ -104,14 +106,14 @@ SCHEDULE(linear_schedule, "A rate that changes evenly, such as a warm-up.", INIT
 DECOMPOSE(polynomial_decay)
 {
     const schedule_attrs *attrs = rule->attrs;
-    tn_status status = check_steps(build, attrs->steps);
+    tn_status status = schedule_check_steps(build, attrs->steps);
     return status ? status
-                  : schedule(build, rule,
-                             "step -> end + (init - end) * "
-                             "((steps - min(step, steps)) / steps) ** power",
-                             tn_attrs("init", attrs->init, "end", attrs->end, "power",
-                                      attrs->rate, "steps", (double)attrs->steps),
-                             outputs);
+                  : optim_schedule(build, rule,
+                                   "step -> end + (init - end) * "
+                                   "((steps - min(step, steps)) / steps) ** power",
+                                   tn_attrs("init", attrs->init, "end", attrs->end, "power",
+                                            attrs->rate, "steps", (double)attrs->steps),
+                                   outputs);
 }
 SCHEDULE(polynomial_decay, "A rate that falls by a power of the steps that are left.",
          INIT_FIELD, END_FIELD,

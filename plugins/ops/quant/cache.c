@@ -71,8 +71,8 @@ static tn_status cache_elements(const tn_host *host, const char *name, const tn_
                   : check_weights(host, format_name, &format, cache, &out->extent[3]);
 }
 
-static tn_status check_numbers(const tn_host *host, const char *name, const tn_type *type,
-                               int64_t count)
+static tn_status quant_cache_check_numbers(const tn_host *host, const char *name,
+                                           const tn_type *type, int64_t count)
 {
     char text[SHAPE_TEXT];
     return type->rank == 1 && type->extent[0] == count
@@ -100,8 +100,8 @@ static tn_status update_infer(const tn_infer *infer, tn_type *types)
                           "expected its groups and its width",
                           shape_text(rows, got), shape_text(&cache, expected));
     for (uint32_t i = 2; i < 4 && status == TN_OK; i++)
-        status =
-            check_numbers(host, update_inputs[i].name, &infer->types[i], rows->extent[0]);
+        status = quant_cache_check_numbers(host, update_inputs[i].name, &infer->types[i],
+                                           rows->extent[0]);
     if (status == TN_OK)
         types[0] = infer->types[0];
     return status;
@@ -137,8 +137,8 @@ static tn_status attention_infer(const tn_infer *infer, tn_type *types)
                           ", expected a finite scale, and the others at least 0",
                           attrs->scale, attrs->soft_cap, attrs->window);
     for (uint32_t i = 3; i < 5 && status == TN_OK; i++)
-        status =
-            check_numbers(host, attention_inputs[i].name, &infer->types[i], q->extent[0]);
+        status = quant_cache_check_numbers(host, attention_inputs[i].name, &infer->types[i],
+                                           q->extent[0]);
     if (status)
         return status;
     types[0] = *q;
@@ -162,8 +162,9 @@ static const float *block_values(const tn_tensor *rows, int64_t from, int64_t co
 }
 
 // Writes one row of `width` elements as they are in the cache.
-static void write_row(const tn_tensor *rows, const int64_t *from, encode_fn *encode,
-                      const struct format *format, const tn_tensor *out, const int64_t *to)
+static void quant_cache_write_row(const tn_tensor *rows, const int64_t *from,
+                                  encode_fn *encode, const struct format *format,
+                                  const tn_tensor *out, const int64_t *to)
 {
     int64_t in = tn_offset_at(&rows->layout, from), at = tn_offset_at(&out->layout, to);
     int64_t width = rows->layout.extent[3], step = rows->layout.stride[3];
@@ -187,7 +188,7 @@ static void write_row(const tn_tensor *rows, const int64_t *from, encode_fn *enc
     }
 }
 
-static int64_t number_at(const tn_tensor *list, int64_t i)
+static int64_t quant_cache_number_at(const tn_tensor *list, int64_t i)
 {
     return tn_get_i64(list, list->layout.offset + i * list->layout.stride[0]);
 }
@@ -196,7 +197,7 @@ static int64_t number_at(const tn_tensor *list, int64_t i)
 static bool is_replaced(const tn_tensor *slots, int64_t n)
 {
     for (int64_t later = n + 1; later < slots->layout.extent[0]; later++)
-        if (number_at(slots, later) == number_at(slots, n))
+        if (quant_cache_number_at(slots, later) == quant_cache_number_at(slots, n))
             return true;
     return false;
 }
@@ -220,34 +221,35 @@ static tn_status update_reference(const tn_cpu_call *call)
     if (tn_layout_count(&rows->layout) == 0)
         return TN_OK;
     do {
-        int64_t slot = number_at(slots, index[0]), first = number_at(positions, index[0]);
+        int64_t slot = quant_cache_number_at(slots, index[0]),
+                first = quant_cache_number_at(positions, index[0]);
         if (slot < 0 || slot >= extent[0] || first < -extent[2] || first >= extent[2] ||
             is_replaced(slots, index[0]))
             continue; // also keeps the sum within range
         int64_t to[4] = {slot, index[1], first + index[2], 0};
         if (to[2] >= 0 && to[2] < extent[2])
-            write_row(rows, index, encode, &format, out, to);
+            quant_cache_write_row(rows, index, encode, &format, out, to);
     } while (tn_index_next(3, rows->layout.extent, index));
     return TN_OK;
 }
 
 // --- decompositions ---------------------------------------------------------------------
 
-static tn_array *shaped(const tn_build *build, tn_array *x, int64_t a, int64_t b, int64_t c,
-                        int64_t d)
+static tn_array *quant_cache_shaped(const tn_build *build, tn_array *x, int64_t a,
+                                    int64_t b, int64_t c, int64_t d)
 {
     const tn_ints shape = {.count = 4, .given = 1, .value = {a, b, c, d}};
     return build->op(build, "base.reshape/1", TN_IN(x), tn_attrs("shape", &shape));
 }
 
-static tn_array *exchanged(const tn_build *build, tn_array *x)
+static tn_array *quant_cache_exchanged(const tn_build *build, tn_array *x)
 {
     return build->op(build, "base.transpose/1", TN_IN(x),
                      tn_attrs("axes", TN_INTS(0, 2, 1, 3)));
 }
 
 // 0, 1, ... n - 1: i64, with `behind` axes of extent 1 behind it.
-static tn_array *counted(const tn_build *build, int64_t n, int32_t behind)
+static tn_array *quant_cache_counted(const tn_build *build, int64_t n, int32_t behind)
 {
     tn_array *x = build->op(build, "base.arange/1", NULL, 0,
                             tn_attrs("stop", (double)n, "dtype", (int64_t)TN_I64));
@@ -274,18 +276,20 @@ static tn_status update_decompose(const tn_build *build, const tn_rule *rule,
     rows = attrs->format ? build->op(build, "quant.quantize/1", TN_IN(rows),
                                      tn_attrs("format", attrs->format))
                          : cast(build, rows, type->dtype);
-    // Of each slot the sequence that is written there, counted from 1, the last of several.
-    tn_array *hits = build->expr(
-        build, "p, n, s -> select(i64(s) == p, n + 1, 0)",
-        TN_IN(counted(build, e[0], 1), counted(build, sequences, 0), rule->inputs[3]),
-        TN_NO_ATTRS);
+    // The sequence that is written to each slot, counted from 1, the last of several.
+    tn_array *hits =
+        build->expr(build, "p, n, s -> select(i64(s) == p, n + 1, 0)",
+                    TN_IN(quant_cache_counted(build, e[0], 1),
+                          quant_cache_counted(build, sequences, 0), rule->inputs[3]),
+                    TN_NO_ATTRS);
     tn_array *owner = build->op(build, "base.max/1", TN_IN(hits),
                                 tn_attrs("axis", TN_INTS(1), "keepdims", (int64_t)1));
     tn_array *number = build->expr(build, "o -> max(o - 1, 0)", TN_IN(owner), TN_NO_ATTRS);
     tn_array *first = build->op(build, "base.take/1", TN_IN(rule->inputs[2], number),
                                 tn_attrs("axis", (int64_t)0));
-    tn_array *row = build->expr(build, "c, f -> c - i64(f)",
-                                TN_IN(counted(build, e[2], 0), first), TN_NO_ATTRS);
+    tn_array *row =
+        build->expr(build, "c, f -> c - i64(f)",
+                    TN_IN(quant_cache_counted(build, e[2], 0), first), TN_NO_ATTRS);
     tn_array *inside =
         build->expr(build, "o, r, f -> o > 0 & r >= 0 & r < i64(l) & i64(f) > -i64(c)",
                     TN_IN(owner, row, first), tn_attrs("l", count, "c", e[2] + 1));
@@ -293,14 +297,16 @@ static tn_status update_decompose(const tn_build *build, const tn_rule *rule,
                                   TN_IN(number, row), tn_attrs("l", count));
     const tn_ints flat = {
         .count = 2, .given = 1, .value = {sequences * count, e[1] * e[3]}};
-    rows = build->op(build, "base.reshape/1", TN_IN(exchanged(build, rows)),
+    rows = build->op(build, "base.reshape/1", TN_IN(quant_cache_exchanged(build, rows)),
                      tn_attrs("shape", &flat));
     rows =
         build->op(build, "base.take/1", TN_IN(rows, index), tn_attrs("axis", (int64_t)0));
-    rows = exchanged(build, shaped(build, rows, e[0], e[2], e[1], e[3]));
-    outputs[0] = build->expr(build, "i, r, c -> select(i, r, c)",
-                             TN_IN(shaped(build, inside, e[0], 1, e[2], 1), rows, cache),
-                             TN_NO_ATTRS);
+    rows = quant_cache_exchanged(build,
+                                 quant_cache_shaped(build, rows, e[0], e[2], e[1], e[3]));
+    outputs[0] =
+        build->expr(build, "i, r, c -> select(i, r, c)",
+                    TN_IN(quant_cache_shaped(build, inside, e[0], 1, e[2], 1), rows, cache),
+                    TN_NO_ATTRS);
     return built(outputs[0]);
 }
 

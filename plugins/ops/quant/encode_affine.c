@@ -72,7 +72,7 @@ static inline bool fit_affine(const float *x, const float *w, int32_t size, floa
     return *scale > 0;
 }
 
-// What step 1 has found for a part.
+// The best candidate of step 1 for a part.
 struct affine_best {
     float scale, minimum, error;
     float noise; // of errors: less is rounding, so equal parts have equal scales

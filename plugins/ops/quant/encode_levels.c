@@ -57,8 +57,8 @@ static inline void centred_sums(const float *x, const float *w, int32_t size,
     *out_ll = ll[0] + ll[1] + ll[2] + ll[3];
 }
 
-static void sums_of(const struct centred *f, const float *x, const float *w, float inverse,
-                    float *xl, float *ll)
+static void encode_levels_sums_of(const struct centred *f, const float *x, const float *w,
+                                  float inverse, float *xl, float *ll)
 {
     if (f->has_table)
         centred_sums(x, w, 32, true, 0, 0, inverse, xl, ll);
@@ -75,7 +75,7 @@ static float centred_error(const struct centred *f, const float *x, const float 
     float xl, ll;
     if (scale == 0)
         return 0;
-    sums_of(f, x, w, 1 / scale, &xl, &ll);
+    encode_levels_sums_of(f, x, w, 1 / scale, &xl, &ll);
     return scale * (scale * ll - 2 * xl);
 }
 
@@ -94,8 +94,8 @@ static float search_centred(const struct centred *f, const float *x, const float
         for (int32_t end = 0; end < 2; end++) {
             float xl, ll;
             float to = end ? f->most + step * (float)i : f->least - step * (float)i;
-            sums_of(f, x, w, to / extreme, &xl, &ll);
-            // Of candidates that differ by rounding, the first: so equal parts have
+            encode_levels_sums_of(f, x, w, to / extreme, &xl, &ll);
+            // The first of candidates that differ by rounding is taken: so equal parts have
             // equal scales.
             if (ll > 0 && xl * xl > best * ll * (1 + ROUNDING)) {
                 best = xl * xl / ll;
@@ -145,8 +145,8 @@ static bool fit_centred_block(struct centred_block *b)
         float xl, ll, scale = b->scale[part];
         if (b->d * scale == 0)
             continue;
-        sums_of(f, b->x + part * f->size, b->w + part * f->size, 1 / (b->d * scale), &xl,
-                &ll);
+        encode_levels_sums_of(f, b->x + part * f->size, b->w + part * f->size,
+                              1 / (b->d * scale), &xl, &ll);
         above += scale * xl;
         below += scale * scale * ll;
     }

@@ -43,7 +43,7 @@
 SEARCHED_FORMATS(DECLARE)
 #undef DECLARE
 
-// Those that take weights, positive and finite: X(name) for weigh_<name>.
+// Formats that take weights, positive and finite: X(name) for weigh_<name>.
 #define WEIGHED_FORMATS(X)                                                                 \
     SEARCHED_FORMATS(X)                                                                    \
     X(q4_0)                                                                                \

@@ -15,7 +15,7 @@ static const tn_attr_field fields[] = {
 };
 
 // Checks w. Gives the elements of a row.
-static tn_status check_matrices(const tn_infer *infer, int64_t *out_k)
+static tn_status quant_experts_check_matrices(const tn_infer *infer, int64_t *out_k)
 {
     const tn_quant_experts_attrs *attrs = infer->attrs;
     const tn_host *host = infer->host;
@@ -45,7 +45,7 @@ static tn_status experts_infer(const tn_infer *infer, tn_type *types)
     const tn_type *x = &infer->types[0], *ids = &infer->types[2];
     char text[SHAPE_TEXT], other[SHAPE_TEXT];
     int64_t k = 0;
-    tn_status status = check_matrices(infer, &k);
+    tn_status status = quant_experts_check_matrices(infer, &k);
     if (status)
         return status;
     if (ids->rank != 2 || x->rank != 3 || x->extent[0] != ids->extent[0] ||
@@ -104,8 +104,8 @@ static tn_status experts_reference(const tn_cpu_call *call)
 
 // --- rules ------------------------------------------------------------------------------
 
-static tn_array *product(const tn_build *build, const tn_rule *rule, tn_array *x,
-                         tn_array *w, tn_array *ids)
+static tn_array *quant_experts_product(const tn_build *build, const tn_rule *rule,
+                                       tn_array *x, tn_array *w, tn_array *ids)
 {
     const tn_quant_experts_attrs *attrs = rule->attrs;
     return build->op(build, "quant.experts_matmul/1", TN_IN(x, w, ids),
@@ -139,13 +139,13 @@ TN_VJP(experts_vjp)
 TN_JVP(experts_jvp)
 {
     if (tangents[0])
-        out_tangents[0] =
-            product(build, rule, tangents[0], rule->inputs[1], rule->inputs[2]);
+        out_tangents[0] = quant_experts_product(build, rule, tangents[0], rule->inputs[1],
+                                                rule->inputs[2]);
     return TN_OK;
 }
 
 // The batch's first two axes as one.
-static tn_array *merged(const tn_build *build, tn_array *x)
+static tn_array *quant_experts_merged(const tn_build *build, tn_array *x)
 {
     tn_ints shape = tn_extents(build, x);
     if (shape.count < 2)
@@ -173,10 +173,11 @@ TN_VMAP(experts_vmap)
                                ? "i -> i64(min(i, u64(n - 1))) + index // each * i64(n)"
                                : "i -> j = min(max(i64(i), -i64(n)), i64(n) - 1); "
                                  "select(j < 0, j + i64(n), j) + index // each * i64(n)";
-        w = merged(build, tn_move_axis(build, w, axes[1], 0));
+        w = quant_experts_merged(build, tn_move_axis(build, w, axes[1], 0));
         ids = build->expr(build, text, TN_IN(ids), tn_attrs("n", count, "each", each));
     }
-    tn_array *out = product(build, rule, merged(build, x), w, merged(build, ids));
+    tn_array *out = quant_experts_product(build, rule, quant_experts_merged(build, x), w,
+                                          quant_experts_merged(build, ids));
     outputs[0] = build->op(build, "base.reshape/1", TN_IN(out),
                            tn_attrs("shape", TN_INTS(size, type->extent[0], type->extent[1],
                                                      type->extent[2])));

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include "encode.h"
 
-static bool is_name(const char *text)
+static bool quant_formats_is_name(const char *text)
 {
     size_t length = strlen(text);
     return length > 0 && length <= TN_QUANT_MAX_NAME &&
@@ -72,10 +72,10 @@ static tn_status format_find_plain(const tn_host *host, const char *name,
     *out = tn_quant_find(name);
     if (*out)
         return TN_OK;
-    if (is_name(name))
+    if (quant_formats_is_name(name))
         snprintf(id, sizeof(id), TN_IFACE_QUANT_FORMAT("%s"), name);
-    tn_status status =
-        format_find_elsewhere(host, is_name(name) ? id : NULL, name, false, &found);
+    tn_status status = format_find_elsewhere(host, quant_formats_is_name(name) ? id : NULL,
+                                             name, false, &found);
     if (status != TN_OK)
         return status;
     *out = found;

@@ -40,7 +40,7 @@ tn_status groupwise_format(const tn_host *host, int64_t mode, int64_t bits, int6
 
 // --- checks -----------------------------------------------------------------------------
 
-static bool same_extents(const tn_type *a, const tn_type *b, int32_t count)
+static bool quant_groupwise_same_extents(const tn_type *a, const tn_type *b, int32_t count)
 {
     bool same = true;
     for (int32_t i = 0; i < count; i++)
@@ -75,7 +75,8 @@ static tn_status check_biases(const tn_infer *infer, const struct groupwise *for
                           "no biases are given, expected those of the groups: affine has "
                           "scales and biases");
     const tn_type *biases = &infer->types[first + 2];
-    if (biases->rank != scales->rank || !same_extents(biases, scales, scales->rank))
+    if (biases->rank != scales->rank ||
+        !quant_groupwise_same_extents(biases, scales, scales->rank))
         return host->fail(host, TN_ERR_ARGUMENT,
                           "biases have shape %s, expected %s, that of scales",
                           shape_text(biases, text), shape_text(scales, other));
@@ -94,7 +95,8 @@ tn_status groupwise_check(const tn_infer *infer, const struct groupwise *format,
         return host->fail(host, TN_ERR_ARGUMENT, "scales are %s, expected %s in mode %s",
                           tn_dtype_name(scales->dtype), is_u8 ? "f16, bf16 or f32" : "u8",
                           groupwise_modes[format->mode]);
-    if (last < 0 || scales->rank != w->rank || !same_extents(w, scales, last) ||
+    if (last < 0 || scales->rank != w->rank ||
+        !quant_groupwise_same_extents(w, scales, last) ||
         !words_fit(format, w->extent[last], scales->extent[last], out_k))
         return host->fail(host, TN_ERR_ARGUMENT,
                           "w has shape %s and scales %s, expected the same rows, with "

@@ -69,7 +69,7 @@ tn_status groupwise_gradients(const tn_build *build, const tn_rule *rule,
 // x with its batch axes as one; NULL of NULL and of a lower rank (groupwise_gather.c).
 tn_array *groupwise_flat(const tn_build *build, tn_array *x);
 
-// What the operators are made of (groupwise_decompose.c).
+// Decompositions of the operators (groupwise_decompose.c).
 tn_status groupwise_dequantize_decompose(const tn_build *build, const tn_rule *rule,
                                          tn_array **outputs);
 tn_status groupwise_matmul_decompose(const tn_build *build, const tn_rule *rule,

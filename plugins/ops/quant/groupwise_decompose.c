@@ -3,7 +3,8 @@
 // shifts, values by arithmetic that is exact, and products of floats.
 #include "groupwise_product.h"
 
-static tn_array *shaped(const tn_build *build, tn_array *x, const tn_ints *shape)
+static tn_array *groupwise_decompose_shaped(const tn_build *build, tn_array *x,
+                                            const tn_ints *shape)
 {
     return build->op(build, "base.reshape/1", TN_IN(x), tn_attrs("shape", shape));
 }
@@ -40,8 +41,8 @@ static tn_array *codes_across(const tn_build *build, tn_array *w, int64_t bits,
 
 // The codes of w, with an axis of groups and one of their elements in the place of the
 // last.
-static tn_array *codes(const tn_build *build, tn_array *w, const struct groupwise *format,
-                       int64_t groups)
+static tn_array *groupwise_decompose_codes(const tn_build *build, tn_array *w,
+                                           const struct groupwise *format, int64_t groups)
 {
     tn_ints shape = tn_extents(build, w);
     if (shape.count < 1 || shape.count >= TN_MAX_RANK)
@@ -56,7 +57,7 @@ static tn_array *codes(const tn_build *build, tn_array *w, const struct groupwis
             build, "w, s -> (w >> s) & u32(mask)",
             TN_IN(with_last_axis(build, w), numbers_up_to(build, 32, format->bits, TN_U32)),
             tn_attrs("mask", (INT64_C(1) << format->bits) - 1));
-    return shaped(build, w, &shape);
+    return groupwise_decompose_shaped(build, w, &shape);
 }
 
 // The float of a code of 4 bits, and of 8 bits: a fraction shifted by its exponent.
@@ -105,7 +106,8 @@ static tn_array *scales_of(const tn_build *build, const tn_rule *rule,
     while (shape.count < (uint32_t)type->rank)
         shape.value[shape.count++] = 1;
     return build->expr(build, "s, g -> s * (g / 2688)",
-                       TN_IN(scales, shaped(build, factor, &shape)), TN_NO_ATTRS);
+                       TN_IN(scales, groupwise_decompose_shaped(build, factor, &shape)),
+                       TN_NO_ATTRS);
 }
 
 tn_status groupwise_dequantize_decompose(const tn_build *build, const tn_rule *rule,
@@ -119,7 +121,7 @@ tn_status groupwise_dequantize_decompose(const tn_build *build, const tn_rule *r
         return status ? status : TN_ERR_ARGUMENT;
     const int64_t groups = of->extent[of->rank - 1];
     tn_dtype dtype = (tn_dtype)attrs->dtype;
-    tn_array *values = codes(build, rule->inputs[0], &format, groups);
+    tn_array *values = groupwise_decompose_codes(build, rule->inputs[0], &format, groups);
     if (format.mode == TN_GROUPWISE_affine) {
         const tn_type *biases = build->type(rule->inputs[2]);
         values = build->expr(build, "c, s, b -> f32(c) * f32(s) + f32(b)",
@@ -139,7 +141,7 @@ tn_status groupwise_dequantize_decompose(const tn_build *build, const tn_rule *r
     }
     tn_ints shape = tn_extents(build, rule->inputs[0]);
     shape.value[shape.count - 1] = groups * format.group;
-    outputs[0] = cast(build, shaped(build, values, &shape), dtype);
+    outputs[0] = cast(build, groupwise_decompose_shaped(build, values, &shape), dtype);
     return built(outputs[0]);
 }
 
@@ -147,8 +149,9 @@ tn_status groupwise_dequantize_decompose(const tn_build *build, const tn_rule *r
 
 // x, of `dtype`, times the elements of w. The attributes' first members are those of
 // quant.groupwise_matmul.
-static tn_array *product(const tn_build *build, const tn_rule *rule, tn_array *x,
-                         tn_array *const w[3], int64_t transpose)
+static tn_array *groupwise_decompose_product(const tn_build *build, const tn_rule *rule,
+                                             tn_array *x, tn_array *const w[3],
+                                             int64_t transpose)
 {
     const tn_groupwise_matmul_attrs *attrs = rule->attrs;
     const tn_type *given = build->type(x), *scales = build->type(w[1]);
@@ -172,7 +175,8 @@ tn_status groupwise_matmul_decompose(const tn_build *build, const tn_rule *rule,
     const tn_groupwise_matmul_attrs *attrs = rule->attrs;
     tn_array *const w[3] = {rule->inputs[1], rule->inputs[2],
                             rule->num_inputs > 3 ? rule->inputs[3] : NULL};
-    outputs[0] = product(build, rule, rule->inputs[0], w, attrs->transpose);
+    outputs[0] =
+        groupwise_decompose_product(build, rule, rule->inputs[0], w, attrs->transpose);
     return built(outputs[0]);
 }
 
@@ -189,6 +193,6 @@ tn_status groupwise_gather_decompose(const tn_build *build, const tn_rule *rule,
                               TN_IN(groupwise_flat(build, in[i]), rule->inputs[ids]),
                               TN_NO_ATTRS);
     }
-    outputs[0] = product(build, rule, in[0], in + 1, attrs->transpose);
+    outputs[0] = groupwise_decompose_product(build, rule, in[0], in + 1, attrs->transpose);
     return built(outputs[0]);
 }

@@ -71,7 +71,7 @@ static tn_status gather_infer(const tn_infer *infer, tn_type *types)
 
 // --- the definition ---------------------------------------------------------------------
 
-static int64_t matrices_of(const int64_t *extent, int32_t rank)
+static int64_t groupwise_gather_matrices_of(const int64_t *extent, int32_t rank)
 {
     int64_t count = 1;
     for (int32_t i = 0; i < rank - 2; i++)
@@ -91,8 +91,8 @@ static void matrix_index(const tn_layout *layout, int64_t number, int64_t *out)
 
 // Sets the batch axes of `out` to the matrix of operand `operand` that is chosen at `index`
 // of the result, which has `batches` batch axes.
-static void choose(const tn_cpu_call *call, uint32_t operand, const int64_t *index,
-                   int32_t batches, int64_t *out)
+static void groupwise_gather_choose(const tn_cpu_call *call, uint32_t operand,
+                                    const int64_t *index, int32_t batches, int64_t *out)
 {
     const tn_layout *layout = &call->inputs[operand].layout;
     const tn_tensor *ids = &call->inputs[LHS + operand];
@@ -109,7 +109,7 @@ static void choose(const tn_cpu_call *call, uint32_t operand, const int64_t *ind
     }
     matrix_index(layout,
                  row_of(ids, tn_offset_at(&ids->layout, at),
-                        matrices_of(layout->extent, layout->rank)),
+                        groupwise_gather_matrices_of(layout->extent, layout->rank)),
                  out);
 }
 
@@ -127,8 +127,8 @@ static tn_status gather_reference(const tn_cpu_call *call)
     groupwise_product_of(call, attrs->transpose, &format, &product);
     do {
         int64_t left[TN_MAX_RANK] = {0}, right[TN_MAX_RANK] = {0};
-        choose(call, 0, index, batches, left);
-        choose(call, 1, index, batches, right);
+        groupwise_gather_choose(call, 0, index, batches, left);
+        groupwise_gather_choose(call, 1, index, batches, right);
         groupwise_multiply(&product, right, tn_offset_at(&call->inputs[0].layout, left),
                            tn_offset_at(out, index));
     } while (tn_index_next(batches, out->extent, index));
@@ -137,8 +137,8 @@ static tn_status gather_reference(const tn_cpu_call *call)
 
 // --- rules ------------------------------------------------------------------------------
 
-static tn_array *product(const tn_build *build, const tn_rule *rule,
-                         tn_array *const in[NUM_INPUTS], int64_t transpose)
+static tn_array *groupwise_gather_product(const tn_build *build, const tn_rule *rule,
+                                          tn_array *const in[NUM_INPUTS], int64_t transpose)
 {
     const tn_groupwise_gather_attrs *attrs = rule->attrs;
     return build->op(build, "quant.groupwise_gather_matmul/1",
@@ -148,7 +148,8 @@ static tn_array *product(const tn_build *build, const tn_rule *rule,
                               "sorted", attrs->sorted));
 }
 
-static tn_array *shaped(const tn_build *build, tn_array *x, const tn_ints *shape)
+static tn_array *groupwise_gather_shaped(const tn_build *build, tn_array *x,
+                                         const tn_ints *shape)
 {
     return build->op(build, "base.reshape/1", TN_IN(x), tn_attrs("shape", shape));
 }
@@ -160,16 +161,16 @@ tn_array *groupwise_flat(const tn_build *build, tn_array *x)
         return NULL;
     const tn_ints shape = {.count = 3,
                            .given = 1,
-                           .value = {matrices_of(type->extent, type->rank),
+                           .value = {groupwise_gather_matrices_of(type->extent, type->rank),
                                      type->extent[type->rank - 2],
                                      type->extent[type->rank - 1]}};
-    return type->rank == 3 ? x : shaped(build, x, &shape);
+    return type->rank == 3 ? x : groupwise_gather_shaped(build, x, &shape);
 }
 
 // Numbers of `count` matrices, which the ids mean; with `each` numbers in a slice those of
 // slice i are `step` * i further.
-static tn_array *numbers(const tn_build *build, tn_array *ids, int64_t count, int64_t each,
-                         int64_t step)
+static tn_array *groupwise_gather_numbers(const tn_build *build, tn_array *ids,
+                                          int64_t count, int64_t each, int64_t step)
 {
     const tn_type *type = ids ? build->type(ids) : NULL;
     if (!type)
@@ -191,20 +192,21 @@ static tn_array *ids_of(const tn_build *build, const tn_rule *rule, uint32_t ope
         return given;
     tn_ints shape = {.count = (uint32_t)type->rank - 2, .given = 1};
     memcpy(shape.value, type->extent, shape.count * sizeof(shape.value[0]));
-    tn_array *all = build->op(
-        build, "base.arange/1", NULL, 0,
-        tn_attrs("stop", matrices_of(type->extent, type->rank), "dtype", (int64_t)TN_I64));
-    return shaped(build, all, &shape);
+    tn_array *all =
+        build->op(build, "base.arange/1", NULL, 0,
+                  tn_attrs("stop", groupwise_gather_matrices_of(type->extent, type->rank),
+                           "dtype", (int64_t)TN_I64));
+    return groupwise_gather_shaped(build, all, &shape);
 }
 
 // Zeros of the type of `like` with `updates` added to the matrices that `ids` are.
-static tn_array *scattered(const tn_build *build, const tn_type *like, tn_array *ids,
-                           tn_array *updates)
+static tn_array *groupwise_gather_scattered(const tn_build *build, const tn_type *like,
+                                            tn_array *ids, tn_array *updates)
 {
     const tn_type *type = build->type(updates);
     if (!type || !ids)
         return NULL;
-    const int64_t count = matrices_of(like->extent, like->rank);
+    const int64_t count = groupwise_gather_matrices_of(like->extent, like->rank);
     const tn_ints shape = {
         .count = 3,
         .given = 1,
@@ -214,12 +216,13 @@ static tn_array *scattered(const tn_build *build, const tn_type *like, tn_array 
                   tn_attrs("shape", &shape));
     tn_array *sum =
         build->op(build, "base.scatter_add/1",
-                  TN_IN(zeros, numbers(build, ids, count, 1, 0), updates), TN_NO_ATTRS);
+                  TN_IN(zeros, groupwise_gather_numbers(build, ids, count, 1, 0), updates),
+                  TN_NO_ATTRS);
     tn_ints all = {.count = (uint32_t)like->rank, .given = 1};
     memcpy(all.value, like->extent, all.count * sizeof(all.value[0]));
     all.value[all.count - 2] = shape.value[1];
     all.value[all.count - 1] = shape.value[2];
-    return shaped(build, sum, &all);
+    return groupwise_gather_shaped(build, sum, &all);
 }
 
 // ids, given or not, as an array of the result's batch axes.
@@ -256,8 +259,8 @@ TN_VJP(gather_vjp)
                                     has_biases(rule) ? rule->inputs[3] : NULL,
                                     NULL,
                                     rhs};
-        gradients[0] =
-            scattered(build, x, lhs, product(build, rule, in, !attrs->transpose));
+        gradients[0] = groupwise_gather_scattered(
+            build, x, lhs, groupwise_gather_product(build, rule, in, !attrs->transpose));
     }
     if ((wanted[0] & 0xc) == 0 || format.mode != TN_GROUPWISE_affine)
         return TN_OK;
@@ -270,8 +273,9 @@ TN_VJP(gather_vjp)
         build, "base.matmul/1",
         TN_IN(groupwise_swapped(build, left), attrs->transpose ? rows : cotangents[0]),
         TN_NO_ATTRS);
-    return groupwise_gradients(build, rule, &format, 1, scattered(build, w, rhs, matrix),
-                               wanted, gradients);
+    return groupwise_gradients(build, rule, &format, 1,
+                               groupwise_gather_scattered(build, w, rhs, matrix), wanted,
+                               gradients);
 }
 
 // Linear in x, and in scales and biases together.
@@ -283,21 +287,21 @@ TN_JVP(gather_jvp)
         in[i] = rule->inputs[i];
     if (tangents[0]) {
         in[0] = tangents[0];
-        of_x = product(build, rule, in, attrs->transpose);
+        of_x = groupwise_gather_product(build, rule, in, attrs->transpose);
         in[0] = rule->inputs[0];
     }
     if (in[3] && (tangents[2] || tangents[3])) {
         in[2] = tangents[2] ? tangents[2] : groupwise_filled(build, in[2], 0);
         in[3] = tangents[3] ? tangents[3] : groupwise_filled(build, in[3], 0);
-        of_w = product(build, rule, in, attrs->transpose);
+        of_w = groupwise_gather_product(build, rule, in, attrs->transpose);
     }
     out_tangents[0] = tn_add_terms(build, of_x, of_w);
     return TN_OK;
 }
 
 // The type of a slice of input `i`.
-static tn_type slice_type(const tn_build *build, const tn_rule *rule, uint32_t i,
-                          int32_t axis)
+static tn_type groupwise_gather_slice_type(const tn_build *build, const tn_rule *rule,
+                                           uint32_t i, int32_t axis)
 {
     const tn_type *type = build->type(rule->inputs[i]);
     tn_type slice = *type;
@@ -312,11 +316,11 @@ static tn_type slice_type(const tn_build *build, const tn_rule *rule, uint32_t i
 static tn_array *batched_ids(const tn_build *build, const tn_rule *rule, uint32_t operand,
                              const int32_t *axes, int64_t size, bool has_own)
 {
-    const tn_type slice = slice_type(build, rule, operand, axes[operand]);
+    const tn_type slice = groupwise_gather_slice_type(build, rule, operand, axes[operand]);
     const tn_type *out = build->type(rule->outputs[0]);
     const uint32_t i = LHS + operand;
     const bool is_batched = i < rule->num_inputs && rule->inputs[i] && axes[i] >= 0;
-    const int64_t count = matrices_of(slice.extent, slice.rank);
+    const int64_t count = groupwise_gather_matrices_of(slice.extent, slice.rank);
     tn_array *ids = ids_of(build, rule, operand, &slice);
     if (!ids || !out)
         return NULL;
@@ -329,7 +333,7 @@ static tn_array *batched_ids(const tn_build *build, const tn_rule *rule, uint32_
         each *= shape.value[axis]; // at most the number of the result's rows
     const tn_ints all = tn_ints_after(size, &shape);
     ids = build->op(build, "base.broadcast_to/1", TN_IN(ids), tn_attrs("shape", &all));
-    return numbers(build, ids, count, each, has_own ? count : 0);
+    return groupwise_gather_numbers(build, ids, count, each, has_own ? count : 0);
 }
 
 TN_VMAP(gather_vmap)
@@ -349,7 +353,7 @@ TN_VMAP(gather_vmap)
                               : rule->inputs[i]);
     in[LHS] = batched_ids(build, rule, 0, axes, size, axes[0] >= 0);
     in[RHS] = batched_ids(build, rule, 1, axes, size, is_own);
-    outputs[0] = product(build, rule, in, attrs->transpose);
+    outputs[0] = groupwise_gather_product(build, rule, in, attrs->transpose);
     out_axes[0] = 0;
     return built(outputs[0]);
 }

@@ -79,8 +79,8 @@ uint64_t groupwise_product_scratch(const tn_kernel_query *query)
 }
 
 // The transposed matrix: a row of it is an element of each row of the result.
-static void multiply_rows(const struct groupwise_product *p, int64_t *index, int64_t from,
-                          int64_t to)
+static void groupwise_matmul_multiply_rows(const struct groupwise_product *p,
+                                           int64_t *index, int64_t from, int64_t to)
 {
     const tn_layout *x = &p->x->layout, *out = &p->out->layout;
     const int32_t last = p->w->layout.rank - 1;
@@ -99,8 +99,8 @@ static void multiply_rows(const struct groupwise_product *p, int64_t *index, int
 }
 
 // The matrix itself: its rows times elements of a row of x are added.
-static void multiply_columns(const struct groupwise_product *p, int64_t *index,
-                             int64_t from, int64_t to)
+static void groupwise_matmul_multiply_columns(const struct groupwise_product *p,
+                                              int64_t *index, int64_t from, int64_t to)
 {
     const tn_layout *x = &p->x->layout, *out = &p->out->layout;
     const int32_t last = p->w->layout.rank - 1;
@@ -125,9 +125,9 @@ void groupwise_multiply(const struct groupwise_product *p, int64_t *index, int64
                         int64_t to)
 {
     if (p->transpose)
-        multiply_rows(p, index, from, to);
+        groupwise_matmul_multiply_rows(p, index, from, to);
     else
-        multiply_columns(p, index, from, to);
+        groupwise_matmul_multiply_columns(p, index, from, to);
 }
 
 void groupwise_product_of(const tn_cpu_call *call, int64_t transpose,
@@ -185,9 +185,10 @@ static tn_status matmul_reference(const tn_cpu_call *call)
 
 // --- rules ------------------------------------------------------------------------------
 
-static tn_array *product(const tn_build *build, const tn_rule *rule, const tn_array *x,
-                         const tn_array *w, const tn_array *scales, const tn_array *biases,
-                         int64_t transpose)
+static tn_array *groupwise_matmul_product(const tn_build *build, const tn_rule *rule,
+                                          const tn_array *x, const tn_array *w,
+                                          const tn_array *scales, const tn_array *biases,
+                                          int64_t transpose)
 {
     const tn_groupwise_matmul_attrs *attrs = rule->attrs;
     return build->op(build, "quant.groupwise_matmul/1", TN_IN(x, w, scales, biases),
@@ -210,7 +211,7 @@ tn_array *groupwise_swapped(const tn_build *build, const tn_array *x)
 }
 
 // x as a matrix of all its rows; `x` with one axis becomes a row.
-static tn_array *as_matrix(const tn_build *build, tn_array *x)
+static tn_array *groupwise_matmul_as_matrix(const tn_build *build, tn_array *x)
 {
     const tn_type *type = x ? build->type(x) : NULL;
     if (!type || type->rank < 1)
@@ -233,15 +234,15 @@ TN_VJP(matmul_vjp)
     if (status || !g)
         return status;
     if (groupwise_is_wanted(wanted, 0))
-        gradients[0] =
-            product(build, rule, g, w, rule->inputs[2], biases, !attrs->transpose);
+        gradients[0] = groupwise_matmul_product(build, rule, g, w, rule->inputs[2], biases,
+                                                !attrs->transpose);
     if (!of_x || !of_w || !of_g || (wanted[0] & 0xc) == 0)
         return TN_OK;
     // The matrix's gradient: of one matrix for all rows of x it is one product.
     x = cast(build, x, of_g->dtype);
     if (of_w->rank == 2 || of_x->rank == 1) {
-        x = as_matrix(build, x);
-        g = of_w->rank == 2 ? as_matrix(build, g)
+        x = groupwise_matmul_as_matrix(build, x);
+        g = of_w->rank == 2 ? groupwise_matmul_as_matrix(build, g)
                             : build->op(build, "base.expand_dims/1", TN_IN(g),
                                         tn_attrs("axis", TN_INTS(-2)));
     }
@@ -258,12 +259,14 @@ TN_JVP(matmul_jvp)
     tn_array *const *in = rule->inputs, *of_x = NULL, *of_w = NULL;
     tn_array *biases = rule->num_inputs > 3 ? in[3] : NULL;
     if (tangents[0])
-        of_x = product(build, rule, tangents[0], in[1], in[2], biases, attrs->transpose);
+        of_x = groupwise_matmul_product(build, rule, tangents[0], in[1], in[2], biases,
+                                        attrs->transpose);
     if (biases && (tangents[2] || tangents[3]))
-        of_w = product(build, rule, in[0], in[1],
-                       tangents[2] ? tangents[2] : groupwise_filled(build, in[2], 0),
-                       tangents[3] ? tangents[3] : groupwise_filled(build, biases, 0),
-                       attrs->transpose);
+        of_w = groupwise_matmul_product(
+            build, rule, in[0], in[1],
+            tangents[2] ? tangents[2] : groupwise_filled(build, in[2], 0),
+            tangents[3] ? tangents[3] : groupwise_filled(build, biases, 0),
+            attrs->transpose);
     out_tangents[0] = tn_add_terms(build, of_x, of_w);
     return TN_OK;
 }
@@ -295,7 +298,8 @@ TN_VMAP(matmul_vmap)
                           tn_attrs("axis", TN_INTS(-2)));
     if (axes[0] >= 0 && (is_own || matrix > 2))
         in[0] = tn_batch_first(build, in[0], 0, rank);
-    outputs[0] = product(build, rule, in[0], in[1], in[2], in[3], attrs->transpose);
+    outputs[0] =
+        groupwise_matmul_product(build, rule, in[0], in[1], in[2], in[3], attrs->transpose);
     if (is_row)
         outputs[0] = build->op(build, "base.squeeze/1", TN_IN(outputs[0]),
                                tn_attrs("axis", TN_INTS(-2)));

@@ -138,8 +138,8 @@ static void code_floats(const struct groupwise *format, const float *values, flo
     }
 }
 
-// What the row at `index` is divided or, with `is_inverse`, multiplied by; 1 where
-// `global_scale` is not given.
+// The factor of the row at `index`, by which it is divided or, with `is_inverse`,
+// multiplied; 1 where `global_scale` is not given.
 static float factor_of(const struct groupwise *format, const tn_tensor *global_scale,
                        const int64_t *index, bool is_inverse)
 {
@@ -325,9 +325,10 @@ static tn_status dequantize_reference(const tn_cpu_call *call)
 }
 
 // The same of other arrays.
-static tn_array *values_of(const tn_build *build, const tn_rule *rule, tn_array *w,
-                           tn_array *scales, tn_array *biases, tn_array *global,
-                           tn_dtype dtype)
+static tn_array *groupwise_quantize_values_of(const tn_build *build, const tn_rule *rule,
+                                              tn_array *w, tn_array *scales,
+                                              tn_array *biases, tn_array *global,
+                                              tn_dtype dtype)
 {
     const tn_groupwise_dequantize_attrs *attrs = rule->attrs;
     return build->op(build, "quant.groupwise_dequantize/1",
@@ -352,11 +353,11 @@ TN_JVP(dequantize_jvp)
     const tn_type *out = build->type(rule->outputs[0]);
     if (!out || rule->num_inputs < 3 || (!tangents[1] && !tangents[2]))
         return TN_OK;
-    out_tangents[0] =
-        values_of(build, rule, rule->inputs[0],
-                  tangents[1] ? tangents[1] : groupwise_filled(build, rule->inputs[1], 0),
-                  tangents[2] ? tangents[2] : groupwise_filled(build, rule->inputs[2], 0),
-                  NULL, out->dtype);
+    out_tangents[0] = groupwise_quantize_values_of(
+        build, rule, rule->inputs[0],
+        tangents[1] ? tangents[1] : groupwise_filled(build, rule->inputs[1], 0),
+        tangents[2] ? tangents[2] : groupwise_filled(build, rule->inputs[2], 0), NULL,
+        out->dtype);
     return TN_OK;
 }
 
@@ -367,9 +368,10 @@ TN_VMAP(dequantize_vmap)
     for (uint32_t i = 0; i < 3 && i < rule->num_inputs; i++)
         in[i] =
             rule->inputs[i] ? tn_batch_whole(build, rule->inputs[i], axes[i], size) : NULL;
-    outputs[0] = out ? values_of(build, rule, in[0], in[1], in[2],
-                                 slices_factor(build, rule, 3, axes), out->dtype)
-                     : NULL;
+    outputs[0] =
+        out ? groupwise_quantize_values_of(build, rule, in[0], in[1], in[2],
+                                           slices_factor(build, rule, 3, axes), out->dtype)
+            : NULL;
     out_axes[0] = 0;
     return built(outputs[0]);
 }

@@ -99,15 +99,16 @@ static tn_status matmul_reference(const tn_cpu_call *call)
 
 // --- rules ------------------------------------------------------------------------------
 
-static tn_array *product(const tn_build *build, const tn_rule *rule, const tn_array *x)
+static tn_array *quant_matmul_product(const tn_build *build, const tn_rule *rule,
+                                      const tn_array *x)
 {
     const tn_quant_matmul_attrs *attrs = rule->attrs;
     return build->op(build, "quant.quantized_matmul/1", TN_IN(x, rule->inputs[1]),
                      tn_attrs("format", attrs->format, "exact", attrs->exact));
 }
 
-static tn_array *weights(const tn_build *build, const tn_rule *rule, tn_array *w,
-                         tn_dtype dtype)
+static tn_array *quant_matmul_weights(const tn_build *build, const tn_rule *rule,
+                                      tn_array *w, tn_dtype dtype)
 {
     const tn_quant_matmul_attrs *attrs = rule->attrs;
     const uint32_t floats = TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16) |
@@ -125,7 +126,8 @@ TN_VJP(matmul_vjp)
     if (cotangents[0] && x)
         gradients[0] =
             build->op(build, "base.matmul/1",
-                      TN_IN(cotangents[0], weights(build, rule, rule->inputs[1], x->dtype)),
+                      TN_IN(cotangents[0],
+                            quant_matmul_weights(build, rule, rule->inputs[1], x->dtype)),
                       TN_NO_ATTRS);
     return TN_OK;
 }
@@ -133,7 +135,7 @@ TN_VJP(matmul_vjp)
 TN_JVP(matmul_jvp)
 {
     if (tangents[0])
-        out_tangents[0] = product(build, rule, tangents[0]);
+        out_tangents[0] = quant_matmul_product(build, rule, tangents[0]);
     return TN_OK;
 }
 
@@ -155,7 +157,8 @@ static tn_array *several_weights(const tn_build *build, const tn_rule *rule,
         matrix.value[1] *= rows.value[i];
     x = build->op(build, "base.reshape/1", TN_IN(x),
                   tn_attrs("shape", (const tn_ints *)&matrix));
-    w = build->op(build, "base.transpose/1", TN_IN(weights(build, rule, w, type->dtype)),
+    w = build->op(build, "base.transpose/1",
+                  TN_IN(quant_matmul_weights(build, rule, w, type->dtype)),
                   tn_attrs("axes", TN_INTS(0, 2, 1)));
     rows.value[rows.count - 1] = n;
     return build->op(build, "base.reshape/1",
@@ -166,7 +169,8 @@ static tn_array *several_weights(const tn_build *build, const tn_rule *rule,
 TN_VMAP(matmul_vmap)
 {
     outputs[0] =
-        axes[1] < 0 ? product(build, rule, tn_move_axis(build, rule->inputs[0], axes[0], 0))
+        axes[1] < 0 ? quant_matmul_product(build, rule,
+                                           tn_move_axis(build, rule->inputs[0], axes[0], 0))
                     : several_weights(build, rule, axes, size);
     out_axes[0] = 0;
     return built(outputs[0]);

@@ -18,9 +18,9 @@ static const tn_ops ops = {
     .num_primitives = sizeof(primitives) / sizeof(primitives[0]),
 };
 
-static const void *query(const char *id)
+static const void *quant_query(const char *id)
 {
     return strcmp(id, TN_IFACE_OPS) == 0 ? &ops : NULL;
 }
 
-TN_PLUGIN("org.tenon.quant", "0.1.0", "Tenon", .query = query);
+TN_PLUGIN("org.tenon.quant", "0.1.0", "Tenon", .query = quant_query);

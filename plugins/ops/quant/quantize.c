@@ -70,7 +70,7 @@ static tn_status quantize_infer(const tn_infer *infer, tn_type *types)
 
 // --- importance -------------------------------------------------------------------------
 
-// What an element counts at least, beside the mean of its block: one that no text has used
+// The least weight of an element, beside the mean of its block: one that no text has used
 // so far is not free.
 #define LEAST_SHARE 0.02f
 
@@ -95,17 +95,17 @@ struct encoder {
 };
 
 // Where no importance is given, `data` is NULL and the dtype NONE.
-static bool is_given(const tn_tensor *importance)
+static bool quantize_is_given(const tn_tensor *importance)
 {
     return importance->data && importance->layout.dtype == TN_F32;
 }
 
 static struct encoder encoder_of(const struct format *format, const tn_tensor *importance)
 {
-    return (struct encoder){.plain = format->plain,
-                            .encode = format_encoder(format->plain),
-                            .weigh = is_given(importance) ? format_weigher(format->plain)
-                                                          : NULL};
+    return (struct encoder){
+        .plain = format->plain,
+        .encode = format_encoder(format->plain),
+        .weigh = quantize_is_given(importance) ? format_weigher(format->plain) : NULL};
 }
 
 static void encode_block(const struct encoder *e, const float *values,
@@ -166,7 +166,7 @@ static tn_status quantize_reference(const tn_cpu_call *call)
 
 #define PIECE_ELEMENTS 4096 // of a piece of a loop, at least
 
-struct encoding {
+struct quantize_encoding {
     struct encoder encoder;
     const float *from, *importance;
     int64_t row, rows; // blocks of a row; rows that have the same importance
@@ -175,7 +175,7 @@ struct encoding {
 
 static void encode_blocks(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct encoding *e = context;
+    const struct quantize_encoding *e = context;
     (void)worker;
     const tn_quant_format *plain = e->encoder.plain;
     for (int64_t i = begin; i < end; i++) {
@@ -196,14 +196,15 @@ static tn_status quantize_launch(const tn_cpu_call *call)
         return status;
     const tn_tensor *importance = &call->inputs[1];
     const tn_quant_format *plain = format.plain;
-    struct encoding e = {.encoder = encoder_of(&format, importance),
-                         .from = (const float *)x->data + x->layout.offset,
-                         .row = x->layout.extent[x->layout.rank - 1] / plain->block,
-                         .rows = 1,
-                         .to = (uint8_t *)out->data + out->layout.offset};
+    struct quantize_encoding e = {.encoder = encoder_of(&format, importance),
+                                  .from = (const float *)x->data + x->layout.offset,
+                                  .row =
+                                      x->layout.extent[x->layout.rank - 1] / plain->block,
+                                  .rows = 1,
+                                  .to = (uint8_t *)out->data + out->layout.offset};
     for (int32_t axis = importance->layout.rank - 1; axis < x->layout.rank - 1; axis++)
         e.rows *= axis < 0 ? 1 : x->layout.extent[axis];
-    if (is_given(importance))
+    if (quantize_is_given(importance))
         e.importance = (const float *)importance->data + importance->layout.offset;
     int64_t count = tn_layout_count(&out->layout) / plain->bytes;
     if (count > 0)

@@ -71,7 +71,7 @@ static tn_status take_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// Of a batch of w: rows of all their values, one matrix behind the other.
+// Takes rows from a batch of w: rows of all their values, one matrix behind the other.
 static tn_array *take_of_several(const tn_build *build, const tn_rule *rule,
                                  const int32_t *axes, int64_t size)
 {

@@ -17,7 +17,8 @@ const char *shape_text(const tn_type *type, char buffer[SHAPE_TEXT])
 // --- sizes ------------------------------------------------------------------------------
 
 // Bytes of packed rows as the record has them; -1: no size that an array [rows, n] has.
-static int64_t packed_bytes(const tn_packing *packing, int64_t rows, int64_t k)
+static int64_t quant_weights_packed_bytes(const tn_packing *packing, int64_t rows,
+                                          int64_t k)
 {
     int64_t bytes = rows > 0 && k > 0 ? packing->rows_bytes(packing, rows, k) : 0;
     return bytes >= (k > 0 ? rows : 0) && (rows == 0 || bytes % rows == 0) ? bytes : -1;
@@ -47,7 +48,7 @@ static tn_status check_packed(const tn_host *host, const char *name,
     n = n > 0 ? n : 1;
     if (tn_checked_multiply_extents(n, row, &bytes)) {
         int64_t k = packed_columns(format, n, bytes);
-        if (packed_bytes(format->packing, n, k) == bytes) {
+        if (quant_weights_packed_bytes(format->packing, n, k) == bytes) {
             *out_k = k;
             return TN_OK;
         }
@@ -90,7 +91,7 @@ tn_status rows_size(const tn_host *host, const struct format *format, int64_t n,
                     int64_t *out_bytes)
 {
     n = n > 0 ? n : 1;
-    int64_t bytes = format->packing ? packed_bytes(format->packing, n, k)
+    int64_t bytes = format->packing ? quant_weights_packed_bytes(format->packing, n, k)
                                     : k / format->plain->block * format->plain->bytes;
     if (bytes < 0)
         return host->fail(host, TN_ERR_REFUSED,
@@ -110,9 +111,9 @@ static tn_status find_groups(struct rows *rows)
     const tn_packing *packing = rows->format->packing;
     int64_t left = rows->n % rows->group, before = -1, behind = -1, all = -1, whole;
     if (packing->group >= 0) {
-        before = packed_bytes(packing, rows->group, rows->k);
-        behind = packed_bytes(packing, left, rows->k);
-        all = packed_bytes(packing, rows->n, rows->k);
+        before = quant_weights_packed_bytes(packing, rows->group, rows->k);
+        behind = quant_weights_packed_bytes(packing, left, rows->k);
+        all = quant_weights_packed_bytes(packing, rows->n, rows->k);
     }
     if (before < 0 || behind < 0 || all != rows->n * rows->width ||
         !tn_checked_multiply_extents(rows->n / rows->group, before, &whole) ||
@@ -175,8 +176,8 @@ void rows_move(struct rows *rows, const int64_t *index)
 
 // Copies `count` bytes of the matrix, from byte `at` on, to `out`, or with `from` from
 // there.
-static void copy_bytes(const struct rows *rows, int64_t at, int64_t count, uint8_t *out,
-                       const uint8_t *from)
+static void quant_weights_copy_bytes(const struct rows *rows, int64_t at, int64_t count,
+                                     uint8_t *out, const uint8_t *from)
 {
     const tn_layout *layout = &rows->tensor->layout;
     int32_t last = layout->rank - 1;
@@ -203,11 +204,13 @@ const uint8_t *rows_read(struct rows *rows, int64_t row)
     const tn_packing *packing = rows->format->packing;
     int64_t inside = row % rows->group, first = row - inside;
     if (rows->held != first && !packing) {
-        copy_bytes(rows, first * rows->width, rows->width, rows->plain, NULL);
+        quant_weights_copy_bytes(rows, first * rows->width, rows->width, rows->plain, NULL);
     } else if (rows->held != first) {
         int64_t count = rows_there(rows, first),
                 at = first / rows->group * rows->group_bytes;
-        copy_bytes(rows, at, packed_bytes(packing, count, rows->k), rows->packed, NULL);
+        quant_weights_copy_bytes(rows, at,
+                                 quant_weights_packed_bytes(packing, count, rows->k),
+                                 rows->packed, NULL);
         packing->unpack(packing, rows->packed, count, rows->k, rows->plain);
     }
     rows->held = first;
@@ -218,12 +221,13 @@ void rows_write(struct rows *rows, int64_t first)
 {
     const tn_packing *packing = rows->format->packing;
     if (!packing) {
-        copy_bytes(rows, first * rows->width, rows->width, NULL, rows->plain);
+        quant_weights_copy_bytes(rows, first * rows->width, rows->width, NULL, rows->plain);
         return;
     }
     int64_t count = rows_there(rows, first), at = first / rows->group * rows->group_bytes;
     packing->pack(packing, rows->plain, count, rows->k, rows->packed);
-    copy_bytes(rows, at, packed_bytes(packing, count, rows->k), NULL, rows->packed);
+    quant_weights_copy_bytes(rows, at, quant_weights_packed_bytes(packing, count, rows->k),
+                             NULL, rows->packed);
 }
 
 void rows_decode(struct rows *rows, int64_t row, float *out)

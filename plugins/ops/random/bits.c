@@ -20,7 +20,7 @@
     "j = i + i64(half); " TN_THREEFRY_TEXT(                                                \
         "u32(i)", "u32(j < i64(n) ? j : 0)") "w = first ? a60 : b60; "
 #define HALVES HALVES_AT("index")
-// Of 64 bits there are 2 n words: both of a pair are the element's.
+// 64 bits have 2 n words: both of a pair are the element's.
 #define HALVES_WIDE                                                                        \
     "k0, k1 -> " TN_THREEFRY_TEXT("u32(index)", "u32(index + i64(n))") "x = a60; y = "     \
                                                                        "b60; "

@@ -58,8 +58,8 @@ static tn_status find_extents(const tn_build *build, const categorical_attrs *at
     return TN_OK;
 }
 
-static tn_array *noise(const tn_build *build, const tn_rule *rule, const tn_ints *shape,
-                       tn_dtype dtype)
+static tn_array *categorical_noise(const tn_build *build, const tn_rule *rule,
+                                   const tn_ints *shape, tn_dtype dtype)
 {
     const categorical_attrs *attrs = rule->attrs;
     return build->op(
@@ -86,9 +86,9 @@ static tn_array *with_replacement(const tn_build *build, const tn_rule *rule,
         logits = build->op(build, "base.expand_dims/1", TN_IN(logits),
                            tn_attrs("axis", TN_INTS(-1)));
     }
-    tn_array *score =
-        build->expr(build, "g, x -> g + x",
-                    TN_IN(noise(build, rule, &whole, type->dtype), logits), TN_NO_ATTRS);
+    tn_array *score = build->expr(
+        build, "g, x -> g + x",
+        TN_IN(categorical_noise(build, rule, &whole, type->dtype), logits), TN_NO_ATTRS);
     return build->op(build, "base.argmax/1", TN_IN(score), tn_attrs("axis", from_end));
 }
 
@@ -112,9 +112,9 @@ static tn_array *without_replacement(const tn_build *build, const tn_rule *rule,
                           k, n);
         return NULL;
     }
-    tn_array *score =
-        build->expr(build, "g, x -> g + x",
-                    TN_IN(noise(build, rule, &whole, type->dtype), logits), TN_NO_ATTRS);
+    tn_array *score = build->expr(
+        build, "g, x -> g + x",
+        TN_IN(categorical_noise(build, rule, &whole, type->dtype), logits), TN_NO_ATTRS);
     tn_array *best[2] = {NULL, NULL};
     if (build->op_n(build, "base.topk/1", TN_IN(score),
                     tn_attrs("k", k, "axis", (int64_t)e->axis), best, 2))

@@ -52,7 +52,8 @@ DECOMPOSE(uniform)
 COMPOSITE(uniform, "Random numbers spread evenly from low to high.", SAMPLE(bounds));
 
 // x * scale + loc, of what is given.
-static tn_array *placed(const tn_build *build, const struct drawn *s, tn_array *x)
+static tn_array *random_floats_placed(const tn_build *build, const struct drawn *s,
+                                      tn_array *x)
 {
     tn_array *loc = s->in[0], *scale = s->in[1];
     if (loc && scale)
@@ -71,7 +72,7 @@ DECOMPOSE(normal)
         return status;
     tn_array *x =
         draw_numbers(build, "random.standard_normal/1", s.key, &s.shape, s.dtype, s.layout);
-    outputs[0] = placed(build, &s, x);
+    outputs[0] = random_floats_placed(build, &s, x);
     return built(outputs[0]);
 }
 
@@ -89,7 +90,7 @@ static tn_status place_function(const tn_build *build, const tn_rule *rule,
     double least = open ? -below_one(s.dtype) : least_normal(s.dtype);
     tn_array *x =
         build->expr(build, text, TN_IN(draw_floats(build, &s)), tn_attrs("least", least));
-    outputs[0] = placed(build, &s, x);
+    outputs[0] = random_floats_placed(build, &s, x);
     return built(outputs[0]);
 }
 
@@ -149,8 +150,8 @@ DECOMPOSE(truncated_normal)
         return status;
     tn_array *lower = s.in[0], *upper = s.in[1], *ends[2];
     const tn_attr_list root = tn_attrs("root", sqrt(2));
-    // Of the bounds' own extents: of one number not for each element. Of halves they stay
-    // f32, as they would within one expression.
+    // Computed at the bounds' own extents: for one number not for each element. Halves stay
+    // f32 here, as they would within one expression.
     for (int i = 0; i < 2; i++)
         ends[i] = build->expr(
             build, "x -> erf(x / root)",

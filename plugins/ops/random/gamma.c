@@ -180,7 +180,8 @@ static tn_dtype gamma_begin(const tn_build *build, struct drawn *s)
 }
 
 // A parameter without a derivative, of the sample's extents.
-static tn_array *parameter(const tn_build *build, const struct drawn *s, tn_array *a)
+static tn_array *random_gamma_parameter(const tn_build *build, const struct drawn *s,
+                                        tn_array *a)
 {
     tn_array *still = build->op(build, "base.stop_gradient/1", TN_IN(a), TN_NO_ATTRS);
     return random_with_shape(build, "base.broadcast_to/1", still, &s->shape);
@@ -193,10 +194,11 @@ DECOMPOSE(gamma)
     if (status)
         return status;
     tn_dtype dtype = gamma_begin(build, &s);
-    tn_array *x = build->expr(
-        build, "x -> exp(x)",
-        TN_IN(log_gamma_numbers(build, &s, s.key, parameter(build, &s, s.in[0]))),
-        TN_NO_ATTRS);
+    tn_array *x =
+        build->expr(build, "x -> exp(x)",
+                    TN_IN(log_gamma_numbers(build, &s, s.key,
+                                            random_gamma_parameter(build, &s, s.in[0]))),
+                    TN_NO_ATTRS);
     if (s.in[1])
         x = build->expr(build, "x, s -> x * s", TN_IN(x, s.in[1]), TN_NO_ATTRS);
     outputs[0] = random_cast(build, x, dtype);
@@ -213,7 +215,7 @@ DECOMPOSE(beta)
     tn_array *logs[2];
     for (int64_t i = 0; i < 2; i++)
         logs[i] = log_gamma_numbers(build, &s, split_key(build, s.key, 2, i, s.layout),
-                                    parameter(build, &s, s.in[i]));
+                                    random_gamma_parameter(build, &s, s.in[i]));
     tn_array *x = build->expr(build, "x, y -> 1 / (1 + exp(y - x))",
                               TN_IN(logs[0], logs[1]), TN_NO_ATTRS);
     outputs[0] = random_cast(build, x, dtype);
@@ -238,10 +240,11 @@ DECOMPOSE(dirichlet)
     if (status)
         return status;
     tn_dtype dtype = gamma_begin(build, &s);
-    tn_array *x = build->expr(
-        build, "x -> e = exp(x - max(x)); e / sum(e)",
-        TN_IN(log_gamma_numbers(build, &s, s.key, parameter(build, &s, s.in[0]))),
-        TN_NO_ATTRS);
+    tn_array *x =
+        build->expr(build, "x -> e = exp(x - max(x)); e / sum(e)",
+                    TN_IN(log_gamma_numbers(build, &s, s.key,
+                                            random_gamma_parameter(build, &s, s.in[0]))),
+                    TN_NO_ATTRS);
     outputs[0] = random_cast(build, x, dtype);
     return built(outputs[0]);
 }

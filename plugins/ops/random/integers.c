@@ -320,8 +320,8 @@ static tn_array *chosen_by(const tn_build *build, tn_array *key, tn_array *p,
     return build->op(build, "base.searchsorted/1", TN_IN(running, at), TN_NO_ATTRS);
 }
 
-static tn_array *chosen(const tn_build *build, const tn_rule *rule, tn_array *p, int64_t n,
-                        int64_t count)
+static tn_array *random_integers_chosen(const tn_build *build, const tn_rule *rule,
+                                        tn_array *p, int64_t n, int64_t count)
 {
     const choice_attrs *attrs = rule->attrs;
     const tn_ints row = {1, 1, {n}};
@@ -374,7 +374,7 @@ DECOMPOSE(choice)
         status = choice_check(build, attrs, n, build->type(p), &count);
     if (status)
         return status;
-    tn_array *places = chosen(build, rule, p, n, count);
+    tn_array *places = random_integers_chosen(build, rule, p, n, count);
     outputs[0] = a ? build->op(build, "base.take/1", TN_IN(a, places),
                                tn_attrs("axis", (int64_t)axis))
                    : places;

@@ -87,7 +87,7 @@ tn_status random_check_shape(const tn_host *host, const tn_ints *shape);
 tn_status random_check_axis(const tn_host *host, int64_t axis, int32_t rank,
                             int32_t *out_axis);
 
-// What a sampler of numbers with parameters needs, checked.
+// Checked arguments of a sampler of numbers with parameters.
 struct drawn {
     tn_array *key;
     tn_ints shape;

@@ -35,8 +35,8 @@ struct count_text {
     size_t size;
 };
 
-__attribute__((format(printf, 2, 3))) static void add_text(struct count_text *text,
-                                                           const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void
+random_poisson_add_text(struct count_text *text, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -51,16 +51,16 @@ __attribute__((format(printf, 2, 3))) static void add_text(struct count_text *te
 // of which s<last> is there; c<j>, how many from j on are above 0.
 static void add_counts(struct count_text *text, int first, int last)
 {
-    add_text(text, "c%d = f32(s%d > 0); ", last, last);
+    random_poisson_add_text(text, "c%d = f32(s%d > 0); ", last, last);
     for (int j = last - 1; j >= first; j--)
-        add_text(text, "s%d = s%d + p%d; c%d = c%d + f32(s%d > 0); ", j, j + 1, j + 1, j,
-                 j + 1, j);
+        random_poisson_add_text(text, "s%d = s%d + p%d; c%d = c%d + f32(s%d > 0); ", j,
+                                j + 1, j + 1, j, j + 1, j);
 }
 
 static void add_probabilities(struct count_text *text, int first, int last)
 {
     for (int j = first + 1; j <= last; j++)
-        add_text(text, "p%d = p%d * l * (1 / %d); ", j, j - 1, j);
+        random_poisson_add_text(text, "p%d = p%d * l * (1 / %d); ", j, j - 1, j);
 }
 
 static tn_array *few_counts(const tn_build *build, const struct drawn *s, tn_array *lam)
@@ -71,24 +71,26 @@ static tn_array *few_counts(const tn_build *build, const struct drawn *s, tn_arr
     tn_array *l =
         build->expr(build, "l -> l > 0 & l < 10 ? l : 0", TN_IN(lam), TN_NO_ATTRS);
     struct count_text text = {.size = 0};
-    add_text(&text, "l, w -> " V_OF_WORD "p0 = exp(-l); ", dtype);
+    random_poisson_add_text(&text, "l, w -> " V_OF_WORD "p0 = exp(-l); ", dtype);
     add_probabilities(&text, 0, MIDDLE);
     // P(count >= MIDDLE) = p (1 + l / (MIDDLE + 1) (1 + l / (MIDDLE + 2) (1 + ... .
-    add_text(&text, "t%d = 1; ", TAIL_TERMS);
+    random_poisson_add_text(&text, "t%d = 1; ", TAIL_TERMS);
     for (int i = TAIL_TERMS; i > 0; i--)
-        add_text(&text, "t%d = 1 + l * (1 / %d) * t%d; ", i - 1, MIDDLE + i, i);
-    add_text(&text, "s%d = p%d * t0 - v; ", MIDDLE - 1, MIDDLE);
+        random_poisson_add_text(&text, "t%d = 1 + l * (1 / %d) * t%d; ", i - 1, MIDDLE + i,
+                                i);
+    random_poisson_add_text(&text, "s%d = p%d * t0 - v; ", MIDDLE - 1, MIDDLE);
     add_counts(&text, 0, MIDDLE - 1);
-    add_text(&text, "c0");
+    random_poisson_add_text(&text, "c0");
     tn_array *n = build->expr(build, text.data, TN_IN(l, w), TN_NO_ATTRS);
 
     text.size = 0;
-    add_text(&text, "n, l, w -> " V_OF_WORD "p%d = exp(%d * log(l) - l - log_factorial); ",
-             dtype, MIDDLE, MIDDLE);
+    random_poisson_add_text(
+        &text, "n, l, w -> " V_OF_WORD "p%d = exp(%d * log(l) - l - log_factorial); ",
+        dtype, MIDDLE, MIDDLE);
     add_probabilities(&text, MIDDLE, LAST + 1);
-    add_text(&text, "s%d = p%d - v; ", LAST, LAST + 1);
+    random_poisson_add_text(&text, "s%d = p%d - v; ", LAST, LAST + 1);
     add_counts(&text, MIDDLE, LAST);
-    add_text(&text, "%s(n < %d ? n : n + c%d)", dtype, MIDDLE, MIDDLE);
+    random_poisson_add_text(&text, "%s(n < %d ? n : n + c%d)", dtype, MIDDLE, MIDDLE);
     return build->expr(build, text.data, TN_IN(n, l, w),
                        tn_attrs("log_factorial", lgamma(MIDDLE + 1)));
 }

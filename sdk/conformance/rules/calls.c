@@ -7,7 +7,7 @@
 enum { MAX_CALLS = 200, FEW = 3 }; // MAX_CALLS: of a rule's builder; FEW: samples
 
 // An application in a scope of its own, for calling rules directly.
-struct rule_call {
+struct conformance_call {
     struct kit *kit;
     struct pack *pack;
     const struct sample *s;
@@ -16,9 +16,9 @@ struct rule_call {
     tn_rule rule;
 };
 
-typedef tn_status (*rule_call)(struct rule_call *c, const tn_build *build);
+typedef tn_status (*rule_call)(struct conformance_call *c, const tn_build *build);
 
-static void call_open(struct rule_call *c)
+static void call_open(struct conformance_call *c)
 {
     c->scope = tn_scope_open(c->pack->maker.runtime);
     graph_inputs(c->scope, c->s, c->in);
@@ -38,7 +38,7 @@ static void call_open(struct rule_call *c)
 
 // --- the rules -------------------------------------------------------------------------
 
-static tn_status call_vjp(struct rule_call *c, const tn_build *build)
+static tn_status call_vjp(struct conformance_call *c, const tn_build *build)
 {
     uint64_t wanted = 0;
     for (uint32_t i = 0; i < c->s->num_inputs; i++)
@@ -46,7 +46,7 @@ static tn_status call_vjp(struct rule_call *c, const tn_build *build)
     return c->s->primitive->vjp(build, &c->rule, c->cotangents, &wanted, c->results);
 }
 
-static tn_status call_jvp(struct rule_call *c, const tn_build *build)
+static tn_status call_jvp(struct conformance_call *c, const tn_build *build)
 {
     tn_array *tangents[MAX_IN] = {NULL};
     for (uint32_t i = 0; i < c->s->num_inputs; i++)
@@ -56,7 +56,7 @@ static tn_status call_jvp(struct rule_call *c, const tn_build *build)
 }
 
 // Every input that has an axis is mapped along its first axis.
-static tn_status call_vmap(struct rule_call *c, const tn_build *build)
+static tn_status call_vmap(struct conformance_call *c, const tn_build *build)
 {
     int32_t axes[MAX_IN], out_axes[MAX_OUT] = {0};
     int64_t size = 1;
@@ -69,7 +69,7 @@ static tn_status call_vmap(struct rule_call *c, const tn_build *build)
     return c->s->primitive->vmap(build, &c->rule, axes, size, c->results, out_axes);
 }
 
-static tn_status call_decompose(struct rule_call *c, const tn_build *build)
+static tn_status call_decompose(struct conformance_call *c, const tn_build *build)
 {
     c->rule.outputs = NULL;
     return c->s->primitive->decompose(build, &c->rule, c->results);
@@ -79,8 +79,8 @@ static tn_status call_decompose(struct rule_call *c, const tn_build *build)
 
 // Calls a rule with all cotangents or tangents zero but number `one`: zero as NULL, or as
 // arrays of zeros.
-typedef tn_status (*partial_call)(struct rule_call *c, const tn_build *build, uint32_t one,
-                                  bool as_null);
+typedef tn_status (*partial_call)(struct conformance_call *c, const tn_build *build,
+                                  uint32_t one, bool as_null);
 
 static tn_array *rule_calls_zeros_like(tn_scope *scope, const tn_type *type)
 {
@@ -90,8 +90,8 @@ static tn_array *rule_calls_zeros_like(tn_scope *scope, const tn_type *type)
     return made;
 }
 
-static tn_status partial_vjp(struct rule_call *c, const tn_build *build, uint32_t one,
-                             bool as_null)
+static tn_status partial_vjp(struct conformance_call *c, const tn_build *build,
+                             uint32_t one, bool as_null)
 {
     for (uint32_t i = 0; i < c->s->num_outputs; i++)
         if (c->cotangents[i] && i != one)
@@ -100,8 +100,8 @@ static tn_status partial_vjp(struct rule_call *c, const tn_build *build, uint32_
     return call_vjp(c, build);
 }
 
-static tn_status partial_jvp(struct rule_call *c, const tn_build *build, uint32_t one,
-                             bool as_null)
+static tn_status partial_jvp(struct conformance_call *c, const tn_build *build,
+                             uint32_t one, bool as_null)
 {
     tn_array *tangents[MAX_IN] = {NULL};
     for (uint32_t i = 0; i < c->s->num_inputs; i++)
@@ -113,7 +113,7 @@ static tn_status partial_jvp(struct rule_call *c, const tn_build *build, uint32_
 }
 
 // Sums the elements of each result; the sum of a NULL result is 0.
-static void rule_calls_sums_of(struct rule_call *c, partial_call run, uint32_t one,
+static void rule_calls_sums_of(struct conformance_call *c, partial_call run, uint32_t one,
                                bool as_null, double sums[MAX_IN], const char *what)
 {
     call_open(c);
@@ -135,7 +135,7 @@ static void rule_calls_sums_of(struct rule_call *c, partial_call run, uint32_t o
     tn_scope_close(c->scope);
 }
 
-static void check_one_of(struct rule_call *c, partial_call run, uint32_t one,
+static void check_one_of(struct conformance_call *c, partial_call run, uint32_t one,
                          const char *what)
 {
     double with_null[MAX_IN], with_zeros[MAX_IN];
@@ -150,7 +150,7 @@ static void check_one_of(struct rule_call *c, partial_call run, uint32_t one,
                        sample_text(c->s), what, one, i, with_null[i], with_zeros[i]);
 }
 
-static void check_partial(struct rule_call *c)
+static void check_partial(struct conformance_call *c)
 {
     const tn_primitive *p = c->s->primitive;
     for (uint32_t i = 0; p->vjp && c->s->num_outputs > 1 && i < c->s->num_outputs; i++)
@@ -211,7 +211,7 @@ static tn_array *failing_scalar(const tn_build *build, tn_dtype dtype, double va
 
 // Calls the rule with a builder that fails at its n-th call, for each n. The rule only has
 // to survive.
-static void check_failing(struct rule_call *c, rule_call run)
+static void check_failing(struct conformance_call *c, rule_call run)
 {
     bool was_met = true;
     for (uint64_t n = 1; n <= MAX_CALLS && was_met; n++) {
@@ -232,7 +232,7 @@ static void check_failing(struct rule_call *c, rule_call run)
     }
 }
 
-static void check_failures(struct rule_call *c)
+static void check_failures(struct conformance_call *c)
 {
     const tn_primitive *p = c->s->primitive;
     if (p->vjp)
@@ -248,14 +248,14 @@ static void check_failures(struct rule_call *c)
 // --- samples ---------------------------------------------------------------------------
 
 static void each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
-                        const char *check, void (*run)(struct rule_call *c))
+                        const char *check, void (*run)(struct conformance_call *c))
 {
     static struct sample samples[MAX_SAMPLES];
     if (!check_begin(k, check, "%s", p->id))
         return;
     uint32_t count = pack->maker.runtime ? samples_make(&pack->maker, p, samples, FEW) : 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct rule_call call = {.kit = k, .pack = pack, .s = &samples[i]};
+        struct conformance_call call = {.kit = k, .pack = pack, .s = &samples[i]};
         sample_fill(k, &samples[i]);
         run(&call);
         sample_free(&samples[i]);

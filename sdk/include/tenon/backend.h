@@ -193,7 +193,7 @@ typedef struct tn_value {
     // optional input that was not given.
     uint64_t id;
     tn_layout layout; // dtype NONE: an optional input that was not given
-    // Of an input that is the same in every run (a number of the graph, data that a
+    // For an input that is the same in every run (a number of the graph, data that a
     // function captured): the bytes from `offset` on in host memory, as long as the segment
     // lives. NULL: known in a run only. The slot holds the elements all the same.
     const void *constant;

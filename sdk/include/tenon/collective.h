@@ -46,8 +46,8 @@ typedef struct tn_group tn_group;
 // A call that was started; opaque likewise.
 typedef struct tn_collective_work tn_collective_work;
 
-// What a call does. `count` elements of `dtype`, contiguous, and what else of the record
-// counts; n is the group's size. All members of a group make the call but for SEND and
+// Kinds of calls, with `count` elements of `dtype`, contiguous, and further members that
+// count; n is the group's size. All members of a group make the call but for SEND and
 // RECEIVE, which two make. `input` and `output` do not overlap, unless it says so.
 enum {
     // output = the inputs of all members, element by element, by `reduction`. Every member
@@ -113,7 +113,7 @@ enum {
     TN_GROUP_SHRINKS = 1, // `shrink` makes a group of the members that are left
 };
 
-// What is known of a group. Owned by it, constant until it is closed.
+// Facts about a group. Owned by it, constant until it is closed.
 typedef struct tn_group_facts {
     uint32_t struct_size; // sizeof(tn_group_facts) as the plugin was compiled
     uint32_t flags;       // TN_GROUP_...

@@ -79,9 +79,9 @@ TN_API void tn_graph_release(const tn_graph *graph);
 
 // --- conditions, loops, checkpoints ----------------------------------------------------
 
-// What `then` builds from the inputs where `pred`, one bool, holds, else what `otherwise`
-// builds; both give outputs of the same types. Only the taken one runs. Mapped over a batch
-// of conditions (tn_vmap_call) both run, and each slice takes its own.
+// Where `pred`, one bool, holds, the arrays that `then` builds from the inputs, else those
+// that `otherwise` builds; both give outputs of the same types. Only the taken one runs.
+// Mapped over a batch of conditions (tn_vmap_call) both run, and each slice takes its own.
 TN_API tn_status tn_cond_call(tn_scope *scope, tn_array *pred, tn_function_body then,
                               tn_function_body otherwise, void *user,
                               tn_array *const *inputs, uint64_t num_inputs,
@@ -118,8 +118,9 @@ TN_API tn_status tn_scan_call(tn_scope *scope, tn_function_body body, void *user
                               uint64_t num_inputs, tn_array **outputs,
                               uint64_t num_outputs);
 
-// What `body` builds. The reverse-mode derivative computes it again instead of keeping what
-// lies between, so that training takes less memory and more time.
+// The arrays that `body` builds. The reverse-mode derivative computes the body again
+// instead of keeping the arrays in between, so that training takes less memory and more
+// time.
 TN_API tn_status tn_checkpoint_call(tn_scope *scope, tn_function_body body, void *user,
                                     tn_array *const *inputs, uint64_t num_inputs,
                                     tn_array **outputs, uint64_t num_outputs);
@@ -150,12 +151,12 @@ typedef struct tn_custom_rules {
     void (*destroy)(void *user);
 } tn_custom_rules;
 
-// What `body` builds from the inputs, with rules of its own: a gradient that is clipped or
-// passed straight through, a derivative that is more exact than that of the parts. The body
-// uses no array of the scope but its inputs, as the rules would not see it.
+// The arrays that `body` builds from the inputs, with rules of its own: a gradient that is
+// clipped or passed straight through, a derivative that is more exact than that of the
+// parts. The body uses no array of the scope but its inputs, as the rules would not see it.
 //
-// Keeps `rules`, which stay as they are and valid until `destroy` is called. Without a
-// vmap the body is mapped, and derivatives of the batch are then those of the body.
+// Keeps `rules`, which stay as they are and valid until `destroy` is called. Without a vmap
+// the body is mapped, and derivatives of the batch are then those of the body.
 TN_API tn_status tn_custom_call(tn_scope *scope, tn_function_body body, void *user,
                                 const tn_custom_rules *rules, tn_array *const *inputs,
                                 uint64_t num_inputs, tn_array **outputs,

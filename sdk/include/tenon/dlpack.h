@@ -65,7 +65,7 @@ typedef enum DLDataTypeCode {
     kDLBfloat = 4,       // the upper half of a binary32
     kDLComplex = 5,      // two floats: real, imaginary
     kDLBool = 6,         // 0 or 1
-    // Of 8 bits, since specification 1.1: those that are dtypes here.
+    // Floats of 8 bits, since specification 1.1: the kinds that are dtypes here.
     kDLFloat8_e4m3fn = 10,
     kDLFloat8_e5m2 = 12,
 } DLDataTypeCode;

@@ -101,8 +101,8 @@ typedef struct tn_save_options {
     // called with the bytes in order. Returns TN_OK, or a failure that ends tn_save.
     tn_status (*write)(void *context, const void *data, uint64_t size);
     void *context; // of `write` and of `elements`
-    // What the file carries as metadata; NULL: none. TN_ERR_UNSUPPORTED for formats that
-    // have no place for them, such as npy and safetensors.
+    // Metadata of the file; NULL: none. TN_ERR_UNSUPPORTED for formats that have no place
+    // for them, such as npy and safetensors.
     const tn_metadata_list *metadata;
     // num_arrays names of formats, as tn_file_format gives them: the array is one of TN_U8
     // and of at least one axis, whose bytes are blocks. NULL, or NULL for an array:

@@ -69,7 +69,7 @@ typedef struct tn_format_text {
 
 typedef struct tn_format_content tn_format_content;
 
-// What is in a file: array i is at byte i * array_size of `arrays`, texts and metadata
+// Contents of a file: array i is at byte i * array_size of `arrays`, texts and metadata
 // likewise. A text is for people, and metadata for programs: no format needs both.
 struct tn_format_content {
     uint32_t struct_size; // sizeof(tn_format_content)
@@ -110,7 +110,8 @@ struct tn_format_source {
     tn_status (*read)(const tn_format_source *source, uint64_t offset, void *data,
                       uint64_t size);
 
-    // Of the file that was opened: 0; of the others that `open` gave: 1, 2, ...
+    // Number of the file: 0 for the file that was opened; 1, 2, ... for others that `open`
+    // gave.
     uint32_t number;
     uint32_t reserved; // 0
 

@@ -22,7 +22,7 @@
 
 #include <tenon/host.h>
 
-// What came of a compilation. Written by `compile`; `release` frees the words.
+// Result of a compilation. Written by `compile`; `release` frees the words.
 typedef struct tn_glsl_code {
     uint32_t struct_size;  // sizeof(tn_glsl_code), set by the caller
     uint32_t flags;        // 0

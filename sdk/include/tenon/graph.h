@@ -28,7 +28,7 @@
 #include <tenon/status.h>
 #include <tenon/types.h>
 
-// What can be seen of a graph. Filled by the core, constant while the graph lives; only the
+// The visible part of a graph. Filled by the core, constant while the graph lives; only the
 // core makes graphs.
 typedef struct tn_graph {
     uint32_t struct_size;   // sizeof(tn_graph) as the core was compiled

@@ -87,7 +87,7 @@ TN_API tn_status tn_graph_save(tn_scope *scope, const char *path,
                                uint64_t num_signatures,
                                const tn_graph_save_options *options);
 
-// What is in a file of graphs. Made by tn_graph_load.
+// Contents of a file of graphs. Made by tn_graph_load.
 typedef struct tn_graph_file {
     uint32_t struct_size; // sizeof(tn_graph_file) as the core was compiled
     uint32_t flags;       // 0

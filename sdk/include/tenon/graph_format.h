@@ -54,10 +54,10 @@ typedef struct tn_graph_format {
 
 // Flags of a tn_graph_node.
 enum {
-    // Of an expression: the dtypes of its outputs were given, and do not follow from those
-    // of its inputs.
+    // The dtypes of an expression's outputs were given, and do not follow from those of its
+    // inputs.
     TN_NODE_TYPED = 1,
-    // Of an expression: it reduces along the axis of an attribute "axis".
+    // The expression reduces along the axis of an attribute "axis".
     TN_NODE_REDUCES = 2,
 };
 
@@ -83,7 +83,7 @@ typedef struct tn_graph_node {
     uint64_t num_attr_names;
 } tn_graph_node;
 
-// What tn_array_type() does not say about an array of a graph.
+// Facts about an array of a graph that tn_array_type() does not give.
 typedef struct tn_graph_array {
     // Inputs have the first numbers; those of the outputs of each node follow, and of known
     // scalars where a node is the first that has them as input.

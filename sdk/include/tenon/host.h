@@ -76,7 +76,7 @@ struct tn_host {
     const void *(*query)(const tn_host *host, const char *id);
 };
 
-// What an entry of the cache is, for people who look at it (`tenon cache list`). Texts are
+// Description of a cache entry, for people who look at it (`tenon cache list`). Texts are
 // cut at 255 bytes, and none of them is needed to find the entry: all NULL is fine.
 typedef struct tn_cache_about {
     uint32_t struct_size;

@@ -186,14 +186,14 @@ struct tn_cpu_call {
 
     void *state; // what prepare gave; NULL without prepare, and for a reference
 
-    // Of an input without memory (TN_OPERAND_FUSES): computes its elements [first, first +
+    // For an input without memory (TN_OPERAND_FUSES): computes its elements [first, first +
     // count), numbered row-major over its extents, and writes them to `values`, one behind
     // the other in the input's dtype. `worker` is that of the body which calls, or 0
     // outside of parallel_for. Any elements, in any order, any number of times.
     void (*load)(const tn_cpu_call *call, uint32_t input, int64_t first, int64_t count,
                  void *values, uint32_t worker);
 
-    // Of an output without memory: takes its elements [first, first + count), as `load`
+    // For an output without memory: takes its elements [first, first + count), as `load`
     // gives them. Every element is stored exactly once. Long ranges are quicker; `values`
     // of a few ten KiB are still in the cache when the program reads them.
     void (*store)(const tn_cpu_call *call, uint32_t output, int64_t first, int64_t count,
@@ -297,7 +297,7 @@ typedef struct tn_vulkan_kernel {
     uint32_t num_modules;
     uint32_t module_size; // sizeof(tn_vulkan_module) as the plugin was compiled
 
-    // Of the plain form.
+    // Fields of the plain form.
     const tn_push_field *push; // num_push fields
     uint32_t num_push;         // at most 32
     // Elements of output 0 that a workgroup computes. The number of workgroups is that of

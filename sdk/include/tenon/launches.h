@@ -43,8 +43,8 @@ typedef struct tn_planned_launch {
     uint32_t reserved;  // 0
 } tn_planned_launch;
 
-// What a launch takes, beside one of *baked* code: the same code with all that the launch
-// pushes, and what it reads from buffers of constants, as constants in it, so that the
+// Time of a launch, beside one of *baked* code: the same code with all that the launch
+// pushes, and all that it reads from buffers of constants, as constants in it, so that the
 // device's compiler knows them. Times are the median of nine, of both kinds in turn, and
 // include the wait for the launch before.
 typedef struct tn_launch_cost {

@@ -96,7 +96,7 @@ struct tn_lm_source {
     void (*close)(const tn_lm_source *source);
 };
 
-// What is known of a model. Texts are the model's, valid until it is closed.
+// Facts about a model. Texts are the model's, valid until it is closed.
 typedef struct tn_lm_info {
     uint32_t struct_size;     // sizeof(tn_lm_info) as the library was compiled
     uint32_t flags;           // 0
@@ -180,8 +180,8 @@ TN_API tn_status tn_lm_ensure_shard(tn_lm *model, int64_t first, int64_t last);
 enum {
     TN_LM_ADD_SPECIAL = 1,   // what a prompt of this model begins with
     TN_LM_PARSE_SPECIAL = 2, // "<|im_end|>" is one token
-    // Of tn_lm_generate alone: the prompt is all that the sequence is to have. What it has
-    // already of that stays; what differs is forgotten.
+    // For tn_lm_generate alone: the prompt is all that the sequence is to have. Tokens that
+    // it has of that already stay; those that differ are forgotten.
     TN_LM_WHOLE = 4,
 };
 
@@ -306,7 +306,7 @@ TN_API tn_status tn_lm_infer_batch(tn_lm_item *items, uint64_t num_items);
 
 // --- embeddings ------------------------------------------------------------------------
 
-// Which of a text's hidden states is its embedding.
+// Choices of the hidden state that is a text's embedding.
 enum {
     TN_LM_POOL_MEAN = 0,  // the mean of all positions
     TN_LM_POOL_LAST = 1,  // that of the last one, which alone has seen all of the text
@@ -330,11 +330,11 @@ TN_API tn_status tn_lm_embed(tn_lm_sequence *sequence, const int32_t *ids, int64
 
 // --- grammars --------------------------------------------------------------------------
 
-// What a generated text is held to: a language, of which the text is a member when the
-// model ends it. Constant: any number of sequences may use one at once.
+// A grammar that constrains generated text: a language, of which the text is a member when
+// the model ends it. Constant: any number of sequences may use one at once.
 typedef struct tn_lm_grammar tn_lm_grammar;
 
-// What a grammar is read from.
+// Notations that a grammar is read from.
 enum {
     TN_LM_GBNF = 1, // rules in the notation of llama.cpp, of which "root" is the text
     TN_LM_JSON_SCHEMA = 2, // the JSON that is valid by a schema; "{}": any JSON
@@ -392,7 +392,7 @@ typedef struct tn_lm_sampling {
     double presence, frequency;
 } tn_lm_sampling;
 
-// What draws tokens: the state of the random numbers.
+// A sampler draws tokens; it is the state of the random numbers.
 typedef struct tn_lm_sampler tn_lm_sampler;
 
 // Gives a sampler, for tn_lm_sampler_close. Copies the options; NULL: all zero.
@@ -442,8 +442,8 @@ enum {
 // An image that a model has read; see <tenon/lm_image.h>.
 typedef struct tn_lm_image tn_lm_image;
 
-// What is generated, and how. All zero generates from what the sequence has so far, which
-// must then not be empty, until the model ends its text.
+// Options of generation. All zero generates from what the sequence has so far, which must
+// then not be empty, until the model ends its text.
 typedef struct tn_lm_generation {
     uint32_t struct_size;  // sizeof(tn_lm_generation); 0: that of ABI 1.0
     uint32_t prompt_flags; // TN_LM_ADD_SPECIAL ...: how the prompt is cut into tokens
@@ -458,9 +458,9 @@ typedef struct tn_lm_generation {
     int32_t (*piece)(void *context, const tn_lm_piece *piece);
     void *context;
 
-    // What the generated text is held to, from its beginning; NULL: nothing. Tokens that
-    // cannot continue a text of the grammar are not drawn, and the text ends where the
-    // grammar allows, at once where nothing may follow. Stays open for the call.
+    // The grammar that constrains the generated text, from its beginning; NULL: none.
+    // Tokens that cannot continue a text of the grammar are not drawn, and the text ends
+    // where the grammar allows, at once where nothing may follow. Stays open for the call.
     const tn_lm_grammar *grammar;
     int64_t top; // tokens of tn_lm_piece.top, at most TN_LM_MOST_TOP; 0: none
 
@@ -474,7 +474,7 @@ typedef struct tn_lm_generation {
 // The most tokens that a piece tells of in place of its own.
 #define TN_LM_MOST_TOP 1024
 
-// What was generated.
+// The generated text.
 typedef struct tn_lm_result {
     uint32_t struct_size; // sizeof(tn_lm_result); 0: that of ABI 1.0
     uint32_t reason;      // TN_LM_ENDED ...

@@ -51,7 +51,7 @@ TN_API tn_status tn_lm_adapter_load(tn_lm *model, const char *path, double scale
 // TN_ERR_REFUSED: a value of it is NaN or infinite, and the file stays as it was.
 TN_API tn_status tn_lm_adapter_save(tn_lm *model, const char *path);
 
-// What training says after a step.
+// Report of training after a step.
 typedef struct tn_lm_trained {
     uint32_t struct_size; // sizeof(tn_lm_trained)
     uint32_t flags;       // 0

@@ -59,7 +59,7 @@ TN_API tn_status tn_lm_image_make(tn_lm *model, const uint8_t *pixels, int64_t h
                                   int64_t width, tn_lm_image **out_image);
 TN_API void tn_lm_image_close(tn_lm_image *image); // NULL is fine
 
-// What an image became.
+// An image as tokens.
 typedef struct tn_lm_image_info {
     uint32_t struct_size; // sizeof(tn_lm_image_info) as the library was compiled
     uint32_t flags;       // 0

@@ -25,7 +25,7 @@
 
 #include <stdint.h>
 
-// What a value, or each value of a list, is, and the type of its record in
+// The kind of a value, or of each value of a list, and so the type of its record in
 // tn_metadata.data. More kinds may come: who meets an unknown one passes it by.
 enum {
     TN_METADATA_TEXT = 1,     // tn_text

@@ -40,8 +40,8 @@
 #define TN_MODEL_NAME 96
 #define TN_MODEL_CACHES 4
 
-// What a model is made of: the metadata of its file, with the keys of GGUF, and the types
-// of its weights. Filled by the library, borrowed for the call.
+// Source of a model: the metadata of its file, with the keys of GGUF, and the types of its
+// weights. Filled by the library, borrowed for the call.
 typedef struct tn_model_source tn_model_source;
 struct tn_model_source {
     uint32_t struct_size; // sizeof(tn_model_source) as the library was compiled
@@ -54,7 +54,7 @@ struct tn_model_source {
     int32_t (*weight)(const tn_model_source *source, const char *name, tn_type *out_type);
 };
 
-// What the library and its users need to know of a model, in numbers. Owned by the plugin,
+// Facts about a model that the library and its users need, in numbers. Owned by the plugin,
 // constant until `close`. All are positive.
 typedef struct tn_model_facts {
     uint32_t struct_size; // sizeof(tn_model_facts)
@@ -174,7 +174,7 @@ struct tn_model_step {
     // i32 [sequences]: which index of the first axis of the caches is a sequence's. NULL:
     // there is one sequence, and this axis has extent 1.
     tn_array *slots;
-    // Of caches that are rows of blocks, their format; NULL: the caches are of floats.
+    // Format of caches that are rows of blocks; NULL: the caches are of floats.
     const char *cache_format;
 
     // Set by `build` where it sets logits: the normalised hidden state that they are the

@@ -114,9 +114,10 @@ typedef struct tn_ops_check {
 // loading code.
 #define TN_IFACE_LIST "tn.interfaces/1"
 
-// What tells one provider of an interface from the others: any number of plugins may offer
-// an interface of one id, each with selectors of its own. The interface says which kinds
-// it has, and who is meant by them: formats of files by "extension", "magic" and "folder".
+// A selector tells one provider of an interface from the others: any number of plugins may
+// offer an interface of one id, each with selectors of its own. The interface says which
+// kinds it has, and who is meant by them: formats of files by "extension", "magic" and
+// "folder".
 typedef struct tn_selector {
     const char *interface; // "tn.format/1": one that query() answers
     const char *kind;      // [a-z][a-z0-9-]*, at most 31 bytes

@@ -100,8 +100,8 @@ typedef struct tn_infer {
     const tn_host *host;  // for fail
     const tn_type *types; // num_inputs of them; dtype NONE: not given
     const void *attrs;    // the attribute struct, defaults filled in
-    // Of this application: a variadic input counts each array; without the scalars of
-    // runtime attributes (TN_ATTR_RUNTIME).
+    // Inputs of this application: a variadic input counts each array; without the scalars
+    // of runtime attributes (TN_ATTR_RUNTIME).
     uint32_t num_inputs;
     uint32_t num_outputs; // of this application; 0 in count_outputs
 } tn_infer;
@@ -218,8 +218,8 @@ typedef struct tn_rule {
     const void *attrs;        // the attribute struct
     tn_array *const *inputs;  // NULL: an optional input that was not given
     tn_array *const *outputs; // NULL in decompose; in vmap those of one slice: their types
-    // Of this application: a variadic input counts each array; with the scalars of runtime
-    // attributes, which are the last.
+    // Inputs of this application: a variadic input counts each array; with the scalars of
+    // runtime attributes, which are the last.
     uint32_t num_inputs;
     uint32_t num_outputs;
     // In decompose: bit i says that nothing reads output i, which is TN_OUTPUT_OPTIONAL.

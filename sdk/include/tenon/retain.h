@@ -93,8 +93,9 @@ enum {
     TN_ERROR_OF_DTYPE = 1, // the primitive takes other dtypes than that of an input
 };
 
-// What kind of TN_ERR_ARGUMENT the scope's failure is, for languages that tell them apart:
-// TN_ERROR_OF_DTYPE, or 0 for all else, among that what a pack's rule says of dtypes.
+// The kind of TN_ERR_ARGUMENT that the scope's failure is, for languages that tell them
+// apart: TN_ERROR_OF_DTYPE, or 0 for all else, among that refusals of dtypes by a pack's
+// rule.
 TN_API uint32_t tn_scope_error_kind(const tn_scope *scope);
 
 #ifdef __cplusplus

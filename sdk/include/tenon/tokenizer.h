@@ -39,7 +39,7 @@
 // A vocabulary that is open. Opaque: completed by the plugin.
 typedef struct tn_tokenizer tn_tokenizer;
 
-// What a token is: the numbers of "tokenizer.ggml.token_type".
+// Kinds of tokens: the numbers of "tokenizer.ggml.token_type".
 enum {
     TN_TOKEN_NORMAL = 1,       // a part of text
     TN_TOKEN_UNKNOWN = 2,      // stands for what the vocabulary has no token for
@@ -71,8 +71,8 @@ enum {
     TN_TOKENIZER_ADDS_SPACE = 4, // encode puts a space in front, which decode takes away
 };
 
-// What is known of a vocabulary. Owned by the tokenizer, constant until `close`. A token
-// that the vocabulary does not have is -1.
+// Facts about a vocabulary. Owned by the tokenizer, constant until `close`. A token that
+// the vocabulary does not have is -1.
 typedef struct tn_tokenizer_facts {
     uint32_t struct_size; // sizeof(tn_tokenizer_facts) as the plugin was compiled
     uint32_t flags;       // TN_TOKENIZER_...

@@ -90,8 +90,8 @@ TN_API tn_status tn_params_load(tn_params *params, const char *path);
 
 // --- networks --------------------------------------------------------------------------
 
-// What layers take: the parameters and the scope that graph is built in. Made by the
-// trainer for the body of a loss; by the application, with `training` 0, to apply a
+// A net, which layers take: the parameters and the scope that graph is built in. Made by
+// the trainer for the body of a loss; by the application, with `training` 0, to apply a
 // network. Zeros at first but for these members.
 typedef struct tn_net {
     tn_params *params;
@@ -173,7 +173,8 @@ TN_API tn_array *tn_net_max_pool(tn_net *net, tn_array *x, int64_t size, int64_t
                                  int64_t padding);
 TN_API tn_array *tn_net_avg_pool(tn_net *net, tn_array *x, int64_t size, int64_t stride,
                                  int64_t padding);
-// Of `size` windows that divide each axis; of all positions, which gives [n, channels].
+// Adaptive pools have `size` windows that divide each axis; global pools one of all
+// positions, which gives [n, channels].
 TN_API tn_array *tn_net_adaptive_max_pool(tn_net *net, tn_array *x, int64_t size);
 TN_API tn_array *tn_net_adaptive_avg_pool(tn_net *net, tn_array *x, int64_t size);
 TN_API tn_array *tn_net_global_max_pool(tn_net *net, tn_array *x);
@@ -275,7 +276,7 @@ typedef struct tn_loader_options {
     uint32_t struct_size; // sizeof(tn_loader_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
     int64_t batch;        // rows of a batch, at least 1; the rest of an epoch is left out
-    // Of one table of bytes: a sample is this many rows behind each other, and the batch
+    // Rows of a sample in one table of bytes: they lie behind each other, and the batch is
     // two arrays of i32, the samples and those one row later; 0: a sample is a row of each
     // table.
     int64_t window;
@@ -445,8 +446,8 @@ TN_API tn_status tn_shapeless_body(tn_scope *scope, tn_array *const *inputs,
 // How often the body was called so far.
 TN_API uint64_t tn_shapeless_traces(tn_shapeless *shapeless);
 
-// Which extents keep their value, and why, a line each: writes at most `size` bytes, the
-// NUL included, and gives the length of the whole.
+// Tells which extents keep their value, and why, a line each: writes at most `size` bytes,
+// the NUL included, and gives the length of the whole.
 TN_API uint64_t tn_shapeless_why(tn_shapeless *shapeless, char *out, uint64_t size);
 
 #ifdef __cplusplus

@@ -38,7 +38,7 @@ enum {
     TN_VISION_BICUBIC = 2, // a = -0.5
 };
 
-// What the library needs to know of a vision encoder. Owned by the plugin, constant until
+// Facts about a vision encoder that the library needs. Owned by the plugin, constant until
 // it closes.
 typedef struct tn_vision_facts {
     uint32_t struct_size; // sizeof(tn_vision_facts)
@@ -79,7 +79,7 @@ typedef struct tn_vision {
     // positions NULL.
     const tn_model *encoder;
 
-    // What the library needs to know. [any]
+    // Facts that the library needs. [any]
     const tn_vision_facts *(*facts)(const tn_model_self *self);
 
     // How an image of this height and width, 1 or more, becomes tiles. Fills what is behind

@@ -77,7 +77,7 @@
 // Operands of a launch, at most, that binds one with TN_OPERAND_FUSES.
 #define TN_VULKAN_FUSED_OPERANDS 8
 
-// What a device can do beyond Vulkan 1.2 with 8-bit and 16-bit storage buffers, which each
+// Features of a device beyond Vulkan 1.2 with 8-bit and 16-bit storage buffers, which each
 // has: bits of tn_vulkan_limits.features.
 enum {
     TN_VULKAN_HAS_F16 = 1,      // shaders compute in 16-bit floats
@@ -155,8 +155,8 @@ typedef struct tn_vulkan_operand {
     uint16_t kind;   // TN_VULKAN_INPUT, ...
     uint16_t access; // TN_VULKAN_READS, TN_VULKAN_WRITES
     uint32_t index;  // of INPUT and OUTPUT
-    // Of SCRATCH and DATA, bytes; 0 for the others. `offset`, of SCRATCH only, is a
-    // multiple of TN_VULKAN_ALIGNMENT; `size` is a multiple of 4.
+    // Bytes of SCRATCH and DATA; 0 for the others. `offset`, of SCRATCH only, is a multiple
+    // of TN_VULKAN_ALIGNMENT; `size` is a multiple of 4.
     uint64_t offset, size;
     const void *data; // of DATA: copied before `launch` returns
 } tn_vulkan_operand;
@@ -226,7 +226,7 @@ typedef struct tn_vulkan_launch {
 
 // --- a plan ----------------------------------------------------------------------------
 
-// What a plan function gets. Filled by the backend, borrowed for the call.
+// Arguments of a plan function. Filled by the backend, borrowed for the call.
 struct tn_vulkan_plan {
     uint32_t struct_size; // sizeof(tn_vulkan_plan) as the backend was compiled
     uint32_t flags;       // 0

@@ -6,22 +6,23 @@
 
 // The stride of `x` along the axis that lies `behind` axes before the end (1: the last
 // one); 0 where x has none, or is repeated along it.
-static int64_t stride_of(const tn_layout *x, int32_t behind)
+static int64_t blas_attention_stride_of(const tn_layout *x, int32_t behind)
 {
     return x->rank >= behind && x->extent[x->rank - behind] != 1
                ? x->stride[x->rank - behind]
                : 0;
 }
 
-static int64_t extent_of(const tn_layout *x, int32_t behind)
+static int64_t blas_attention_extent_of(const tn_layout *x, int32_t behind)
 {
     return x->rank >= behind ? x->extent[x->rank - behind] : 1;
 }
 
 // From a row of keys or values to the next one; of one row, its own length.
-static int64_t row_of(const tn_layout *x)
+static int64_t blas_attention_row_of(const tn_layout *x)
 {
-    return extent_of(x, 2) == 1 ? extent_of(x, 1) : x->stride[x->rank - 2];
+    return blas_attention_extent_of(x, 2) == 1 ? blas_attention_extent_of(x, 1)
+                                               : x->stride[x->rank - 2];
 }
 
 void attention_read_shape(const tn_layout inputs[3], struct attention *s)
@@ -38,22 +39,22 @@ void attention_read_shape(const tn_layout inputs[3], struct attention *s)
     for (int32_t i = 0; i < s->batch_rank; i++) {
         s->extent[i] = q->extent[i];
         s->batches *= q->extent[i];
-        s->k_stride[i] = stride_of(k, q->rank - i);
-        s->v_stride[i] = stride_of(v, q->rank - i);
+        s->k_stride[i] = blas_attention_stride_of(k, q->rank - i);
+        s->v_stride[i] = blas_attention_stride_of(v, q->rank - i);
     }
-    s->groups = extent_of(k, 3);
-    s->per_group = s->groups ? extent_of(q, 3) / s->groups : 0;
-    s->queries = extent_of(q, 2);
-    s->keys = extent_of(k, 2);
-    s->depth = extent_of(q, 1);
-    s->width = extent_of(v, 1);
+    s->groups = blas_attention_extent_of(k, 3);
+    s->per_group = s->groups ? blas_attention_extent_of(q, 3) / s->groups : 0;
+    s->queries = blas_attention_extent_of(q, 2);
+    s->keys = blas_attention_extent_of(k, 2);
+    s->depth = blas_attention_extent_of(q, 1);
+    s->width = blas_attention_extent_of(v, 1);
     if (s->kv == TN_U8)
         s->width = s->width / TN_QUANT_BYTES_q8_0 * TN_QUANT_BLOCK_q8_0;
     s->num_slots = q->rank > 3 ? k->extent[0] : 1;
-    s->k_head = stride_of(k, 3);
-    s->v_head = stride_of(v, 3);
-    s->k_row = row_of(k);
-    s->v_row = row_of(v);
+    s->k_head = blas_attention_stride_of(k, 3);
+    s->v_head = blas_attention_stride_of(v, 3);
+    s->k_row = blas_attention_row_of(k);
+    s->v_row = blas_attention_row_of(v);
 }
 
 void attention_read_score(const tn_attention_attrs *attrs, struct attention *s)
@@ -76,10 +77,10 @@ void attention_read_options(const tn_cpu_call *call, uint32_t mask, struct atten
         return;
     const tn_layout *m = &s->mask->layout;
     for (int32_t i = 0; i < s->batch_rank; i++)
-        s->mask_stride[i] = stride_of(m, q->rank - i);
-    s->mask_head = stride_of(m, 3);
-    s->mask_query = stride_of(m, 2);
-    s->mask_key = stride_of(m, 1);
+        s->mask_stride[i] = blas_attention_stride_of(m, q->rank - i);
+    s->mask_head = blas_attention_stride_of(m, 3);
+    s->mask_query = blas_attention_stride_of(m, 2);
+    s->mask_key = blas_attention_stride_of(m, 1);
 }
 
 // BLAS counts in int, and takes no rows that overlap.

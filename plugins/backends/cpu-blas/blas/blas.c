@@ -13,7 +13,7 @@ static struct blas library;
 static bool found;
 static char failure[160]; // why `found` is false
 
-static void open_library(void)
+static void blas_open_library(void)
 {
     // Never closed: OpenBLAS' threads live as long as the process.
     void *handle = openblas_dlopen("libopenblas.so.0");
@@ -31,14 +31,14 @@ static void open_library(void)
 const struct blas *blas_open(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, open_library);
+    pthread_once(&once, blas_open_library);
     return found ? &library : NULL;
 }
 
 // Reserves buffers for `first` callers if *num_reserved is 0, else for `more`, and adds
 // them to *num_reserved.
-static tn_status reserve(const tn_host *host, uint32_t first, uint32_t more,
-                         uint32_t *num_reserved)
+static tn_status blas_reserve(const tn_host *host, uint32_t first, uint32_t more,
+                              uint32_t *num_reserved)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     char message[OPENBLAS_MESSAGE];
@@ -59,12 +59,12 @@ static tn_status reserve(const tn_host *host, uint32_t first, uint32_t more,
 static tn_status reserve_for_others(const tn_host *host)
 {
     static uint32_t num_reserved;
-    return reserve(host, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), 0, &num_reserved);
+    return blas_reserve(host, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), 0, &num_reserved);
 }
 
 // Reserves at the first launch of a queue: a buffer for the one thread that runs the
 // queue's launches; and with the device's first queue, for the pool's threads.
-static tn_status prepare(const tn_host *kernel_host)
+static tn_status blas_prepare(const tn_host *kernel_host)
 {
     if (!cpu_is_own_host(kernel_host))
         return reserve_for_others(kernel_host);
@@ -72,7 +72,8 @@ static tn_status prepare(const tn_host *kernel_host)
     if (queue->calls_blas)
         return TN_OK;
     tn_device *device = queue->device;
-    tn_status status = reserve(kernel_host, device->num_threads, 1, &device->blas_callers);
+    tn_status status =
+        blas_reserve(kernel_host, device->num_threads, 1, &device->blas_callers);
     queue->calls_blas = status == TN_OK;
     return status;
 }
@@ -83,7 +84,7 @@ tn_status blas_enter(const tn_cpu_call *call, const struct blas **out_blas)
     if (!blas)
         return call->host->fail(call->host, TN_ERR_UNSUPPORTED,
                                 "libopenblas.so.0 is not installed");
-    tn_status status = prepare(call->host);
+    tn_status status = blas_prepare(call->host);
     if (status != TN_OK)
         return status;
     openblas_enter();

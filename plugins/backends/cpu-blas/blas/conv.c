@@ -3,7 +3,7 @@
 #include "conv.h"
 
 // Entry `i` (0: rows, 1: columns) of a list of two, or the only entry.
-static int64_t pair(const tn_ints *list, uint32_t i, int64_t absent)
+static int64_t blas_conv_pair(const tn_ints *list, uint32_t i, int64_t absent)
 {
     if (!list->given || list->count == 0)
         return absent;
@@ -24,12 +24,12 @@ void conv_read(const tn_conv2d_attrs *attrs, const tn_layout *x, const tn_layout
         .o = out->extent[3],
         .kh = w->extent[1],
         .kw = w->extent[2],
-        .sh = pair(&attrs->stride, 0, 1),
-        .sw = pair(&attrs->stride, 1, 1),
-        .ph = pair(&attrs->padding, 0, 0),
-        .pw = pair(&attrs->padding, 1, 0),
-        .dh = pair(&attrs->dilation, 0, 1),
-        .dw = pair(&attrs->dilation, 1, 1),
+        .sh = blas_conv_pair(&attrs->stride, 0, 1),
+        .sw = blas_conv_pair(&attrs->stride, 1, 1),
+        .ph = blas_conv_pair(&attrs->padding, 0, 0),
+        .pw = blas_conv_pair(&attrs->padding, 1, 0),
+        .dh = blas_conv_pair(&attrs->dilation, 0, 1),
+        .dw = blas_conv_pair(&attrs->dilation, 1, 1),
         .groups = groups,
         .cg = x->extent[3] / groups,
         .og = out->extent[3] / groups,

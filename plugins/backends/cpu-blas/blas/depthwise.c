@@ -93,19 +93,19 @@ void depthwise_pack(struct depthwise *d, const tn_tensor *w, const tn_tensor *bi
 
 // --- axes ------------------------------------------------------------------------------
 
-struct line {
+struct depthwise_line {
     int64_t in, out, window, stride, padding, dilation;
 };
 
-static struct line depthwise_line(const struct cpu_conv *v, int axis)
+static struct depthwise_line depthwise_line(const struct cpu_conv *v, int axis)
 {
-    return axis == 0 ? (struct line){v->h, v->oh, v->kh, v->sh, v->ph, v->dh}
-                     : (struct line){v->w, v->ow, v->kw, v->sw, v->pw, v->dw};
+    return axis == 0 ? (struct depthwise_line){v->h, v->oh, v->kh, v->sh, v->ph, v->dh}
+                     : (struct depthwise_line){v->w, v->ow, v->kw, v->sw, v->pw, v->dw};
 }
 
 struct cpu_depthwise_axis depthwise_forward(const struct cpu_conv *conv, int axis)
 {
-    struct line l = depthwise_line(conv, axis);
+    struct depthwise_line l = depthwise_line(conv, axis);
     return (struct cpu_depthwise_axis){
         .step = 1,
         .count = l.out,
@@ -123,7 +123,7 @@ struct cpu_depthwise_axis depthwise_forward(const struct cpu_conv *conv, int axi
 struct cpu_depthwise_axis depthwise_backward(const struct cpu_conv *conv, int axis,
                                              int64_t r)
 {
-    struct line l = depthwise_line(conv, axis);
+    struct depthwise_line l = depthwise_line(conv, axis);
     int64_t a = l.stride, b = l.dilation, tap = 0;
     while (b != 0) {
         int64_t rest = a % b;

@@ -29,15 +29,15 @@
 // --- blocks ----------------------------------------------------------------------------
 
 // A block of rows.
-struct unit {
+struct cpu_attention_unit {
     struct attention_unit of;
     int64_t begin, rows, row; // within the group, and the first one's number within all
 };
 
-static struct unit find_unit(const struct attention *s, int64_t number)
+static struct cpu_attention_unit find_unit(const struct attention *s, int64_t number)
 {
-    struct unit u = {.of = attention_unit(s, number / s->blocks),
-                     .begin = number % s->blocks * ATTENTION_ROW_BLOCK};
+    struct cpu_attention_unit u = {.of = attention_unit(s, number / s->blocks),
+                                   .begin = number % s->blocks * ATTENTION_ROW_BLOCK};
     int64_t all = s->per_group * s->queries;
     u.rows = all - u.begin < ATTENTION_ROW_BLOCK ? all - u.begin : ATTENTION_ROW_BLOCK;
     u.row = number / s->blocks * all + u.begin;
@@ -45,8 +45,9 @@ static struct unit find_unit(const struct attention *s, int64_t number)
 }
 
 // Begins the rows of a block, and leaves part `part` of the keys that they see.
-static void begin_rows(const struct attention *s, const struct unit *u, int64_t part,
-                       struct attention_block *b)
+static void cpu_attention_begin_rows(const struct attention *s,
+                                     const struct cpu_attention_unit *u, int64_t part,
+                                     struct attention_block *b)
 {
     b->low = s->keys;
     b->high = 0;
@@ -68,21 +69,21 @@ static void begin_rows(const struct attention *s, const struct unit *u, int64_t 
 
 // --- memory: of lanes, then of parts, and then of panels -------------------------------
 
-static int64_t panel_bytes(const struct attention *s)
+static int64_t cpu_attention_panel_bytes(const struct attention *s)
 {
     return (attention_across_floats(s, s->depth) + attention_along_floats(s, s->width)) *
            (int64_t)sizeof(float);
 }
 
 // Whether keys and values become panels.
-static bool has_panels(const struct attention *s)
+static bool cpu_attention_has_panels(const struct attention *s)
 {
     const int64_t groups = s->batches * s->groups;
     return s->dtype == TN_F32 && s->per_group * s->queries >= PANEL_ROWS && groups > 0 &&
-           panel_bytes(s) <= MOST_PANELS / groups;
+           cpu_attention_panel_bytes(s) <= MOST_PANELS / groups;
 }
 
-static int64_t count_units(const struct attention *s)
+static int64_t cpu_attention_count_units(const struct attention *s)
 {
     return s->batches * s->groups * s->blocks;
 }
@@ -100,7 +101,7 @@ static int64_t scores_bytes(const struct attention *s)
 
 static int64_t q_bytes(const struct attention *s)
 {
-    return attention_is_half(s) || has_panels(s)
+    return attention_is_half(s) || cpu_attention_has_panels(s)
                ? attention_round_up(rows_of_block(s) * s->depth * s->element)
                : 0;
 }
@@ -113,26 +114,26 @@ static int64_t wide_bytes(const struct attention *s)
                : 0;
 }
 
-static int64_t sums_bytes(const struct attention *s)
+static int64_t cpu_attention_sums_bytes(const struct attention *s)
 {
     return attention_round_up(rows_of_block(s) * s->width * s->element);
 }
 
 static int64_t lane_bytes(const struct attention *s)
 {
-    return scores_bytes(s) + q_bytes(s) + wide_bytes(s) + sums_bytes(s);
+    return scores_bytes(s) + q_bytes(s) + wide_bytes(s) + cpu_attention_sums_bytes(s);
 }
 
-static int64_t part_bytes(const struct attention *s)
+static int64_t cpu_attention_part_bytes(const struct attention *s)
 {
     return attention_round_up(ATTENTION_ROW_BLOCK * (int64_t)sizeof(struct attention_row)) +
-           sums_bytes(s);
+           cpu_attention_sums_bytes(s);
 }
 
 // Parts of blocks that together see at most `keys` keys.
-static int64_t choose_parts(const struct attention *s, int64_t keys)
+static int64_t cpu_attention_choose_parts(const struct attention *s, int64_t keys)
 {
-    int64_t units = count_units(s), most = keys / PART_KEYS;
+    int64_t units = cpu_attention_count_units(s), most = keys / PART_KEYS;
     int64_t wanted = units > 0 ? LANES / units : 1;
     wanted = wanted < most ? wanted : most;
     return wanted > 1 ? wanted : 1;
@@ -140,7 +141,8 @@ static int64_t choose_parts(const struct attention *s, int64_t keys)
 
 // --- blocks of rows --------------------------------------------------------------------
 
-static void divide_rows(const struct attention *s, const struct attention_block *b)
+static void cpu_attention_divide_rows(const struct attention *s,
+                                      const struct attention_block *b)
 {
     for (int64_t i = 0; i < b->rows; i++)
         attention_divide(s, &b->states[i], b->out + i * s->width * s->element);
@@ -156,11 +158,11 @@ static void narrow_rows(const struct attention *s, const char *rows, int64_t row
 }
 
 // Item number: the number of a block times the parts, plus that of the part.
-static void run_item(const struct attention *s, int64_t item, char *lane,
-                     const char *panels)
+static void cpu_attention_run_item(const struct attention *s, int64_t item, char *lane,
+                                   const char *panels)
 {
     struct attention_row states[ATTENTION_ROW_BLOCK];
-    struct unit u = find_unit(s, item / s->parts);
+    struct cpu_attention_unit u = find_unit(s, item / s->parts);
     char *wide_q = lane + scores_bytes(s), *wide = wide_q + q_bytes(s);
     struct attention_block b = {.rows = u.rows,
                                 .q = s->q + u.row * s->depth * s->stored_size,
@@ -185,15 +187,16 @@ static void run_item(const struct attention *s, int64_t item, char *lane,
         b.v_along = b.k_across + attention_across_floats(s, s->depth);
     }
     if (s->parts > 1) {
-        char *memory = s->scratch + s->lanes * lane_bytes(s) + item * part_bytes(s);
+        char *memory =
+            s->scratch + s->lanes * lane_bytes(s) + item * cpu_attention_part_bytes(s);
         b.out = memory;
-        b.states = (struct attention_row *)(void *)(memory + sums_bytes(s));
+        b.states = (struct attention_row *)(void *)(memory + cpu_attention_sums_bytes(s));
     }
-    begin_rows(s, &u, item % s->parts, &b);
+    cpu_attention_begin_rows(s, &u, item % s->parts, &b);
     attention_sum_block(s, &b);
     if (s->parts > 1)
         return;
-    divide_rows(s, &b);
+    cpu_attention_divide_rows(s, &b);
     if (attention_is_half(s))
         narrow_rows(s, b.out, u.row, u.rows);
 }
@@ -204,10 +207,12 @@ static void run_lanes(void *context, int64_t begin, int64_t end, uint32_t worker
     (void)worker;
     const struct attention *s = context;
     for (int64_t lane = begin; lane < end; lane++)
-        for (int64_t item = lane; item < count_units(s) * s->parts; item += s->lanes) {
+        for (int64_t item = lane; item < cpu_attention_count_units(s) * s->parts;
+             item += s->lanes) {
             int64_t group = item / s->parts / s->blocks;
-            run_item(s, item, s->scratch + lane * lane_bytes(s),
-                     s->panels ? s->panels + group * panel_bytes(s) : NULL);
+            cpu_attention_run_item(
+                s, item, s->scratch + lane * lane_bytes(s),
+                s->panels ? s->panels + group * cpu_attention_panel_bytes(s) : NULL);
         }
 }
 
@@ -216,19 +221,20 @@ static void add_units(void *context, int64_t begin, int64_t end, uint32_t worker
 {
     (void)worker;
     const struct attention *s = context;
-    int64_t pitch = part_bytes(s);
+    int64_t pitch = cpu_attention_part_bytes(s);
     for (int64_t number = begin; number < end; number++) {
         char *memory = s->scratch + s->lanes * lane_bytes(s) + number * s->parts * pitch;
-        struct unit u = find_unit(s, number);
+        struct cpu_attention_unit u = find_unit(s, number);
         struct attention_block b = {
             .rows = u.rows,
             .out = memory,
-            .states = (struct attention_row *)(void *)(memory + sums_bytes(s))};
+            .states =
+                (struct attention_row *)(void *)(memory + cpu_attention_sums_bytes(s))};
         for (int64_t i = 0; i < u.rows; i++) {
             char *row = memory + i * s->width * s->element;
             attention_add_parts(s, &b.states[i], row, pitch);
         }
-        divide_rows(s, &b);
+        cpu_attention_divide_rows(s, &b);
         if (attention_is_half(s))
             narrow_rows(s, memory, u.row, u.rows);
         else
@@ -272,7 +278,7 @@ static void pack_lanes(void *context, int64_t begin, int64_t end, uint32_t worke
     for (int64_t lane = begin; lane < end; lane++)
         for (int64_t n = lane; n < s->batches * s->groups * blocks; n += s->lanes)
             pack_block(s, n / blocks, n % blocks, s->scratch + lane * lane_bytes(s),
-                       s->panels + n / blocks * panel_bytes(s));
+                       s->panels + n / blocks * cpu_attention_panel_bytes(s));
 }
 
 // The loop runs over lanes: every so many-th group, whose panels stay in the caches.
@@ -282,50 +288,51 @@ static void run_groups(void *context, int64_t begin, int64_t end, uint32_t worke
     const struct attention *s = context;
     for (int64_t lane = begin; lane < end; lane++) {
         char *memory = s->scratch + lane * lane_bytes(s);
-        char *panels = s->panels + lane * panel_bytes(s);
+        char *panels = s->panels + lane * cpu_attention_panel_bytes(s);
         for (int64_t group = lane; group < s->batches * s->groups; group += s->lanes) {
             for (int64_t i = 0; i < key_blocks(s); i++)
                 pack_block(s, group, i, memory, panels);
             for (int64_t i = 0; i < s->blocks; i++)
-                run_item(s, group * s->blocks + i, memory, panels);
+                cpu_attention_run_item(s, group * s->blocks + i, memory, panels);
         }
     }
 }
 
 // --- the kernel ------------------------------------------------------------------------
 
-static void read_shape(const tn_layout *inputs, struct attention *s)
+static void cpu_attention_read_shape(const tn_layout *inputs, struct attention *s)
 {
     attention_read_shape(inputs, s);
     s->blocks = (s->per_group * s->queries + ATTENTION_ROW_BLOCK - 1) / ATTENTION_ROW_BLOCK;
-    s->parts = choose_parts(s, s->keys);
-    int64_t items = count_units(s) * s->parts;
+    s->parts = cpu_attention_choose_parts(s, s->keys);
+    int64_t items = cpu_attention_count_units(s) * s->parts;
     s->lanes = items < LANES ? items : LANES;
 }
 
-// Of as many parts as there may be.
+// Scratch memory before the panels, for the greatest number of parts.
 static int64_t memory_before_panels(const struct attention *s)
 {
-    int64_t parts = s->parts > 1 ? count_units(s) * s->parts : 0;
-    return attention_round_up(s->lanes * lane_bytes(s) + parts * part_bytes(s));
+    int64_t parts = s->parts > 1 ? cpu_attention_count_units(s) * s->parts : 0;
+    return attention_round_up(s->lanes * lane_bytes(s) +
+                              parts * cpu_attention_part_bytes(s));
 }
 
 // Parts of the keys that there are: no more than memory was asked for.
-static int64_t count_parts(const struct attention *s)
+static int64_t cpu_attention_count_parts(const struct attention *s)
 {
     int64_t most = 0, sequences = s->lengths && s->lengths->layout.rank ? s->extent[0] : 1;
     for (int64_t i = 0; i < sequences; i++) {
         int64_t length = attention_length(s, i);
         most = length > most ? length : most;
     }
-    return choose_parts(s, most < s->keys ? most : s->keys);
+    return cpu_attention_choose_parts(s, most < s->keys ? most : s->keys);
 }
 
 static tn_status run_attention(const tn_cpu_call *call, struct attention *s)
 {
-    const int64_t groups = s->batches * s->groups, parts = count_parts(s);
+    const int64_t groups = s->batches * s->groups, parts = cpu_attention_count_parts(s);
     bool by_groups = false;
-    if (has_panels(s)) {
+    if (cpu_attention_has_panels(s)) {
         s->tiles = s->kernels->tiles;
         s->panels = s->scratch + memory_before_panels(s);
         by_groups = parts == 1 && groups >= 2 * call->num_threads;
@@ -344,7 +351,7 @@ static tn_status run_attention(const tn_cpu_call *call, struct attention *s)
     }
     blas_leave();
     if (s->parts > 1)
-        call->parallel_for(call, count_units(s), 1, add_units, s);
+        call->parallel_for(call, cpu_attention_count_units(s), 1, add_units, s);
     return TN_OK;
 }
 
@@ -358,14 +365,14 @@ static struct attention begin_attention(const tn_cpu_call *call)
                           .scratch = call->scratch};
     const tn_layout in[] = {call->inputs[0].layout, call->inputs[1].layout,
                             call->inputs[2].layout};
-    read_shape(in, &s);
+    cpu_attention_read_shape(in, &s);
     return s;
 }
 
-static tn_status attention(const tn_cpu_call *call)
+static tn_status cpu_attention(const tn_cpu_call *call)
 {
     struct attention s = begin_attention(call);
-    if (count_units(&s) * s.width == 0)
+    if (cpu_attention_count_units(&s) * s.width == 0)
         return TN_OK;
     attention_read_options(call, 3, &s);
     return run_attention(call, &s);
@@ -374,7 +381,7 @@ static tn_status attention(const tn_cpu_call *call)
 static tn_status attention_with_sinks(const tn_cpu_call *call)
 {
     struct attention s = begin_attention(call);
-    if (count_units(&s) * s.width == 0)
+    if (cpu_attention_count_units(&s) * s.width == 0)
         return TN_OK;
     attention_read_options(call, 4, &s);
     s.sinks = &call->inputs[3];
@@ -385,7 +392,7 @@ static tn_status cached_attention(const tn_cpu_call *call)
 {
     const tn_quant_cached_attention_attrs *attrs = call->attrs;
     struct attention s = begin_attention(call);
-    if (count_units(&s) * s.width == 0)
+    if (cpu_attention_count_units(&s) * s.width == 0)
         return TN_OK;
     attention_read_score(&(tn_attention_attrs){attrs->scale, attrs->is_causal,
                                                attrs->window, attrs->soft_cap},
@@ -401,8 +408,10 @@ static tn_status cached_attention(const tn_cpu_call *call)
 static uint64_t attention_scratch(const tn_kernel_query *query)
 {
     struct attention s = {0};
-    read_shape(query->inputs, &s);
-    int64_t panels = has_panels(&s) ? s.batches * s.groups * panel_bytes(&s) : 0;
+    cpu_attention_read_shape(query->inputs, &s);
+    int64_t panels = cpu_attention_has_panels(&s)
+                         ? s.batches * s.groups * cpu_attention_panel_bytes(&s)
+                         : 0;
     return (uint64_t)(memory_before_panels(&s) + panels);
 }
 
@@ -437,7 +446,7 @@ static const tn_operand_rule rules[] = {
 };
 static const tn_cpu_kernel payload = {
     .struct_size = sizeof(tn_cpu_kernel),
-    .launch = attention,
+    .launch = cpu_attention,
 };
 const tn_kernel scaled_dot_product_attention_kernel = {
     .struct_size = sizeof(tn_kernel),

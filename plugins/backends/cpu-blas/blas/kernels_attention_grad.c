@@ -32,7 +32,7 @@ static int64_t count_groups(const struct attention_gradient *g)
     return g->of.batches * g->of.groups;
 }
 
-// Of an item: the gradients of keys, and then of values.
+// Bytes of an item: the gradients of keys, and then of values.
 static int64_t keys_bytes(const struct attention_gradient *g)
 {
     return attention_round_up(g->of.keys * g->of.depth * g->of.element);
@@ -43,8 +43,8 @@ static int64_t item_bytes(const struct attention_gradient *g)
     return keys_bytes(g) + attention_round_up(g->of.keys * g->of.width * g->of.element);
 }
 
-// Of a group: keys across and along, values across.
-static int64_t panel_bytes(const struct attention *s)
+// Bytes of a group's panels: keys across and along, values across.
+static int64_t cpu_attention_grad_panel_bytes(const struct attention *s)
 {
     return (attention_across_floats(s, s->depth) + attention_along_floats(s, s->depth) +
             attention_across_floats(s, s->width)) *
@@ -52,15 +52,15 @@ static int64_t panel_bytes(const struct attention *s)
 }
 
 // Whether keys and values become panels. Rows of q and of gradients are read in vectors.
-static bool has_panels(const struct attention_gradient *g)
+static bool cpu_attention_grad_has_panels(const struct attention_gradient *g)
 {
     const struct attention *s = &g->of;
     return s->dtype == TN_F32 && s->depth % 16 == 0 && s->width % 16 == 0 &&
            s->per_group * s->queries >= PANEL_ROWS && count_groups(g) > 0 &&
-           panel_bytes(s) <= MOST_PANELS / count_groups(g);
+           cpu_attention_grad_panel_bytes(s) <= MOST_PANELS / count_groups(g);
 }
 
-// What a worker has for a block. The last six are for half floats, or for tiles.
+// Pieces of a worker's memory for a block. The last six are for half floats, or for tiles.
 enum piece { WEIGHTS, TERMS, SLOPES, Q, OUT, GRADIENT, DQ, WIDE_K, WIDE_V, NUM_PIECES };
 
 static int64_t piece_bytes(const struct attention_gradient *g, enum piece piece)
@@ -72,7 +72,7 @@ static int64_t piece_bytes(const struct attention_gradient *g, enum piece piece)
         ATTENTION_ROW_BLOCK * weights,
         ATTENTION_ROW_BLOCK * ATTENTION_PITCH,
         ATTENTION_ROW_BLOCK * ATTENTION_KEY_BLOCK * slopes,
-        (half || has_panels(g)) * ATTENTION_ROW_BLOCK * s->depth,
+        (half || cpu_attention_grad_has_panels(g)) * ATTENTION_ROW_BLOCK * s->depth,
         half * ATTENTION_ROW_BLOCK * s->width,
         half * ATTENTION_ROW_BLOCK * s->width,
         half * ATTENTION_ROW_BLOCK * s->depth,
@@ -81,7 +81,7 @@ static int64_t piece_bytes(const struct attention_gradient *g, enum piece piece)
     return attention_round_up(elements[piece] * s->element);
 }
 
-static int64_t worker_bytes(const struct attention_gradient *g)
+static int64_t cpu_attention_grad_worker_bytes(const struct attention_gradient *g)
 {
     int64_t sum = 0;
     for (int i = 0; i < NUM_PIECES; i++)
@@ -89,8 +89,8 @@ static int64_t worker_bytes(const struct attention_gradient *g)
     return sum;
 }
 
-static void lay_out(const struct attention_gradient *g, char *memory,
-                    struct attention_grad_block *b, char *halves[4])
+static void cpu_attention_grad_lay_out(const struct attention_gradient *g, char *memory,
+                                       struct attention_grad_block *b, char *halves[4])
 {
     char *pieces[NUM_PIECES];
     for (int i = 0; i < NUM_PIECES; i++) {
@@ -112,7 +112,8 @@ static void pack_group(const struct attention_gradient *g, int64_t group,
 {
     const struct attention *s = &g->of;
     const struct attention_unit u = attention_unit(s, group);
-    float *across = (float *)(void *)(s->panels + group * panel_bytes(s));
+    float *across =
+        (float *)(void *)(s->panels + group * cpu_attention_grad_panel_bytes(s));
     float *along = across + attention_across_floats(s, s->depth);
     float *values = along + attention_along_floats(s, s->depth);
     for (int64_t at = 0; at < s->keys; at += ATTENTION_KEY_BLOCK) {
@@ -128,12 +129,13 @@ static void pack_group(const struct attention_gradient *g, int64_t group,
 }
 
 // The loop runs over groups.
-static void pack_groups(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_attention_grad_pack_groups(void *context, int64_t begin, int64_t end,
+                                           uint32_t worker)
 {
     const struct attention_gradient *g = context;
-    char *memory = g->lanes + worker * worker_bytes(g), *halves[4];
+    char *memory = g->lanes + worker * cpu_attention_grad_worker_bytes(g), *halves[4];
     struct attention_grad_block b;
-    lay_out(g, memory, &b, halves);
+    cpu_attention_grad_lay_out(g, memory, &b, halves);
     for (int64_t group = begin; group < end; group++)
         pack_group(g, group, &b);
 }
@@ -148,8 +150,9 @@ static void cast_rows(const struct attention *s, int32_t in, int32_t out, const 
     s->kernels->cast[in][out](to, &operand, count, 0);
 }
 
-static const char *widen(const struct attention *s, const char *from, char *to,
-                         int64_t first, int64_t rows, int64_t width)
+static const char *cpu_attention_grad_widen(const struct attention *s, const char *from,
+                                            char *to, int64_t first, int64_t rows,
+                                            int64_t width)
 {
     from += first * width * s->stored_size;
     if (!attention_is_half(s))
@@ -176,15 +179,16 @@ static void run_block(const struct attention_gradient *g, const struct attention
         b->high = sees && state->high > b->high ? state->high : b->high;
     }
     b->low = s->panels ? b->low / CPU_TILES_MOST * CPU_TILES_MOST : b->low;
-    b->q = widen(s, s->q, halves[0], row, b->rows, s->depth);
+    b->q = cpu_attention_grad_widen(s, s->q, halves[0], row, b->rows, s->depth);
     if (s->panels) {
         const float scale = (float)s->scale;
         const void *in[] = {b->q, &scale};
         s->kernels->map[TN_F32][TN_EXPR_MUL](halves[0], in, size, 2);
         b->q = halves[0];
     }
-    b->out = widen(s, g->out, halves[1], row, b->rows, s->width);
-    b->gradient = widen(s, g->gradient, halves[2], row, b->rows, s->width);
+    b->out = cpu_attention_grad_widen(s, g->out, halves[1], row, b->rows, s->width);
+    b->gradient =
+        cpu_attention_grad_widen(s, g->gradient, halves[2], row, b->rows, s->width);
     b->dq = attention_is_half(s) ? halves[3] : dq;
     b->to_sinks = g->to_sinks ? g->to_sinks + row * s->element : NULL;
     if (b->to_sinks)
@@ -197,7 +201,8 @@ static void run_block(const struct attention_gradient *g, const struct attention
 }
 
 // Item number: that of a group times the parts, plus the part's.
-static void run_item(const struct attention_gradient *g, int64_t item, char *memory)
+static void cpu_attention_grad_run_item(const struct attention_gradient *g, int64_t item,
+                                        char *memory)
 {
     const struct attention *s = &g->of;
     struct attention_row states[ATTENTION_ROW_BLOCK];
@@ -205,14 +210,16 @@ static void run_item(const struct attention_gradient *g, int64_t item, char *mem
     struct attention_grad_block b = {.states = states, .shared = shared};
     struct attention_unit unit = attention_unit(s, item / s->parts);
     char *halves[4];
-    lay_out(g, memory, &b, halves);
+    cpu_attention_grad_lay_out(g, memory, &b, halves);
     int64_t group = item / s->parts, all = s->per_group * s->queries;
     b.k = unit.k;
     b.v = unit.v;
     if (s->panels && s->parts == 1) // they are in the caches then
         pack_group(g, group, &b);
     if (s->panels) {
-        b.k_across = (const float *)(const void *)(s->panels + group * panel_bytes(s));
+        b.k_across =
+            (const float *)(const void *)(s->panels +
+                                          group * cpu_attention_grad_panel_bytes(s));
         b.k_along = b.k_across + attention_across_floats(s, s->depth);
         b.v_across = b.k_along + attention_along_floats(s, s->depth);
     }
@@ -229,11 +236,13 @@ static void run_item(const struct attention_gradient *g, int64_t item, char *mem
     }
 }
 
-static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_attention_grad_run_items(void *context, int64_t begin, int64_t end,
+                                         uint32_t worker)
 {
     const struct attention_gradient *g = context;
     for (int64_t item = begin; item < end; item++)
-        run_item(g, item, g->lanes + worker * worker_bytes(g));
+        cpu_attention_grad_run_item(g, item,
+                                    g->lanes + worker * cpu_attention_grad_worker_bytes(g));
 }
 
 // --- sums ------------------------------------------------------------------------------
@@ -277,8 +286,9 @@ static void add_items(void *context, int64_t begin, int64_t end, uint32_t worker
 
 // --- the kernel ------------------------------------------------------------------------
 
-static void describe(const tn_layout inputs[3], const tn_attention_attrs *attrs,
-                     struct attention_gradient *g)
+static void cpu_attention_grad_describe(const tn_layout inputs[3],
+                                        const tn_attention_attrs *attrs,
+                                        struct attention_gradient *g)
 {
     struct attention *s = &g->of;
     attention_read_shape(inputs, s);
@@ -297,7 +307,7 @@ static void describe(const tn_layout inputs[3], const tn_attention_attrs *attrs,
     g->has_sums = s->parts > 1 || attention_is_half(s);
 }
 
-static int64_t sums_bytes(const struct attention_gradient *g)
+static int64_t cpu_attention_grad_sums_bytes(const struct attention_gradient *g)
 {
     return g->has_sums ? count_groups(g) * g->of.parts * item_bytes(g) : 0;
 }
@@ -318,25 +328,28 @@ static tn_status run_gradient(const tn_cpu_call *call, uint32_t out)
     s->v = first_element(&call->inputs[2]);
     const tn_layout in[] = {call->inputs[0].layout, call->inputs[1].layout,
                             call->inputs[2].layout};
-    describe(in, call->attrs, &g);
+    cpu_attention_grad_describe(in, call->attrs, &g);
     attention_read_options(call, out + 2, s);
     if (out > SINKS) {
         s->sinks = &call->inputs[SINKS];
         g.to_sinks = first_element(&call->outputs[SINKS]);
     }
-    g.lanes = g.sums + sums_bytes(&g);
+    g.lanes = g.sums + cpu_attention_grad_sums_bytes(&g);
     if (count_groups(&g) == 0)
         return TN_OK;
     tn_status status = blas_enter(call, &s->blas);
     if (status)
         return status;
-    if (has_panels(&g)) {
+    if (cpu_attention_grad_has_panels(&g)) {
         s->tiles = s->kernels->tiles;
-        s->panels = g.lanes + attention_round_up(call->num_threads * worker_bytes(&g));
+        s->panels = g.lanes + attention_round_up(call->num_threads *
+                                                 cpu_attention_grad_worker_bytes(&g));
         if (s->parts > 1)
-            call->parallel_for(call, count_groups(&g), 1, pack_groups, &g);
+            call->parallel_for(call, count_groups(&g), 1, cpu_attention_grad_pack_groups,
+                               &g);
     }
-    call->parallel_for(call, count_groups(&g) * s->parts, 1, run_items, &g);
+    call->parallel_for(call, count_groups(&g) * s->parts, 1, cpu_attention_grad_run_items,
+                       &g);
     blas_leave();
     if (g.has_sums)
         call->parallel_for(call,
@@ -359,12 +372,15 @@ static tn_status attention_with_sinks_grad(const tn_cpu_call *call)
 static uint64_t attention_grad_scratch(const tn_kernel_query *query)
 {
     struct attention_gradient g = {0};
-    describe(query->inputs, query->attrs, &g);
+    cpu_attention_grad_describe(query->inputs, query->attrs, &g);
     uint64_t panels =
-        has_panels(&g) ? (uint64_t)(count_groups(&g) * panel_bytes(&g.of)) + 64 : 0;
+        cpu_attention_grad_has_panels(&g)
+            ? (uint64_t)(count_groups(&g) * cpu_attention_grad_panel_bytes(&g.of)) + 64
+            : 0;
     return tn_saturated_add(
-        tn_saturated_add((uint64_t)sums_bytes(&g), panels),
-        tn_saturated_multiply(query->num_workers, (uint64_t)worker_bytes(&g)));
+        tn_saturated_add((uint64_t)cpu_attention_grad_sums_bytes(&g), panels),
+        tn_saturated_multiply(query->num_workers,
+                              (uint64_t)cpu_attention_grad_worker_bytes(&g)));
 }
 
 static int32_t attention_grad_accepts(const tn_kernel_query *query)

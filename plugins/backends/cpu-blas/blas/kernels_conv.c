@@ -36,7 +36,7 @@ static void cut_tile(struct cpu_conv *conv)
 
 // Writes the n numbers at `from` to `to`, `times` times. The copies double: a call of
 // memcpy for each pixel took a tenth of a convolution with 6 filters.
-static void repeat(float *to, const float *from, int64_t n, int64_t times)
+static void cpu_conv_repeat(float *to, const float *from, int64_t n, int64_t times)
 {
     const int64_t all = n * times;
     memcpy(to, from, (size_t)(all < n ? all : n) * sizeof(float));
@@ -51,7 +51,7 @@ static void forward_tile(const struct forward *f, float *out, int64_t first, int
     _Alignas(64) float patches[CONV_TILE];
 
     if (f->bias)
-        repeat(out, f->bias, v->o, count);
+        cpu_conv_repeat(out, f->bias, v->o, count);
     for (int64_t g = 0; g < v->groups; g++) {
         cpu_conv_gather(v, f->x, g, first, count, patches);
         f->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, (int)count, (int)v->og,
@@ -133,7 +133,7 @@ struct input_gradient {
     int64_t bands; // of an image
 };
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t cpu_conv_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -148,12 +148,12 @@ static void rebuild_band(const struct input_gradient *f, int64_t image, int64_t 
     // The rows of the output whose patches reach the band.
     int64_t lowest = top + v.ph - (v.kh - 1) * v.dh, row = v.ow;
     int64_t begin = lowest > 0 ? (lowest + v.sh - 1) / v.sh * row : 0;
-    int64_t end = least((bottom - 1 + v.ph) / v.sh + 1, v.oh) * row;
+    int64_t end = cpu_conv_least((bottom - 1 + v.ph) / v.sh + 1, v.oh) * row;
     memset(x, 0, (size_t)((bottom - top) * v.w * v.c) * sizeof(float));
     v.h = bottom - top;
     v.ph += top;
     for (int64_t first = begin; first < end; first += v.tile) {
-        int64_t count = least(end - first, v.tile);
+        int64_t count = cpu_conv_least(end - first, v.tile);
         for (int64_t g = 0; g < v.groups; g++) {
             const float *from = f->g + (image * v.oh * row + first) * v.o + g * v.og;
             f->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, (int)count,
@@ -182,7 +182,7 @@ static int64_t count_bands(const struct cpu_conv *v, int64_t threads)
     int64_t shared = (v->kh - 1) * v->dh, most = v->h / (4 * shared + 1);
     if (threads == 1 || v->n >= 2 * threads || v->n % threads == 0 || most <= 1)
         return 1;
-    return least(most, (2 * threads + v->n - 1) / v->n);
+    return cpu_conv_least(most, (2 * threads + v->n - 1) / v->n);
 }
 
 static tn_status conv2d_input(const tn_cpu_call *call)
@@ -219,7 +219,7 @@ static int32_t conv2d_input_accepts(const tn_kernel_query *query)
 
 // Output pixels are cut into chunks, by sizes alone. Each chunk is summed on its own, and
 // the sums are added in order: the result does not depend on the number of threads.
-struct weight_gradient {
+struct cpu_conv_weight_gradient {
     struct cpu_conv conv;
     const struct blas *blas;
     const float *x, *g;
@@ -238,7 +238,7 @@ static int64_t count_chunks(const struct cpu_conv *v)
     return chunks > 1 ? chunks : 1;
 }
 
-static void sum_chunk(const struct weight_gradient *f, int64_t chunk)
+static void sum_chunk(const struct cpu_conv_weight_gradient *f, int64_t chunk)
 {
     const struct cpu_conv *v = &f->conv;
     _Alignas(64) float patches[CONV_TILE];
@@ -263,15 +263,15 @@ static void sum_chunk(const struct weight_gradient *f, int64_t chunk)
 static void sum_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    const struct weight_gradient *f = context;
+    const struct cpu_conv_weight_gradient *f = context;
     for (int64_t i = begin; i < end; i++)
         sum_chunk(f, i);
 }
 
 // Adds elements [begin, end) of all chunks to those of the first.
-static void add_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_conv_add_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct weight_gradient *f = context;
+    const struct cpu_conv_weight_gradient *f = context;
     int64_t elements = f->conv.o * f->conv.k;
     (void)worker;
     for (int64_t i = 1; i < f->chunks; i++)
@@ -281,7 +281,7 @@ static void add_chunks(void *context, int64_t begin, int64_t end, uint32_t worke
 
 static tn_status conv2d_weight(const tn_cpu_call *call)
 {
-    struct weight_gradient f = {
+    struct cpu_conv_weight_gradient f = {
         .x = first_element(&call->inputs[0]),
         .g = first_element(&call->inputs[1]),
         .w = first_element(&call->outputs[0]),
@@ -300,7 +300,7 @@ static tn_status conv2d_weight(const tn_cpu_call *call)
     call->parallel_for(call, f.chunks, tile_grain(&f.conv, f.conv.pixels / f.chunks),
                        sum_chunks, &f);
     blas_leave();
-    call->parallel_for(call, elements, 1 + PIECE_WORK / f.chunks, add_chunks, &f);
+    call->parallel_for(call, elements, 1 + PIECE_WORK / f.chunks, cpu_conv_add_chunks, &f);
     return TN_OK;
 }
 

@@ -318,7 +318,7 @@ static uint64_t depthwise_conv2d_input_scratch(const tn_kernel_query *query)
 
 // Bands are cut into chunks, by sizes alone. Each chunk is summed on its own, and the sums
 // are added in order: the result does not depend on the number of threads.
-struct weight_gradient {
+struct cpu_depthwise_weight_gradient {
     struct depthwise d;
     char *sums; // of each chunk, as planes of taps
     int64_t chunks, elements;
@@ -326,7 +326,7 @@ struct weight_gradient {
 
 enum { WIDE_X, WIDE_G, SPLIT_G }; // buffers of the gradient of the weights
 
-static void depthwise_size_weight(struct weight_gradient *f)
+static void depthwise_size_weight(struct cpu_depthwise_weight_gradient *f)
 {
     struct depthwise *d = &f->d;
     const struct cpu_conv *v = &d->conv;
@@ -351,7 +351,7 @@ static void depthwise_size_weight(struct weight_gradient *f)
                ~UINT64_C(63);
 }
 
-static void depthwise_sum_band(const struct weight_gradient *f, int64_t image,
+static void depthwise_sum_band(const struct cpu_depthwise_weight_gradient *f, int64_t image,
                                int64_t first, char *to, uint32_t worker)
 {
     const struct depthwise *d = &f->d;
@@ -387,7 +387,7 @@ static void depthwise_sum_band(const struct weight_gradient *f, int64_t image,
 
 static void depthwise_sum_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct weight_gradient *f = context;
+    const struct cpu_depthwise_weight_gradient *f = context;
     int64_t bytes = f->elements * f->d.wide, all = f->d.conv.n * f->d.bands;
     for (int64_t i = begin; i < end; i++) {
         char *to = f->sums + i * bytes;
@@ -400,7 +400,7 @@ static void depthwise_sum_chunks(void *context, int64_t begin, int64_t end, uint
 // Adds elements [begin, end) of all chunks to those of the first.
 static void depthwise_add_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct weight_gradient *f = context;
+    const struct cpu_depthwise_weight_gradient *f = context;
     int64_t wide = f->d.wide;
     char *to = f->sums + begin * wide;
     (void)worker;
@@ -413,7 +413,7 @@ static void depthwise_add_chunks(void *context, int64_t begin, int64_t end, uint
 static tn_status depthwise_conv2d_weight(const tn_cpu_call *call)
 {
     const tn_tensor *x = &call->inputs[0], *g = &call->inputs[1], *out = &call->outputs[0];
-    struct weight_gradient f;
+    struct cpu_depthwise_weight_gradient f;
     struct depthwise *d = &f.d;
     depthwise_read(call->attrs, &x->layout, &out->layout, &g->layout, d);
     const struct cpu_conv *v = &d->conv;
@@ -439,7 +439,8 @@ static tn_status depthwise_conv2d_weight(const tn_cpu_call *call)
     return TN_OK;
 }
 
-static void depthwise_read_weight(const tn_kernel_query *query, struct weight_gradient *f)
+static void depthwise_read_weight(const tn_kernel_query *query,
+                                  struct cpu_depthwise_weight_gradient *f)
 {
     depthwise_read(query->attrs, &query->inputs[0], &query->outputs[0], &query->inputs[1],
                    &f->d);
@@ -448,14 +449,14 @@ static void depthwise_read_weight(const tn_kernel_query *query, struct weight_gr
 
 static int32_t depthwise_conv2d_weight_accepts(const tn_kernel_query *query)
 {
-    struct weight_gradient f;
+    struct cpu_depthwise_weight_gradient f;
     depthwise_read_weight(query, &f);
     return depthwise_accepts(&f.d);
 }
 
 static uint64_t depthwise_conv2d_weight_scratch(const tn_kernel_query *query)
 {
-    struct weight_gradient f;
+    struct cpu_depthwise_weight_gradient f;
     depthwise_read_weight(query, &f);
     return depthwise_scratch(&f.d, query->num_workers);
 }

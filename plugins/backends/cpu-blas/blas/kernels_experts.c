@@ -31,12 +31,12 @@ struct experts_run {
     void *scratch; // of the product
 };
 
-static bool is_blocks(const tn_quant_experts_attrs *attrs)
+static bool cpu_experts_is_blocks(const tn_quant_experts_attrs *attrs)
 {
     return attrs->format && *attrs->format;
 }
 
-static tn_layout matrix(tn_dtype dtype, int64_t rows, int64_t columns)
+static tn_layout cpu_experts_matrix(tn_dtype dtype, int64_t rows, int64_t columns)
 {
     return (tn_layout){
         .dtype = dtype, .rank = 2, .extent = {rows, columns}, .stride = {columns, 1}};
@@ -44,20 +44,20 @@ static tn_layout matrix(tn_dtype dtype, int64_t rows, int64_t columns)
 
 // --- scratch memory ---------------------------------------------------------------------
 
-static uint64_t aligned(uint64_t bytes)
+static uint64_t cpu_experts_aligned(uint64_t bytes)
 {
     return tn_saturated_add(bytes, 63) / 64 * 64;
 }
 
 static uint64_t floats_size(int64_t rows, int64_t columns)
 {
-    return aligned(tn_saturated_multiply(
+    return cpu_experts_aligned(tn_saturated_multiply(
         tn_saturated_multiply((uint64_t)rows, (uint64_t)columns), sizeof(float)));
 }
 
 static uint64_t order_size(int64_t pairs, int64_t experts)
 {
-    return aligned(tn_saturated_multiply(
+    return cpu_experts_aligned(tn_saturated_multiply(
         tn_saturated_add((uint64_t)pairs, (uint64_t)experts + 2), sizeof(int64_t)));
 }
 
@@ -69,11 +69,12 @@ static uint64_t experts_scratch(const tn_kernel_query *query)
     uint64_t size =
         tn_saturated_add(order_size(pairs, w->extent[0]),
                          tn_saturated_add(floats_size(pairs, k), floats_size(pairs, r)));
-    if (!is_blocks(attrs))
+    if (!cpu_experts_is_blocks(attrs))
         return size;
     const tn_quant_matmul_attrs of_one = {attrs->format, attrs->exact};
-    const tn_layout inputs[] = {matrix(TN_F32, pairs, k), matrix(TN_U8, r, w->extent[2])};
-    const tn_layout output = matrix(TN_F32, pairs, r);
+    const tn_layout inputs[] = {cpu_experts_matrix(TN_F32, pairs, k),
+                                cpu_experts_matrix(TN_U8, r, w->extent[2])};
+    const tn_layout output = cpu_experts_matrix(TN_F32, pairs, r);
     tn_kernel_query one = *query;
     one.inputs = inputs;
     one.outputs = &output;
@@ -133,7 +134,7 @@ static void scatter_results(void *context, int64_t begin, int64_t end, uint32_t 
 // --- one expert -------------------------------------------------------------------------
 
 // `rows` rows of x times the transposed matrix at `w`.
-struct product {
+struct cpu_experts_product {
     const struct experts_run *run;
     const float *x;
     const uint8_t *w;
@@ -142,9 +143,10 @@ struct product {
 };
 
 // Pieces of FLOAT_ROWS rows of weights.
-static void multiply_floats(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_experts_multiply_floats(void *context, int64_t begin, int64_t end,
+                                        uint32_t worker)
 {
-    const struct product *p = context;
+    const struct cpu_experts_product *p = context;
     const struct experts_run *run = p->run;
     int64_t first = begin * FLOAT_ROWS, last = end * FLOAT_ROWS;
     (void)worker;
@@ -165,22 +167,22 @@ static void multiply_floats(void *context, int64_t begin, int64_t end, uint32_t 
         });
 }
 
-static tn_status multiply(struct product *p)
+static tn_status cpu_experts_multiply(struct cpu_experts_product *p)
 {
     const struct experts_run *run = p->run;
     const tn_cpu_call *call = run->call;
     const tn_quant_experts_attrs *attrs = call->attrs;
-    if (!is_blocks(attrs)) {
+    if (!cpu_experts_is_blocks(attrs)) {
         int64_t work = p->rows * run->k * FLOAT_ROWS;
         call->parallel_for(call, (run->r + FLOAT_ROWS - 1) / FLOAT_ROWS,
-                           1 + PIECE_WORK / (work + 1), multiply_floats, p);
+                           1 + PIECE_WORK / (work + 1), cpu_experts_multiply_floats, p);
         return TN_OK;
     }
     const tn_quant_matmul_attrs of_one = {attrs->format, attrs->exact};
     const tn_tensor inputs[] = {
-        {(void *)(uintptr_t)p->x, matrix(TN_F32, p->rows, run->k)},
-        {(void *)(uintptr_t)p->w, matrix(TN_U8, run->r, run->bytes / run->r)}};
-    const tn_tensor output = {p->out, matrix(TN_F32, p->rows, run->r)};
+        {(void *)(uintptr_t)p->x, cpu_experts_matrix(TN_F32, p->rows, run->k)},
+        {(void *)(uintptr_t)p->w, cpu_experts_matrix(TN_U8, run->r, run->bytes / run->r)}};
+    const tn_tensor output = {p->out, cpu_experts_matrix(TN_F32, p->rows, run->r)};
     tn_cpu_call one = *call;
     one.inputs = inputs;
     one.outputs = &output;
@@ -190,23 +192,23 @@ static tn_status multiply(struct product *p)
     return quant_matmul(&one);
 }
 
-static tn_status multiply_all(const struct experts_run *run)
+static tn_status cpu_experts_multiply_all(const struct experts_run *run)
 {
     tn_status status = TN_OK;
     for (int64_t e = 0; e < run->experts && status == TN_OK; e++) {
         int64_t first = run->begin[e];
         if (run->begin[e + 1] == first)
             continue;
-        struct product p = {.run = run,
-                            .x = run->rows + first * run->k,
-                            .w = run->w + e * run->bytes,
-                            .out = run->results + first * run->r,
-                            .rows = run->begin[e + 1] - first};
+        struct cpu_experts_product p = {.run = run,
+                                        .x = run->rows + first * run->k,
+                                        .w = run->w + e * run->bytes,
+                                        .out = run->results + first * run->r,
+                                        .rows = run->begin[e + 1] - first};
         if (!run->is_apart) { // where it is, and is wanted
             p.x = row_of_pair(run, run->order[first]);
             p.out = run->out + run->order[first] * run->r;
         }
-        status = multiply(&p);
+        status = cpu_experts_multiply(&p);
     }
     return status;
 }
@@ -248,7 +250,7 @@ static tn_status quant_experts(const tn_cpu_call *call)
     if (run.is_apart)
         call->parallel_for(call, pairs, 1 + PIECE_WORK / 4 / (run.k + 1), gather_rows,
                            &run);
-    tn_status status = multiply_all(&run);
+    tn_status status = cpu_experts_multiply_all(&run);
     if (status == TN_OK && run.is_apart)
         call->parallel_for(call, pairs, 1 + PIECE_WORK / 4 / (run.r + 1), scatter_results,
                            &run);
@@ -259,12 +261,12 @@ static int32_t experts_accepts(const tn_kernel_query *query)
 {
     const tn_quant_experts_attrs *attrs = query->attrs;
     const tn_layout *w = &query->inputs[1];
-    if (!is_blocks(attrs))
+    if (!cpu_experts_is_blocks(attrs))
         return w->dtype != TN_U8;
     const tn_quant_matmul_attrs of_one = {attrs->format, attrs->exact};
-    tn_layout x =
-        matrix(TN_F32, count_elements(&query->inputs[2]), query->inputs[0].extent[2]);
-    const tn_layout inputs[] = {x, matrix(TN_U8, w->extent[1], w->extent[2])};
+    tn_layout x = cpu_experts_matrix(TN_F32, count_elements(&query->inputs[2]),
+                                     query->inputs[0].extent[2]);
+    const tn_layout inputs[] = {x, cpu_experts_matrix(TN_U8, w->extent[1], w->extent[2])};
     tn_kernel_query one = *query;
     one.inputs = inputs;
     one.num_inputs = 2;

@@ -48,7 +48,7 @@ static int64_t most_columns(int64_t k)
 }
 
 // As many of these, or fewer, so that each thread has some.
-static int64_t widened_columns(const struct halves_run *r, int64_t threads)
+static int64_t cpu_halves_widened_columns(const struct halves_run *r, int64_t threads)
 {
     int64_t most = most_columns(r->k);
     int64_t own = (r->columns / threads + COLUMN_ALIGN) / COLUMN_ALIGN * COLUMN_ALIGN;
@@ -58,7 +58,8 @@ static int64_t widened_columns(const struct halves_run *r, int64_t threads)
 // --- few rows ---------------------------------------------------------------------------
 
 // Pieces of columns_each columns.
-static void multiply_few(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_halves_multiply_few(void *context, int64_t begin, int64_t end,
+                                    uint32_t worker)
 {
     const struct halves_run *r = context;
     int64_t first = begin * r->columns_each, last = end * r->columns_each;
@@ -79,18 +80,19 @@ static void multiply_few(void *context, int64_t begin, int64_t end, uint32_t wor
     });
 }
 
-static tn_status launch_few(const tn_cpu_call *call, struct halves_run *r)
+static tn_status cpu_halves_launch_few(const tn_cpu_call *call, struct halves_run *r)
 {
     r->columns_each = COLUMN_ALIGN;
     int64_t work = r->rows * r->k * r->columns_each;
     call->parallel_for(call, (r->columns + COLUMN_ALIGN - 1) / COLUMN_ALIGN,
-                       1 + PIECE_WORK / (work + 1), multiply_few, r);
+                       1 + PIECE_WORK / (work + 1), cpu_halves_multiply_few, r);
     return TN_OK;
 }
 
 // --- many rows --------------------------------------------------------------------------
 
-static void multiply_widened(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_halves_multiply_widened(void *context, int64_t begin, int64_t end,
+                                        uint32_t worker)
 {
     const struct halves_run *r = context;
     char *values = r->scratch + worker * r->part;
@@ -106,20 +108,21 @@ static void multiply_widened(void *context, int64_t begin, int64_t end, uint32_t
     }
 }
 
-static tn_status launch_many(const tn_cpu_call *call, struct halves_run *r)
+static tn_status cpu_halves_launch_many(const tn_cpu_call *call, struct halves_run *r)
 {
     tn_status status = blas_enter(call, &r->blas);
     if (status != TN_OK)
         return status;
-    r->columns_each = widened_columns(r, call->num_threads);
+    r->columns_each = cpu_halves_widened_columns(r, call->num_threads);
     r->part = r->columns_each * r->k * (int64_t)sizeof(float);
     r->scratch = call->scratch;
     int64_t pieces = (r->columns + r->columns_each - 1) / r->columns_each;
     int64_t work = r->rows * r->k * r->columns_each;
     if (blas_is_threaded())
-        multiply_widened(r, 0, pieces, 0);
+        cpu_halves_multiply_widened(r, 0, pieces, 0);
     else
-        call->parallel_for(call, pieces, 1 + PIECE_WORK / (work + 1), multiply_widened, r);
+        call->parallel_for(call, pieces, 1 + PIECE_WORK / (work + 1),
+                           cpu_halves_multiply_widened, r);
     blas_leave();
     return TN_OK;
 }
@@ -171,7 +174,7 @@ static int64_t tiled_columns(const struct halves_run *r, int64_t threads)
     return own < CPU_HALVES_COLUMNS ? own : CPU_HALVES_COLUMNS;
 }
 
-static tn_status launch_tiles(const tn_cpu_call *call, struct halves_run *r)
+static tn_status cpu_halves_launch_tiles(const tn_cpu_call *call, struct halves_run *r)
 {
     r->columns_each = tiled_columns(r, call->num_threads);
     r->part = cpu_halves_scratch(tiled_rows(r->rows));
@@ -193,7 +196,7 @@ static bool takes_tiles(const tn_cpu_call *call, const struct halves_run *r)
     return r->tiles && (r->dtype == TN_BF16 || call->num_threads > 1);
 }
 
-static uint64_t tiles_scratch(int64_t rows, int64_t k, uint64_t workers)
+static uint64_t cpu_halves_tiles_scratch(int64_t rows, int64_t k, uint64_t workers)
 {
     return tn_saturated_add(
         (uint64_t)cpu_halves_pieces(tiled_rows(rows), k),
@@ -219,9 +222,10 @@ static tn_status halves_matmul(const tn_cpu_call *call)
     if (r.k == 0)
         memset(r.out, 0, (size_t)(r.rows * r.columns) * sizeof(float));
     else if (r.rows <= CPU_FEW_ROWS)
-        return launch_few(call, &r);
+        return cpu_halves_launch_few(call, &r);
     else
-        return takes_tiles(call, &r) ? launch_tiles(call, &r) : launch_many(call, &r);
+        return takes_tiles(call, &r) ? cpu_halves_launch_tiles(call, &r)
+                                     : cpu_halves_launch_many(call, &r);
     return TN_OK;
 }
 
@@ -237,7 +241,7 @@ static uint64_t halves_scratch(const tn_kernel_query *query)
     uint64_t widened = tn_saturated_multiply(
         tn_saturated_multiply(columns < most ? columns : most, (uint64_t)w->extent[1]),
         sizeof(float));
-    uint64_t tiles = tiles_scratch(count_rows(x), w->extent[1], workers);
+    uint64_t tiles = cpu_halves_tiles_scratch(count_rows(x), w->extent[1], workers);
     return widened > tiles ? widened : tiles;
 }
 

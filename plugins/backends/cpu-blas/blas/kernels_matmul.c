@@ -23,8 +23,9 @@
 
 // --- computing -------------------------------------------------------------------------
 
-static void multiply_complex(const struct product *p, const char *a, const char *b, char *c,
-                             int64_t m, int64_t n, int64_t leading)
+static void cpu_matmul_multiply_complex(const struct blas_product *p, const char *a,
+                                        const char *b, char *c, int64_t m, int64_t n,
+                                        int64_t leading)
 {
     static const tn_complex64 one = {1, 0}, zero = {0, 0};
     static const tn_complex128 wide_one = {1, 0}, wide_zero = {0, 0};
@@ -38,8 +39,9 @@ static void multiply_complex(const struct product *p, const char *a, const char 
 
 // Writes m x n elements to `c`, whose rows are `leading` elements apart. b is what begins
 // with its column number `column`.
-static void multiply(const struct product *p, const char *a, const char *b, int64_t column,
-                     char *c, int64_t m, int64_t n, int64_t leading, uint32_t worker)
+static void cpu_matmul_multiply(const struct blas_product *p, const char *a, const char *b,
+                                int64_t column, char *c, int64_t m, int64_t n,
+                                int64_t leading, uint32_t worker)
 {
     if (p->panels)
         p->panels->multiply(
@@ -71,7 +73,7 @@ static void multiply(const struct product *p, const char *a, const char *b, int6
                                                             .b_row = p->b.row_stride,
                                                             .c_row = leading});
     else if (tn_is_complex(p->dtype))
-        multiply_complex(p, a, b, c, m, n, leading);
+        cpu_matmul_multiply_complex(p, a, b, c, m, n, leading);
     else if (p->dtype == TN_F32)
         p->blas->sgemm(BLAS_ROW_MAJOR, p->a.transpose, p->b.transpose, (int)m, (int)n,
                        (int)p->k, 1, (const float *)(const void *)a, p->a.leading,
@@ -85,8 +87,8 @@ static void multiply(const struct product *p, const char *a, const char *b, int6
 }
 
 // The bounds of part `i` of [0, extent): multiples of `unit`, or the end.
-static void bounds(int64_t extent, int64_t unit, int64_t parts, int64_t i, int64_t *begin,
-                   int64_t *end)
+static void cpu_matmul_bounds(int64_t extent, int64_t unit, int64_t parts, int64_t i,
+                              int64_t *begin, int64_t *end)
 {
     int64_t size = (extent + parts - 1) / parts;
     size = (size + unit - 1) / unit * unit;
@@ -96,13 +98,14 @@ static void bounds(int64_t extent, int64_t unit, int64_t parts, int64_t i, int64
 
 // Computes m x n elements in the worker's scratch memory, and stores them while they are in
 // the cache. `first`: the number of the first element.
-static void multiply_block(const struct product *p, const char *a, const char *b,
-                           int64_t first, int64_t m, int64_t n, uint32_t worker)
+static void cpu_matmul_multiply_block(const struct blas_product *p, const char *a,
+                                      const char *b, int64_t first, int64_t m, int64_t n,
+                                      uint32_t worker)
 {
     char *block = p->blocks + worker * p->block_bytes, *values = block;
     const void *in = block;
     int64_t size = p->round ? 2 : p->element;
-    multiply(p, a, b, first % p->n, block, m, n, n, worker);
+    cpu_matmul_multiply(p, a, b, first % p->n, block, m, n, n, worker);
     if (p->out) {
         for (int64_t row = 0; row < m; row++) {
             in = block + row * n * p->element;
@@ -122,22 +125,23 @@ static void multiply_block(const struct product *p, const char *a, const char *b
         p->call->store(p->call, 0, first + row * p->n, n, values + row * n * size, worker);
 }
 
-static void multiply_blocks(const struct product *p, const char *a, const char *b,
-                            int64_t first, int64_t m, int64_t n, uint32_t worker)
+static void cpu_matmul_multiply_blocks(const struct blas_product *p, const char *a,
+                                       const char *b, int64_t first, int64_t m, int64_t n,
+                                       uint32_t worker)
 {
     for (int64_t row = 0; row < m; row += p->block_rows)
         for (int64_t column = 0; column < n; column += p->block_columns) {
             int64_t rows = m - row < p->block_rows ? m - row : p->block_rows;
             int64_t columns = n - column < p->block_columns ? n - column : p->block_columns;
-            multiply_block(p, a + row * p->a.row_stride * p->operand,
-                           b + column * p->b.column_stride * p->operand,
-                           first + row * p->n + column, rows, columns, worker);
+            cpu_matmul_multiply_block(p, a + row * p->a.row_stride * p->operand,
+                                      b + column * p->b.column_stride * p->operand,
+                                      first + row * p->n + column, rows, columns, worker);
         }
 }
 
 static void multiply_pieces(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct product *p = context;
+    const struct blas_product *p = context;
     for (int64_t piece = begin; piece < end; piece++) {
         int64_t part_n = piece % p->parts_n, rest = piece / p->parts_n;
         int64_t part_m = rest % p->parts_m, batch = rest / p->parts_m;
@@ -148,9 +152,9 @@ static void multiply_pieces(void *context, int64_t begin, int64_t end, uint32_t 
             b += index % p->extent[i] * p->b_stride[i];
             index /= p->extent[i];
         }
-        bounds(p->m, PIECE_ALIGN, p->parts_m, part_m, &m0, &m1);
-        bounds(p->n, p->shared ? CPU_PANELS_WIDTH : PIECE_ALIGN, p->parts_n, part_n, &n0,
-               &n1);
+        cpu_matmul_bounds(p->m, PIECE_ALIGN, p->parts_m, part_m, &m0, &m1);
+        cpu_matmul_bounds(p->n, p->shared ? CPU_PANELS_WIDTH : PIECE_ALIGN, p->parts_n,
+                          part_n, &n0, &n1);
         if (m0 == m1 || n0 == n1)
             continue;
         a += m0 * p->a.row_stride;
@@ -159,16 +163,16 @@ static void multiply_pieces(void *context, int64_t begin, int64_t end, uint32_t 
                    *from_b = p->b.data + b * p->operand;
         int64_t first = (batch * p->m + m0) * p->n + n0;
         if (p->blocks)
-            multiply_blocks(p, from_a, from_b, first, m1 - m0, n1 - n0, worker);
+            cpu_matmul_multiply_blocks(p, from_a, from_b, first, m1 - m0, n1 - n0, worker);
         else
-            multiply(p, from_a, from_b, n0, p->c + first * p->element, m1 - m0, n1 - n0,
-                     p->n, worker);
+            cpu_matmul_multiply(p, from_a, from_b, n0, p->c + first * p->element, m1 - m0,
+                                n1 - n0, p->n, worker);
     }
 }
 
 // Splits each matrix, along its longer side, if the batch has fewer matrices than there are
 // threads.
-static void choose_parts(struct product *p, int64_t threads)
+static void cpu_matmul_choose_parts(struct blas_product *p, int64_t threads)
 {
     p->parts_m = p->parts_n = 1;
     if (p->batch >= threads)
@@ -185,7 +189,7 @@ static void choose_parts(struct product *p, int64_t threads)
 // Copies panels of b to where all threads read them.
 static void share_columns(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct product *p = context;
+    const struct blas_product *p = context;
     const int64_t last = end * CPU_PANELS_WIDTH;
     (void)worker;
     p->panels->pack(&(struct cpu_panels){.b = p->b.data,
@@ -197,7 +201,7 @@ static void share_columns(void *context, int64_t begin, int64_t end, uint32_t wo
                     begin * CPU_PANELS_WIDTH, last < p->n ? last : p->n, p->shared);
 }
 
-static void compute(const tn_cpu_call *call, struct product *p)
+static void cpu_matmul_compute(const tn_cpu_call *call, struct blas_product *p)
 {
     double work = (double)p->m * (double)p->n * (double)p->k;
     p->parts_m = p->parts_n = 1;
@@ -210,9 +214,9 @@ static void compute(const tn_cpu_call *call, struct product *p)
         call->parallel_for(call, (p->n + CPU_PANELS_WIDTH - 1) / CPU_PANELS_WIDTH, 1,
                            share_columns, p);
     const bool is_bf16 = p->panels && p->operand_dtype == TN_BF16 && work >= LARGE_WORK;
-    choose_parts(p, call->num_threads * (p->shared ? SHARED_PIECES
-                                         : is_bf16 ? BF16_PIECES
-                                                   : 1));
+    cpu_matmul_choose_parts(p, call->num_threads * (p->shared ? SHARED_PIECES
+                                                    : is_bf16 ? BF16_PIECES
+                                                              : 1));
     int64_t pieces = p->batch * p->parts_m * p->parts_n;
     double piece_work = work * (double)p->batch / (double)pieces;
     int64_t grain = 1 + (int64_t)(SERIAL_WORK / (piece_work + 1));
@@ -237,16 +241,16 @@ static void round_elements(void *context, int64_t begin, int64_t end, uint32_t w
 
 // --- launching -------------------------------------------------------------------------
 
-static tn_status multiply_all(const tn_cpu_call *call, struct product *p)
+static tn_status cpu_matmul_multiply_all(const tn_cpu_call *call, struct blas_product *p)
 {
     if (!product_by_blas(p->dtype)) {
-        compute(call, p);
+        cpu_matmul_compute(call, p);
         return TN_OK;
     }
     tn_status status = blas_enter(call, &p->blas);
     if (status != TN_OK)
         return status;
-    compute(call, p);
+    cpu_matmul_compute(call, p);
     blas_leave();
     return TN_OK;
 }
@@ -254,7 +258,7 @@ static tn_status multiply_all(const tn_cpu_call *call, struct product *p)
 static tn_status matmul(const tn_cpu_call *call)
 {
     const tn_tensor *out = &call->outputs[0];
-    struct product p;
+    struct blas_product p;
     product_read(&call->inputs[0].layout, &call->inputs[1].layout, &p);
     int64_t count = p.batch * p.m * p.n;
     if (count == 0)
@@ -271,10 +275,10 @@ static tn_status matmul(const tn_cpu_call *call)
         p.round = converted ? p.kernels->cast[p.dtype][out->layout.dtype] : NULL;
         p.blocks = scratch;
         (void)product_choose_block(&p, call->inputs[0].layout.dtype);
-        return multiply_all(call, &p);
+        return cpu_matmul_multiply_all(call, &p);
     }
     p.c = converted ? scratch : first_element(out);
-    tn_status status = multiply_all(call, &p);
+    tn_status status = cpu_matmul_multiply_all(call, &p);
     if (status != TN_OK || !converted)
         return status;
     struct rounding rounding = {p.kernels->cast[p.dtype][out->layout.dtype], p.c,
@@ -286,7 +290,7 @@ static tn_status matmul(const tn_cpu_call *call)
 static tn_status panels(const tn_cpu_call *call)
 {
     const tn_tensor *out = &call->outputs[0];
-    struct product p;
+    struct blas_product p;
     product_read_unpacked(&call->inputs[0].layout, &call->inputs[1].layout, &p);
     int64_t count = p.batch * p.m * p.n;
     bool converted = out->layout.dtype != p.dtype;
@@ -314,18 +318,18 @@ static tn_status panels(const tn_cpu_call *call)
     } else {
         p.c = first_element(out);
     }
-    compute(call, &p);
+    cpu_matmul_compute(call, &p);
     return TN_OK;
 }
 
 static uint64_t panels_scratch(const tn_kernel_query *query)
 {
-    struct product p;
+    struct blas_product p;
     product_read_unpacked(&query->inputs[0], &query->inputs[1], &p);
     return product_panel_scratch(&p, query);
 }
 
-// What the loops use, kept: a virtual machine takes microseconds to answer CPUID.
+// Features that the loops use, kept: a virtual machine takes microseconds to answer CPUID.
 #define IS_KNOWN (UINT32_C(1) << 31)
 static _Atomic uint32_t known_features;
 
@@ -366,7 +370,7 @@ static uint32_t used_features(void)
 // 2048 x 2048 157 (158) and 147 (158), 384 x 16384 x 384 137 and 135; of f64 62 and 71 for
 // 512 x 512 x 512. Several threads share one copy of b in panels.
 #define LARGE_SIDE 1024
-static bool panels_are_faster(const struct product *p, uint32_t workers)
+static bool panels_are_faster(const struct blas_product *p, uint32_t workers)
 {
     const bool is_half = p->operand != p->element, is_wide = p->dtype == TN_F64;
     const uint32_t features = used_features();
@@ -402,7 +406,7 @@ static bool panels_are_faster(const struct product *p, uint32_t workers)
 
 static int32_t panels_accepts(const tn_kernel_query *query)
 {
-    struct product p;
+    struct blas_product p;
     product_read_unpacked(&query->inputs[0], &query->inputs[1], &p);
     if (blas_open() && !panels_are_faster(&p, query->num_workers))
         return 0;
@@ -411,14 +415,14 @@ static int32_t panels_accepts(const tn_kernel_query *query)
 
 static uint64_t matmul_scratch(const tn_kernel_query *query)
 {
-    struct product p;
+    struct blas_product p;
     product_read(&query->inputs[0], &query->inputs[1], &p);
     return product_scratch(&p, query);
 }
 
-static int32_t matmul_accepts(const tn_kernel_query *query)
+static int32_t cpu_matmul_accepts(const tn_kernel_query *query)
 {
-    struct product p;
+    struct blas_product p;
     if (!blas_open())
         return 0;
     product_read(&query->inputs[0], &query->inputs[1], &p);
@@ -428,7 +432,7 @@ static int32_t matmul_accepts(const tn_kernel_query *query)
 
 static int32_t integer_accepts(const tn_kernel_query *query)
 {
-    struct product p;
+    struct blas_product p;
     if (!query->fused)
         return 1;
     product_read(&query->inputs[0], &query->inputs[1], &p);
@@ -464,7 +468,7 @@ static const tn_cpu_kernel panels_payload = {
 RECORD(matmul_panels_kernel, "panels", float_rules, panels, .priority = 710,
        .accepts = panels_accepts);
 RECORD(matmul_kernel, "openblas", float_rules, matmul, .priority = 700,
-       .accepts = matmul_accepts);
+       .accepts = cpu_matmul_accepts);
 RECORD(matmul_integer_kernel, "blocked", integer_rules, matmul, .priority = 700,
        .accepts = integer_accepts);
 #undef RECORD

@@ -22,7 +22,7 @@
 #define BLOCK_BYTES 32768    // of results that pass through a program together
 
 // A matrix of blocks in memory without gaps.
-struct weights {
+struct cpu_quant_weights {
     const uint8_t *data;
     int64_t n, k, row_bytes, block_bytes;
     uint32_t format;      // number in TN_QUANT_FORMATS
@@ -35,7 +35,7 @@ struct quant_run {
     const struct cpu_quant_kernels *quant;
     const struct cpu_kernels *kernels;
     const struct blas *blas; // NULL: not needed
-    struct weights w;
+    struct cpu_quant_weights w;
     const float *x;
     float *out;
     int64_t rows;      // of x, or ids
@@ -49,7 +49,7 @@ struct quant_run {
     uint64_t block;   // bytes of it
 };
 
-static uint64_t aligned(uint64_t bytes)
+static uint64_t cpu_quant_aligned(uint64_t bytes)
 {
     return tn_saturated_add(bytes, 63) / 64 * 64;
 }
@@ -64,7 +64,7 @@ static uint32_t format_number(const tn_quant_format *format)
     return i;
 }
 
-static int32_t packed_number(const char *name)
+static int32_t cpu_quant_packed_number(const char *name)
 {
     static const char *const ids[] = {
 #define ID(name, plain, ...) TN_QUANT_R16_ID(plain),
@@ -78,7 +78,8 @@ static int32_t packed_number(const char *name)
 }
 
 // False where the table has no such format.
-static bool read_weights(const char *name, const tn_layout *layout, struct weights *out)
+static bool read_weights(const char *name, const tn_layout *layout,
+                         struct cpu_quant_weights *out)
 {
     int32_t last = layout->rank - 1;
     tn_quant_order order = {0};
@@ -87,12 +88,12 @@ static bool read_weights(const char *name, const tn_layout *layout, struct weigh
         format = tn_quant_unpacked(name, &order);
     if (!format)
         return false;
-    *out = (struct weights){.n = last > 0 ? layout->extent[last - 1] : 1,
-                            .row_bytes = layout->extent[last],
-                            .block_bytes = format->bytes,
-                            .format = format_number(format),
-                            .packed = packed_number(name),
-                            .order = order};
+    *out = (struct cpu_quant_weights){.n = last > 0 ? layout->extent[last - 1] : 1,
+                                      .row_bytes = layout->extent[last],
+                                      .block_bytes = format->bytes,
+                                      .format = format_number(format),
+                                      .packed = cpu_quant_packed_number(name),
+                                      .order = order};
     out->k = out->row_bytes / format->bytes * format->block;
     return true;
 }
@@ -119,8 +120,8 @@ static void move_block(const tn_quant_order *order, uint8_t *group, int64_t row,
 }
 
 // Copies the blocks of row `row` of 16 packed rows to `plain`, or back.
-static void move_row(const struct weights *w, uint8_t *group, int64_t row, uint8_t *plain,
-                     bool is_packing)
+static void move_row(const struct cpu_quant_weights *w, uint8_t *group, int64_t row,
+                     uint8_t *plain, bool is_packing)
 {
     const tn_quant_order *order = &w->order;
     bool is_arranged = order->pieces[1] == order->bytes && order->bits == 0;
@@ -135,16 +136,16 @@ static void move_row(const struct weights *w, uint8_t *group, int64_t row, uint8
     }
 }
 
-static bool is_in_group(const struct weights *w, int64_t row)
+static bool is_in_group(const struct cpu_quant_weights *w, int64_t row)
 {
     return w->packed >= 0 && row < w->n / GROUP * GROUP;
 }
 
 // Row `row` as floats. `room`: a row's bytes.
-static void decode_row(const struct quant_run *r, const uint8_t *data, int64_t row,
-                       uint8_t *room, float *out)
+static void cpu_quant_decode_row(const struct quant_run *r, const uint8_t *data,
+                                 int64_t row, uint8_t *room, float *out)
 {
-    const struct weights *w = &r->w;
+    const struct cpu_quant_weights *w = &r->w;
     const uint8_t *from = data + row * w->row_bytes;
     if (is_in_group(w, row)) {
         int64_t first = row / GROUP * GROUP;
@@ -154,12 +155,12 @@ static void decode_row(const struct quant_run *r, const uint8_t *data, int64_t r
     r->quant->decode(w->format, from, w->row_bytes / w->block_bytes, out);
 }
 
-static uint64_t plain_room(const struct weights *w)
+static uint64_t plain_room(const struct cpu_quant_weights *w)
 {
-    return w->packed >= 0 ? aligned((uint64_t)w->row_bytes) : 0;
+    return w->packed >= 0 ? cpu_quant_aligned((uint64_t)w->row_bytes) : 0;
 }
 
-static int64_t rows_of(const tn_layout *x)
+static int64_t cpu_quant_rows_of(const tn_layout *x)
 {
     int64_t rows = 1;
     for (int32_t i = 0; i < x->rank - 1; i++)
@@ -170,8 +171,8 @@ static int64_t rows_of(const tn_layout *x)
 // --- products of floats -----------------------------------------------------------------
 
 // Rows of w from `first` on, which are floats at `values`, times all of x.
-static void multiply_floats(const struct quant_run *r, const float *values, int64_t first,
-                            int64_t count)
+static void cpu_quant_multiply_floats(const struct quant_run *r, const float *values,
+                                      int64_t first, int64_t count)
 {
     int64_t k = r->w.k, n = r->w.n;
     if (r->blas && r->rows > CPU_FEW_ROWS) {
@@ -206,8 +207,8 @@ static void multiply_decoded(void *context, int64_t begin, int64_t end, uint32_t
         int64_t first = piece * r->rows_each, left = r->w.n - first;
         int64_t count = left < r->rows_each ? left : r->rows_each;
         for (int64_t i = 0; i < count; i++)
-            decode_row(r, r->w.data, first + i, room, values + i * r->w.k);
-        multiply_floats(r, values, first, count);
+            cpu_quant_decode_row(r, r->w.data, first + i, room, values + i * r->w.k);
+        cpu_quant_multiply_floats(r, values, first, count);
     }
 }
 
@@ -218,11 +219,11 @@ static int64_t decoded_rows(int64_t k)
     return rows < 4 ? 4 : rows > 64 ? 64 : rows;
 }
 
-static uint64_t decoded_part(const struct weights *w)
+static uint64_t decoded_part(const struct cpu_quant_weights *w)
 {
     uint64_t row = tn_saturated_multiply((uint64_t)w->k, sizeof(float));
     uint64_t values = tn_saturated_multiply(row, (uint64_t)decoded_rows(w->k));
-    return tn_saturated_add(plain_room(w), aligned(values));
+    return tn_saturated_add(plain_room(w), cpu_quant_aligned(values));
 }
 
 static tn_status launch_decoded(const tn_cpu_call *call, struct quant_run *r)
@@ -261,8 +262,9 @@ static void round_rows(void *context, int64_t begin, int64_t end, uint32_t worke
 }
 
 // Computes `count` groups from `group` on, of the rows of x from `row` on.
-static void multiply_block(const struct quant_run *r, int64_t row, int64_t rows,
-                           int64_t group, int64_t count, float *out, int64_t out_row)
+static void cpu_quant_multiply_block(const struct quant_run *r, int64_t row, int64_t rows,
+                                     int64_t group, int64_t count, float *out,
+                                     int64_t out_row)
 {
     r->quant->product(&(struct cpu_quant_product){
         .w = r->w.data + group * GROUP * r->w.row_bytes,
@@ -284,7 +286,7 @@ static void store_blocks(const struct quant_run *r, int64_t row, int64_t rows,
     int64_t most = (int64_t)r->block / (rows * GROUP * (int64_t)sizeof(float));
     for (int64_t end = group + count; group < end; group += most) {
         int64_t groups = end - group < most ? end - group : most, columns = groups * GROUP;
-        multiply_block(r, row, rows, group, groups, block, columns);
+        cpu_quant_multiply_block(r, row, rows, group, groups, block, columns);
         for (int64_t i = 0; i < rows; i++)
             r->call->store(r->call, 0, (row + i) * r->w.n + group * GROUP, columns,
                            block + i * columns, worker);
@@ -292,7 +294,8 @@ static void store_blocks(const struct quant_run *r, int64_t row, int64_t rows,
 }
 
 // Item i: group i % groups of weights, with rows_each rows of x from i / groups on.
-static void multiply_groups(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_quant_multiply_groups(void *context, int64_t begin, int64_t end,
+                                      uint32_t worker)
 {
     const struct quant_run *r = context;
     int64_t groups = r->w.n / GROUP;
@@ -304,8 +307,8 @@ static void multiply_groups(void *context, int64_t begin, int64_t end, uint32_t 
         if (r->results)
             store_blocks(r, row, rows, group, count, worker);
         else
-            multiply_block(r, row, rows, group, count,
-                           r->out + row * r->w.n + group * GROUP, r->w.n);
+            cpu_quant_multiply_block(r, row, rows, group, count,
+                                     r->out + row * r->w.n + group * GROUP, r->w.n);
         begin += count;
     }
 }
@@ -315,8 +318,8 @@ static void multiply_rest(struct quant_run *r, uint8_t *room)
 {
     for (int64_t row = r->w.n / GROUP * GROUP; row < r->w.n; row++) {
         float *values = (float *)(void *)room;
-        decode_row(r, r->w.data, row, NULL, values);
-        multiply_floats(r, values, row, 1);
+        cpu_quant_decode_row(r, r->w.data, row, NULL, values);
+        cpu_quant_multiply_floats(r, values, row, 1);
     }
 }
 
@@ -328,7 +331,7 @@ static int64_t shared_rows(int64_t k)
 }
 
 // Bytes of a worker's block of results: a group of columns at least.
-static uint64_t block_bytes(int64_t k)
+static uint64_t cpu_quant_block_bytes(int64_t k)
 {
     uint64_t least = (uint64_t)shared_rows(k) * GROUP * sizeof(float);
     return least > BLOCK_BYTES ? least : BLOCK_BYTES;
@@ -343,7 +346,7 @@ static void launch_packed(const tn_cpu_call *call, struct quant_run *r)
     r->rows_each = shared_rows(r->w.k);
     r->values = (float *)(void *)(r->scratch + r->rows * bytes);
     if (!call->outputs[0].data) {
-        r->block = block_bytes(r->w.k);
+        r->block = cpu_quant_block_bytes(r->w.k);
         r->results = (uint8_t *)(r->values + call->num_threads * r->w.k);
     }
     if (groups > 0) {
@@ -354,7 +357,7 @@ static void launch_packed(const tn_cpu_call *call, struct quant_run *r)
         else
             call->parallel_for(call, r->rows, 1 + PIECE_WORK / 4 / r->w.k, round_rows, r);
         call->parallel_for(call, parts * groups, 1 + PIECE_WORK / (row_work * together),
-                           multiply_groups, r);
+                           cpu_quant_multiply_groups, r);
     }
     multiply_rest(r, (uint8_t *)r->values);
 }
@@ -372,7 +375,7 @@ tn_status quant_matmul(const tn_cpu_call *call)
     r.w.data = first_element(&call->inputs[1]);
     r.x = call->inputs[0].data ? first_element(&call->inputs[0]) : NULL;
     r.out = call->outputs[0].data ? first_element(&call->outputs[0]) : NULL;
-    r.rows = rows_of(&call->inputs[0].layout);
+    r.rows = cpu_quant_rows_of(&call->inputs[0].layout);
     if (r.w.k == 0)
         memset(r.out, 0, (size_t)(r.rows * r.w.n) * sizeof(float));
     else if (r.w.packed < 0 || attrs->exact)
@@ -385,11 +388,11 @@ tn_status quant_matmul(const tn_cpu_call *call)
 static uint64_t packed_scratch(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0];
-    uint64_t k = (uint64_t)x->extent[x->rank - 1], rows = (uint64_t)rows_of(x);
-    uint64_t bytes = tn_saturated_add(aligned(tn_saturated_add(k, k / 4)), 64);
+    uint64_t k = (uint64_t)x->extent[x->rank - 1], rows = (uint64_t)cpu_quant_rows_of(x);
+    uint64_t bytes = tn_saturated_add(cpu_quant_aligned(tn_saturated_add(k, k / 4)), 64);
     uint64_t values = tn_saturated_multiply(k, sizeof(float)), own = 0;
     if (query->fused)
-        own = tn_saturated_add(values, k ? block_bytes((int64_t)k) : 0);
+        own = tn_saturated_add(values, k ? cpu_quant_block_bytes((int64_t)k) : 0);
     return tn_saturated_add(
         tn_saturated_multiply(rows, bytes),
         tn_saturated_add(values, tn_saturated_multiply(own, query->num_workers)));
@@ -398,7 +401,7 @@ static uint64_t packed_scratch(const tn_kernel_query *query)
 static uint64_t decoded_scratch(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
-    struct weights w;
+    struct cpu_quant_weights w;
     if (!read_weights(attrs->format, &query->inputs[1], &w))
         return 0;
     return tn_saturated_multiply(decoded_part(&w), query->num_workers);
@@ -407,7 +410,7 @@ static uint64_t decoded_scratch(const tn_kernel_query *query)
 static bool fits_blas(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0];
-    return rows_of(x) <= INT_MAX && x->extent[x->rank - 1] <= INT_MAX &&
+    return cpu_quant_rows_of(x) <= INT_MAX && x->extent[x->rank - 1] <= INT_MAX &&
            query->inputs[1].extent[0] <= INT_MAX;
 }
 
@@ -416,14 +419,14 @@ static int32_t packed_accepts(const tn_kernel_query *query)
     const tn_quant_matmul_attrs *attrs = query->attrs;
     const tn_layout *x = &query->inputs[0];
     bool is_whole = query->inputs[1].extent[0] % GROUP == 0 && x->extent[x->rank - 1] > 0;
-    return !attrs->exact && packed_number(attrs->format) >= 0 &&
+    return !attrs->exact && cpu_quant_packed_number(attrs->format) >= 0 &&
            (!query->fused || is_whole);
 }
 
 int32_t quant_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
-    struct weights w;
+    struct cpu_quant_weights w;
     return !query->fused && read_weights(attrs->format, &query->inputs[1], &w) &&
            fits_blas(query);
 }
@@ -436,7 +439,7 @@ uint64_t quant_matmul_scratch(const tn_kernel_query *query)
 
 // --- rows as values ---------------------------------------------------------------------
 
-static void write_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_quant_write_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct quant_run *r = context;
     uint8_t *room = r->scratch ? r->scratch + worker * r->part : NULL;
@@ -453,7 +456,7 @@ static void write_rows(void *context, int64_t begin, int64_t end, uint32_t worke
             matrix += i / n * n * r->w.row_bytes;
             row = i % n;
         }
-        decode_row(r, matrix, row, room, r->out + i * r->w.k);
+        cpu_quant_decode_row(r, matrix, row, room, r->out + i * r->w.k);
     }
 }
 
@@ -468,8 +471,8 @@ static tn_status rows_launch(const tn_cpu_call *call, const char *format,
     r.out = first_element(&call->outputs[0]);
     r.scratch = call->scratch;
     r.part = plain_room(&r.w);
-    r.rows = rows_of(&call->outputs[0].layout);
-    call->parallel_for(call, r.rows, 1 + PIECE_BYTES / 4 / r.w.k, write_rows, &r);
+    r.rows = cpu_quant_rows_of(&call->outputs[0].layout);
+    call->parallel_for(call, r.rows, 1 + PIECE_BYTES / 4 / r.w.k, cpu_quant_write_rows, &r);
     return TN_OK;
 }
 
@@ -488,13 +491,13 @@ static tn_status quant_dequantize(const tn_cpu_call *call)
 // `format` is the first member of both structs of attributes.
 static int32_t rows_accepts(const tn_kernel_query *query)
 {
-    struct weights w;
+    struct cpu_quant_weights w;
     return read_weights(*(const char *const *)query->attrs, &query->inputs[0], &w);
 }
 
 static uint64_t rows_scratch(const tn_kernel_query *query)
 {
-    struct weights w;
+    struct cpu_quant_weights w;
     if (!read_weights(*(const char *const *)query->attrs, &query->inputs[0], &w))
         return 0;
     return tn_saturated_multiply(plain_room(&w), query->num_workers);
@@ -502,17 +505,18 @@ static uint64_t rows_scratch(const tn_kernel_query *query)
 
 // --- packing ----------------------------------------------------------------------------
 
-struct packing {
-    struct weights w; // of the packed format
+struct cpu_quant_packing {
+    struct cpu_quant_weights w; // of the packed format
     const uint8_t *from;
     uint8_t *to;
     bool is_packing;
 };
 
 // Item i: 16 rows, or the rest of a matrix.
-static void pack_groups(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_quant_pack_groups(void *context, int64_t begin, int64_t end,
+                                  uint32_t worker)
 {
-    const struct packing *p = context;
+    const struct cpu_quant_packing *p = context;
     int64_t each = (p->w.n + GROUP - 1) / GROUP;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
@@ -533,11 +537,11 @@ static tn_status quant_pack(const tn_cpu_call *call)
 {
     const tn_quant_pack_attrs *attrs = call->attrs;
     const tn_layout *w = &call->inputs[0].layout;
-    struct packing p = {.is_packing = packed_number(attrs->to) >= 0,
-                        .from = first_element(&call->inputs[0]),
-                        .to = first_element(&call->outputs[0])};
+    struct cpu_quant_packing p = {.is_packing = cpu_quant_packed_number(attrs->to) >= 0,
+                                  .from = first_element(&call->inputs[0]),
+                                  .to = first_element(&call->outputs[0])};
     int64_t count = count_elements(w);
-    bool is_same = (packed_number(attrs->format) >= 0) == p.is_packing;
+    bool is_same = (cpu_quant_packed_number(attrs->format) >= 0) == p.is_packing;
     if (count == 0 || is_same ||
         !read_weights(p.is_packing ? attrs->to : attrs->format, w, &p.w)) {
         if (count > 0)
@@ -546,14 +550,15 @@ static tn_status quant_pack(const tn_cpu_call *call)
     }
     int64_t matrices = count / (p.w.n * p.w.row_bytes);
     call->parallel_for(call, matrices * ((p.w.n + GROUP - 1) / GROUP),
-                       1 + PIECE_BYTES / (GROUP * p.w.row_bytes), pack_groups, &p);
+                       1 + PIECE_BYTES / (GROUP * p.w.row_bytes), cpu_quant_pack_groups,
+                       &p);
     return TN_OK;
 }
 
 static int32_t pack_accepts(const tn_kernel_query *query)
 {
     const tn_quant_pack_attrs *attrs = query->attrs;
-    struct weights w;
+    struct cpu_quant_weights w;
     return read_weights(attrs->format, &query->inputs[0], &w) &&
            read_weights(attrs->to, &query->inputs[0], &w);
 }

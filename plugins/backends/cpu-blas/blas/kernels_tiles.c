@@ -37,7 +37,7 @@ static uint64_t round_64(uint64_t bytes)
     return tn_saturated_add(bytes, 63) & ~UINT64_C(63);
 }
 
-static bool is_narrow(const struct tiles_plan *t)
+static bool cpu_tiles_is_narrow(const struct tiles_plan *t)
 {
     return t->dtype != TN_F32;
 }
@@ -46,14 +46,14 @@ static bool is_narrow(const struct tiles_plan *t)
 static int64_t tile_floats(const struct tiles_plan *t, bool fused)
 {
     int64_t pixels = t->images * t->band * t->cut;
-    return is_narrow(t) || fused ? (pixels * t->to_channels + 15) / 16 * 16 : 0;
+    return cpu_tiles_is_narrow(t) || fused ? (pixels * t->to_channels + 15) / 16 * 16 : 0;
 }
 
 // Halves that a program takes lie behind the floats from which they are rounded.
-static uint64_t bytes_of_worker(const struct tiles_plan *t, bool fused)
+static uint64_t cpu_tiles_bytes_of_worker(const struct tiles_plan *t, bool fused)
 {
     uint64_t floats = (uint64_t)tile_floats(t, fused);
-    uint64_t bytes = tn_saturated_multiply(floats, is_narrow(t) && fused ? 6 : 4);
+    uint64_t bytes = tn_saturated_multiply(floats, cpu_tiles_is_narrow(t) && fused ? 6 : 4);
     return tn_saturated_add(round_64(bytes),
                             (uint64_t)tiles_copy_floats(t) * sizeof(float));
 }
@@ -129,7 +129,7 @@ static int64_t count_classes(const struct tiles_plan *t, int axis)
     return !t->is_backward ? 1 : l->stride < l->in ? l->stride : l->in;
 }
 
-// Of a panel the taps of class after class, row by row.
+// Packs the taps of a panel, class after class, row by row.
 static void pack_classes(const struct tiles_run *r, int64_t group, int64_t first,
                          int64_t count, char *to)
 {
@@ -186,7 +186,7 @@ static void pack_panels(void *context, int64_t begin, int64_t end, uint32_t work
 
 // --- a band ----------------------------------------------------------------------------
 
-// What panels write: floats, `pitch` of them for each pixel.
+// The destination of panels: floats, `pitch` of them for each pixel.
 struct tiles_target {
     float *data; // of the area's first pixel
     int64_t pitch, row;
@@ -207,8 +207,9 @@ static int64_t find_outputs(int64_t step, int64_t i, int64_t low, int64_t high,
     return end > *first ? end - *first : 0;
 }
 
-static struct tiles_part find_part(const struct tiles_plan *t, const struct tiles_area *a,
-                                   int64_t i, int64_t j)
+static struct tiles_part cpu_tiles_find_part(const struct tiles_plan *t,
+                                             const struct tiles_area *a, int64_t i,
+                                             int64_t j)
 {
     struct tiles_part p = {.y = tiles_axis(t, 0, i), .x = tiles_axis(t, 1, j)};
     p.rows = find_outputs(p.y.step, i, a->low, a->high, &p.first);
@@ -217,8 +218,8 @@ static struct tiles_part find_part(const struct tiles_plan *t, const struct tile
 }
 
 // The taps [*begin, *end) of output i that are within what is read.
-static void clip(const struct cpu_depthwise_axis *a, int64_t i, int64_t *begin,
-                 int64_t *end)
+static void cpu_tiles_clip(const struct cpu_depthwise_axis *a, int64_t i, int64_t *begin,
+                           int64_t *end)
 {
     const int64_t from = a->from + i * a->by_output;
     *begin = 0;
@@ -241,9 +242,9 @@ static void run_clipped(const struct tiles_run *r, const struct tiles_part *p,
     int64_t top, bottom, left, right;
     s.rows = s.pixels = 1;
     for (int64_t i = 0; i < rows; i++) {
-        clip(&p->y, p->first + i, &top, &bottom);
+        cpu_tiles_clip(&p->y, p->first + i, &top, &bottom);
         for (int64_t j = 0; j < pixels; j++) {
-            clip(&p->x, p->left + j, &left, &right);
+            cpu_tiles_clip(&p->x, p->left + j, &left, &right);
             s.taps_y = bottom - top;
             s.taps_x = right - left;
             s.from =
@@ -256,7 +257,7 @@ static void run_clipped(const struct tiles_run *r, const struct tiles_part *p,
 }
 
 // Where taps or rows lie one behind the other, they are one.
-static void join(struct cpu_tiles_rows *s)
+static void cpu_tiles_join(struct cpu_tiles_rows *s)
 {
     if (s->taps_x > 1 && s->tap_x == s->run) {
         s->run *= s->taps_x;
@@ -271,10 +272,10 @@ static void join(struct cpu_tiles_rows *s)
 
 // Panel `panel` for an area, of which `source` has what it needs. `column`: where the
 // panel's are in the target.
-static void run_part(const struct tiles_run *r, const struct tiles_part *p,
-                     const struct tiles_area *a, int64_t panel, const char *weights,
-                     const struct tiles_source *source, const struct tiles_target *to,
-                     int64_t column)
+static void cpu_tiles_run_part(const struct tiles_run *r, const struct tiles_part *p,
+                               const struct tiles_area *a, int64_t panel,
+                               const char *weights, const struct tiles_source *source,
+                               const struct tiles_target *to, int64_t column)
 {
     const struct tiles_plan *t = &r->t;
     const int64_t width = r->width, first = panel % r->panels_each * width;
@@ -307,7 +308,7 @@ static void run_part(const struct tiles_run *r, const struct tiles_part *p,
         run_clipped(r, p, s);
         return;
     }
-    join(&s);
+    cpu_tiles_join(&s);
     r->rows(&s);
 }
 
@@ -349,13 +350,13 @@ static void run_panels(const struct tiles_run *r, const struct tiles_band *b, fl
             for (int64_t k = 0; k < i; k++)
                 weights += tiles_axis(t, 0, k).taps * row * tap;
             for (int64_t j = 0; j < count_classes(t, 1); j++) {
-                const struct tiles_part p = find_part(t, &b->of, i, j);
+                const struct tiles_part p = cpu_tiles_find_part(t, &b->of, i, j);
                 for (int64_t n = 0; n < b->of.images; n++) {
                     source.data = last - (b->of.images - 1 - n) * image * r->unit;
-                    run_part(r, &p, &b->of, panel, weights, &source,
-                             &(struct tiles_target){to->data + n * rows * to->row,
-                                                    to->pitch, to->row},
-                             column_of(r, panel) - begin);
+                    cpu_tiles_run_part(r, &p, &b->of, panel, weights, &source,
+                                       &(struct tiles_target){to->data + n * rows * to->row,
+                                                              to->pitch, to->row},
+                                       column_of(r, panel) - begin);
                 }
                 weights += p.y.taps * p.x.taps * tap;
             }
@@ -364,8 +365,8 @@ static void run_panels(const struct tiles_run *r, const struct tiles_band *b, fl
 
 // Brings `count` pixels from number `first` on, of columns [begin, end), to where they
 // belong.
-static void finish(const struct tiles_run *r, float *values, int64_t first, int64_t count,
-                   int64_t begin, int64_t end, uint32_t worker)
+static void cpu_tiles_finish(const struct tiles_run *r, float *values, int64_t first,
+                             int64_t count, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct tiles_plan *t = &r->t;
     const int64_t all = t->to_channels, n = end - begin;
@@ -375,7 +376,7 @@ static void finish(const struct tiles_run *r, float *values, int64_t first, int6
         const int64_t at = (first + i) * all + begin;
         const void *in = values + i * n;
         char *to = t->to ? t->to + at * t->size : rounded;
-        if (is_narrow(t)) {
+        if (cpu_tiles_is_narrow(t)) {
             t->kernels->cast[TN_F32][t->dtype](to, &in, step * n, 0);
             in = to;
         }
@@ -393,7 +394,7 @@ static void run_band(const struct tiles_run *r, const struct tiles_band *b, uint
     const int64_t begin = column_of(r, b->first), row = a->right - a->left;
     const int64_t end = b->end == r->panels ? t->to_channels : column_of(r, b->end);
     const int64_t pixel = (a->image * t->to_rows + a->low) * t->to_row + a->left;
-    if (t->to && !is_narrow(t)) {
+    if (t->to && !cpu_tiles_is_narrow(t)) {
         float *to = (float *)(void *)t->to + pixel * t->to_channels + begin;
         run_panels(r, b, copies,
                    &(struct tiles_target){to, t->to_channels, t->to_row * t->to_channels});
@@ -401,10 +402,11 @@ static void run_band(const struct tiles_run *r, const struct tiles_band *b, uint
     }
     run_panels(r, b, copies,
                &(struct tiles_target){tile, end - begin, row * (end - begin)});
-    finish(r, tile, pixel, a->images * (a->high - a->low) * row, begin, end, worker);
+    cpu_tiles_finish(r, tile, pixel, a->images * (a->high - a->low) * row, begin, end,
+                     worker);
 }
 
-static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_tiles_run_items(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct tiles_run *r = context;
     for (int64_t i = begin; i < end; i++) {
@@ -419,7 +421,7 @@ static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker
 // --- launches --------------------------------------------------------------------------
 
 // Smaller bands, and then parts of the panels, where threads would wait.
-static void divide(struct tiles_run *r, int64_t threads)
+static void cpu_tiles_divide(struct tiles_run *r, int64_t threads)
 {
     struct tiles_plan *t = &r->t;
     int64_t wanted = 6 * threads, pixels = t->conv.n * t->to_rows * t->to_row / wanted;
@@ -466,26 +468,26 @@ static tn_status run_tiles(const tn_cpu_call *call, struct tiles_run *r,
     r->clips = (unsigned char *)(behind + r->panels * r->width);
     r->workers = (char *)call->scratch + bytes_of_panels(t);
     tiles_cut(t, TILES_PIXELS);
-    r->worker_bytes = bytes_of_worker(t, !t->to);
-    divide(r, call->num_threads);
+    r->worker_bytes = cpu_tiles_bytes_of_worker(t, !t->to);
+    cpu_tiles_divide(r, call->num_threads);
     call->parallel_for(call, r->panels, 1 + 16384 / (r->panel_elements + 1), pack_panels,
                        r);
     int64_t items = tiles_count_bands(t) * r->parts;
     int64_t work = t->conv.pixels * t->conv.k * t->conv.o / items;
-    call->parallel_for(call, items, 1 + PIECE_WORK / (work + 1), run_items, r);
+    call->parallel_for(call, items, 1 + PIECE_WORK / (work + 1), cpu_tiles_run_items, r);
     return TN_OK;
 }
 
-static uint64_t tiles_scratch(struct tiles_plan *t, const tn_kernel_query *query)
+static uint64_t cpu_tiles_scratch(struct tiles_plan *t, const tn_kernel_query *query)
 {
     const bool fused = query->fused != 0;
     tiles_cut(t, TILES_PIXELS);
-    uint64_t each = bytes_of_worker(t, fused), kept = 0;
+    uint64_t each = cpu_tiles_bytes_of_worker(t, fused), kept = 0;
     // The processor's loops are not known here.
     if (tiles_can_keep(t)) {
         tiles_keep(t);
         tiles_cut(t, TILES_PIXELS);
-        kept = bytes_of_worker(t, fused);
+        kept = cpu_tiles_bytes_of_worker(t, fused);
     }
     return tn_saturated_add(
         bytes_of_panels(t),
@@ -526,14 +528,14 @@ static uint64_t tiles_conv2d_scratch(const tn_kernel_query *query)
 {
     struct tiles_plan t;
     read_forward(query, &t);
-    return tiles_scratch(&t, query);
+    return cpu_tiles_scratch(&t, query);
 }
 
 static uint64_t tiles_conv2d_input_scratch(const tn_kernel_query *query)
 {
     struct tiles_plan t;
     read_backward(query, &t);
-    return tiles_scratch(&t, query);
+    return cpu_tiles_scratch(&t, query);
 }
 
 static int32_t tiles_conv2d_accepts(const tn_kernel_query *query)

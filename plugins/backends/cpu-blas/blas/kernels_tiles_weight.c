@@ -29,12 +29,12 @@ struct tiles_weights {
 };
 
 // How much of `n` elements the vectors of AVX-512 fill.
-static double filled(int64_t n)
+static double cpu_tiles_weight_filled(int64_t n)
 {
     return (double)n / (double)((n + 15) / 16 * 16);
 }
 
-static bool is_dense(const struct tiles_plan *t)
+static bool cpu_tiles_weight_is_dense(const struct tiles_plan *t)
 {
     return t->conv.dw == 1 && t->conv.groups == 1 && t->pitch == t->in;
 }
@@ -55,8 +55,9 @@ static void read_weight(const tn_conv2d_attrs *attrs, const tn_layout *x,
     t->pitch = pitch_of(v->c);
     t->copies |= t->pitch != v->c;
     r->pitch = t->dtype == TN_F32 ? pitch_of(v->o) : v->o;
-    const int64_t run = is_dense(t) ? v->kw * t->in : t->in;
-    r->by_filters = v->og % 16 == 0 && filled(v->og) > 1.2 * filled(run);
+    const int64_t run = cpu_tiles_weight_is_dense(t) ? v->kw * t->in : t->in;
+    r->by_filters = v->og % 16 == 0 &&
+                    cpu_tiles_weight_filled(v->og) > 1.2 * cpu_tiles_weight_filled(run);
     // Vectors read beyond the end of a copy, never beyond that of x.
     t->copies |= !r->by_filters && run % 16 != 0;
     tiles_cut(t, BAND_PIXELS);
@@ -83,7 +84,7 @@ static int64_t gradient_floats(const struct tiles_weights *r)
     return copies_gradient(r) ? (pixels * r->pitch + 15) / 16 * 16 : 0;
 }
 
-static uint64_t bytes_of_worker(const struct tiles_weights *r)
+static uint64_t cpu_tiles_weight_bytes_of_worker(const struct tiles_weights *r)
 {
     uint64_t floats = tn_saturated_add((uint64_t)tiles_copy_floats(&r->t) + SLACK,
                                        (uint64_t)gradient_floats(r) + SLACK);
@@ -100,7 +101,7 @@ static uint64_t bytes_of_sums(const struct tiles_weights *r)
            ~UINT64_C(63);
 }
 
-static float *sums_of(const struct tiles_weights *r, int64_t chunk)
+static float *cpu_tiles_weight_sums_of(const struct tiles_weights *r, int64_t chunk)
 {
     if (!r->is_direct)
         return r->sums + chunk * r->elements;
@@ -123,7 +124,8 @@ struct tiles_piece {
 };
 
 // The outputs [*low, *high) that a tap, `at` in the window, reads within the image.
-static void clip(const struct tiles_line *l, int64_t at, int64_t *low, int64_t *high)
+static void cpu_tiles_weight_clip(const struct tiles_line *l, int64_t at, int64_t *low,
+                                  int64_t *high)
 {
     const int64_t from = at * l->dilation - l->padding;
     while (*low < *high && *low * l->stride + from < 0)
@@ -140,8 +142,8 @@ static void sum_tap(const struct tiles_piece *p, int64_t first, int64_t end, int
     const struct cpu_conv *v = &t->conv;
     int64_t low = p->of.low, high = p->of.high, left = p->of.left, right = p->of.right;
     if (p->clips) {
-        clip(&t->y, row, &low, &high);
-        clip(&t->x, column, &left, &right);
+        cpu_tiles_weight_clip(&t->y, row, &low, &high);
+        cpu_tiles_weight_clip(&t->x, column, &left, &right);
     }
     const int64_t x_row = v->sh * p->x.row, x_pixel = v->sw * p->x.pixel;
     const int64_t place = (row * v->kw + column) * v->cg, down = low - p->of.low,
@@ -177,7 +179,7 @@ static void sum_tap(const struct tiles_piece *p, int64_t first, int64_t end, int
 static void sum_groups(const struct tiles_piece *p)
 {
     const struct cpu_conv *v = &p->r->t.conv;
-    const int64_t taps = is_dense(&p->r->t) && !p->clips ? 1 : v->kw;
+    const int64_t taps = cpu_tiles_weight_is_dense(&p->r->t) && !p->clips ? 1 : v->kw;
     for (int64_t at = p->first, end; at < p->end; at = end) {
         end = (at / v->og + 1) * v->og;
         end = end < p->end ? end : p->end;
@@ -235,7 +237,7 @@ static void sum_items(void *context, int64_t begin, int64_t end, uint32_t worker
     for (int64_t i = begin; i < end; i++) {
         const int64_t chunk = i / r->parts, part = i % r->parts;
         struct tiles_piece p = {.r = r,
-                                .to = sums_of(r, chunk),
+                                .to = cpu_tiles_weight_sums_of(r, chunk),
                                 .first = part * o / r->parts / 16 * 16,
                                 .end = (part + 1) * o / r->parts / 16 * 16};
         p.end = part + 1 == r->parts ? o : p.end;
@@ -249,12 +251,14 @@ static void sum_items(void *context, int64_t begin, int64_t end, uint32_t worker
 // --- the sums of chunks ----------------------------------------------------------------
 
 // Adds elements [begin, end) of all chunks to those of the first.
-static void add_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_tiles_weight_add_chunks(void *context, int64_t begin, int64_t end,
+                                        uint32_t worker)
 {
     const struct tiles_weights *r = context;
     (void)worker;
     for (int64_t i = 1; i < r->chunks; i++)
-        r->t.kernels->conv->add_into_f32(sums_of(r, 0) + begin, sums_of(r, i) + begin,
+        r->t.kernels->conv->add_into_f32(cpu_tiles_weight_sums_of(r, 0) + begin,
+                                         cpu_tiles_weight_sums_of(r, i) + begin,
                                          end - begin);
 }
 
@@ -264,11 +268,13 @@ static void write_filters(void *context, int64_t begin, int64_t end, uint32_t wo
     const struct tiles_weights *r = context;
     const struct tiles_plan *t = &r->t;
     const struct cpu_conv *v = &t->conv;
-    const float *from = sums_of(r, 0) + begin * v->k;
+    const float *from = cpu_tiles_weight_sums_of(r, 0) + begin * v->k;
     (void)worker;
     if (r->by_filters) {
-        float *to = t->dtype == TN_F32 ? (float *)(void *)r->out : sums_of(r, r->chunks);
-        t->kernels->transpose[2](to + begin * v->k, v->k, sums_of(r, 0) + begin, v->o, v->k,
+        float *to = t->dtype == TN_F32 ? (float *)(void *)r->out
+                                       : cpu_tiles_weight_sums_of(r, r->chunks);
+        t->kernels->transpose[2](to + begin * v->k, v->k,
+                                 cpu_tiles_weight_sums_of(r, 0) + begin, v->o, v->k,
                                  end - begin);
         from = to + begin * v->k;
     }
@@ -280,7 +286,7 @@ static void write_filters(void *context, int64_t begin, int64_t end, uint32_t wo
 
 // --- the kernel ------------------------------------------------------------------------
 
-static void divide(struct tiles_weights *r, int64_t threads)
+static void cpu_tiles_weight_divide(struct tiles_weights *r, int64_t threads)
 {
     int64_t most = r->t.conv.o / FILTERS,
             wanted = (2 * threads + r->chunks - 1) / r->chunks;
@@ -307,13 +313,14 @@ static tn_status tiles_conv2d_weight(const tn_cpu_call *call)
     r.loops = t->kernels->tiles;
     r.sums = call->scratch;
     r.workers = (char *)call->scratch + bytes_of_sums(&r);
-    r.worker_bytes = bytes_of_worker(&r);
-    divide(&r, call->num_threads);
+    r.worker_bytes = cpu_tiles_weight_bytes_of_worker(&r);
+    cpu_tiles_weight_divide(&r, call->num_threads);
     int64_t items = r.chunks * r.parts,
             work = t->conv.pixels * t->conv.k * t->conv.o / items;
     call->parallel_for(call, items, 1 + PIECE_WORK / (work + 1), sum_items, &r);
     if (r.chunks > 1)
-        call->parallel_for(call, r.elements, 1 + PIECE_WORK / r.chunks, add_chunks, &r);
+        call->parallel_for(call, r.elements, 1 + PIECE_WORK / r.chunks,
+                           cpu_tiles_weight_add_chunks, &r);
     if (!r.is_direct)
         call->parallel_for(call, t->conv.o, 1 + PIECE_WORK / (t->conv.k + 1), write_filters,
                            &r);
@@ -337,8 +344,9 @@ static uint64_t tiles_conv2d_weight_scratch(const tn_kernel_query *query)
 {
     struct tiles_weights r;
     read_query(query, &r);
-    return tn_saturated_add(bytes_of_sums(&r),
-                            tn_saturated_multiply(bytes_of_worker(&r), query->num_workers));
+    return tn_saturated_add(
+        bytes_of_sums(&r),
+        tn_saturated_multiply(cpu_tiles_weight_bytes_of_worker(&r), query->num_workers));
 }
 
 #define FLOATS                                                                             \

@@ -7,7 +7,7 @@
 
 // Whether BLAS can read the matrix in its own memory. If so, sets `transpose` and
 // `leading`.
-static bool set_storage(struct matrix *x, int64_t rows, int64_t columns)
+static bool set_storage(struct blas_matrix *x, int64_t rows, int64_t columns)
 {
     if (columns == 1 || x->column_stride == 1) {
         int64_t leading = rows == 1 ? columns : x->row_stride;
@@ -30,7 +30,7 @@ static bool set_storage(struct matrix *x, int64_t rows, int64_t columns)
 
 // Extents and strides of the matrices in `layout`; a vector is one row (a) or one column
 // (b).
-static void read_matrix(const tn_layout *layout, bool is_row, struct matrix *x,
+static void read_matrix(const tn_layout *layout, bool is_row, struct blas_matrix *x,
                         int64_t *rows, int64_t *columns)
 {
     int32_t r = layout->rank;
@@ -48,7 +48,7 @@ static void read_matrix(const tn_layout *layout, bool is_row, struct matrix *x,
 }
 
 // Batch axes, right-aligned and broadcast: a broadcast axis has stride 0.
-static void read_batch(const tn_layout *a, const tn_layout *b, struct product *p)
+static void read_batch(const tn_layout *a, const tn_layout *b, struct blas_product *p)
 {
     int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0;
     p->rank = ra > rb ? ra : rb;
@@ -64,22 +64,22 @@ static void read_batch(const tn_layout *a, const tn_layout *b, struct product *p
 }
 
 // Whether the dtype is for storage only, and computed in a wider one.
-static bool is_narrow(int32_t dtype)
+static bool blas_matmul_is_narrow(int32_t dtype)
 {
     return tn_dtype_computed(dtype) != dtype;
 }
 
-void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
+void product_read(const tn_layout *a, const tn_layout *b, struct blas_product *p)
 {
     int64_t k;
-    *p = (struct product){.dtype = tn_dtype_computed(a->dtype)};
+    *p = (struct blas_product){.dtype = tn_dtype_computed(a->dtype)};
     p->operand = p->element = cpu_dtype_size(p->dtype);
     p->operand_dtype = p->dtype;
     read_matrix(a, true, &p->a, &p->m, &p->k);
     read_matrix(b, false, &p->b, &k, &p->n);
     read_batch(a, b, p);
-    p->a.packed = !set_storage(&p->a, p->m, p->k) || is_narrow(a->dtype);
-    p->b.packed = !set_storage(&p->b, p->k, p->n) || is_narrow(b->dtype);
+    p->a.packed = !set_storage(&p->a, p->m, p->k) || blas_matmul_is_narrow(a->dtype);
+    p->b.packed = !set_storage(&p->b, p->k, p->n) || blas_matmul_is_narrow(b->dtype);
     // The integer loops take any strides of a, but need stride 1 along the rows of b.
     if (!product_by_blas(p->dtype)) {
         p->a.packed = false;
@@ -88,7 +88,7 @@ void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
 }
 
 // Batches of rows of a, one behind the other, by one b are one matrix.
-static void join_batches(struct product *p)
+static void join_batches(struct blas_product *p)
 {
     for (; p->rank > 0 && p->batch > 0 && p->k > 0 && p->b_stride[p->rank - 1] == 0 &&
            p->a_stride[p->rank - 1] == p->m * p->a.row_stride;
@@ -98,7 +98,7 @@ static void join_batches(struct product *p)
     }
 }
 
-void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct product *p)
+void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct blas_product *p)
 {
     product_read(a, b, p);
     p->a.packed = p->b.packed = false;
@@ -118,7 +118,7 @@ void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct produc
 #define SHARED_ELEMENTS (INT64_C(8) << 20)
 #define SHARED_WORK 4e6 // multiplications: copying is a loop more, of some microseconds
 
-bool product_shares(const struct product *p)
+bool product_shares(const struct blas_product *p)
 {
     return p->batch == 1 && !tn_is_complex(p->dtype) && p->operand_dtype != TN_BF16 &&
            p->m > SHARED_ROWS && p->n > CPU_PANELS_FEW &&
@@ -126,7 +126,7 @@ bool product_shares(const struct product *p)
            (double)p->m * (double)p->n * (double)p->k >= SHARED_WORK;
 }
 
-int64_t product_shared_bytes(const struct product *p)
+int64_t product_shared_bytes(const struct blas_product *p)
 {
     return (cpu_panels_packed(p->operand_dtype, p->n, p->k) + 63) / 64 * 64;
 }
@@ -147,21 +147,22 @@ int64_t product_shared_bytes(const struct product *p)
 
 // Elements of equal parts of `extent`, about `most` at most: a multiple of the register
 // block, or all.
-static int64_t part_of(int64_t extent, int64_t most)
+static int64_t blas_matmul_part_of(int64_t extent, int64_t most)
 {
     int64_t parts = (extent + most - 1) / most;
     int64_t part = ((extent + parts - 1) / parts + 31) / 32 * 32;
     return part < extent ? part : extent;
 }
 
-bool product_choose_block(struct product *p, tn_dtype dtype)
+bool product_choose_block(struct blas_product *p, tn_dtype dtype)
 {
     if (p->k == 0 || p->m == 0 || p->n == 0)
         return false;
-    p->block_columns = part_of(p->n, p->by_panels ? PANEL_BLOCK_COLUMNS : BLOCK_COLUMNS);
-    int64_t row = p->block_columns * (p->element + (is_narrow(dtype) ? 2 : 0));
+    p->block_columns =
+        blas_matmul_part_of(p->n, p->by_panels ? PANEL_BLOCK_COLUMNS : BLOCK_COLUMNS);
+    int64_t row = p->block_columns * (p->element + (blas_matmul_is_narrow(dtype) ? 2 : 0));
     int64_t rows = (p->k > LONG_K && !p->by_panels ? LONG_BLOCK_BYTES : BLOCK_BYTES) / row;
-    p->block_rows = part_of(p->m, rows > BLOCK_ROWS ? rows : BLOCK_ROWS);
+    p->block_rows = blas_matmul_part_of(p->m, rows > BLOCK_ROWS ? rows : BLOCK_ROWS);
     p->block_bytes = (p->block_rows * row + 63) / 64 * 64;
     return true;
 }
@@ -188,14 +189,15 @@ static tn_layout packed_layout(const tn_layout *layout, bool by_columns)
 
 // Whether the operand is packed by columns: if they are contiguous, and the loop takes a
 // transposed matrix.
-static bool keeps_columns(const struct product *p, const tn_layout *layout)
+static bool keeps_columns(const struct blas_product *p, const tn_layout *layout)
 {
     int32_t r = layout->rank;
     return product_by_blas(p->dtype) && r > 1 && layout->stride[r - 1] != 1 &&
            layout->stride[r - 2] == 1;
 }
 
-static uint64_t packed_bytes(const struct product *p, const tn_layout *layout)
+static uint64_t blas_matmul_packed_bytes(const struct blas_product *p,
+                                         const tn_layout *layout)
 {
     tn_layout packed = packed_layout(layout, false);
     uint64_t bytes =
@@ -203,27 +205,27 @@ static uint64_t packed_bytes(const struct product *p, const tn_layout *layout)
     return tn_checked_round_up(bytes, 64, &bytes) ? bytes : UINT64_MAX;
 }
 
-uint64_t product_scratch(struct product *p, const tn_kernel_query *query)
+uint64_t product_scratch(struct blas_product *p, const tn_kernel_query *query)
 {
     const tn_layout *a = &query->inputs[0], *b = &query->inputs[1];
-    uint64_t bytes = tn_saturated_add(p->a.packed ? packed_bytes(p, a) : 0,
-                                      p->b.packed ? packed_bytes(p, b) : 0);
+    uint64_t bytes = tn_saturated_add(p->a.packed ? blas_matmul_packed_bytes(p, a) : 0,
+                                      p->b.packed ? blas_matmul_packed_bytes(p, b) : 0);
     if (query->fused)
         return product_choose_block(p, a->dtype)
                    ? tn_saturated_add(bytes, tn_saturated_multiply((uint64_t)p->block_bytes,
                                                                    query->num_workers))
                    : UINT64_MAX;
-    if (!is_narrow(a->dtype))
+    if (!blas_matmul_is_narrow(a->dtype))
         return bytes;
     // No overflow: the output has as many.
     uint64_t elements = (uint64_t)(p->batch * p->m * p->n);
     return tn_saturated_add(bytes, tn_saturated_multiply(elements, (uint64_t)p->element));
 }
 
-uint64_t product_panel_scratch(struct product *p, const tn_kernel_query *query)
+uint64_t product_panel_scratch(struct blas_product *p, const tn_kernel_query *query)
 {
     int64_t each = p->panel_bytes;
-    if (query->fused || is_narrow(p->operand_dtype)) {
+    if (query->fused || blas_matmul_is_narrow(p->operand_dtype)) {
         if (product_choose_block(p, p->operand_dtype))
             each += p->block_bytes;
         else if (query->fused)
@@ -235,7 +237,7 @@ uint64_t product_panel_scratch(struct product *p, const tn_kernel_query *query)
                : all;
 }
 
-struct packing {
+struct blas_matmul_packing {
     const struct cpu_kernels *kernels;
     const char *from;
     char *to;
@@ -247,7 +249,7 @@ struct packing {
 #define PACK_BLOCK 1024 // elements
 
 // Packs one row, and converts its elements.
-static void pack_row(const struct packing *p, const char *from, char *to)
+static void pack_row(const struct blas_matmul_packing *p, const char *from, char *to)
 {
     unsigned char block[PACK_BLOCK * 8];
     int64_t stride = p->layout.stride[p->layout.rank - 1];
@@ -270,10 +272,11 @@ static void pack_row(const struct packing *p, const char *from, char *to)
     }
 }
 
-static void pack_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void blas_matmul_pack_rows(void *context, int64_t begin, int64_t end,
+                                  uint32_t worker)
 {
     (void)worker;
-    const struct packing *p = context;
+    const struct blas_matmul_packing *p = context;
     const tn_layout *layout = &p->layout;
     int64_t last = layout->rank - 1, size = cpu_dtype_size(layout->dtype);
 
@@ -298,23 +301,24 @@ static void pack_rows(void *context, int64_t begin, int64_t end, uint32_t worker
 }
 
 // Packs the operand to `to`; *x and batch_stride then describe the packed matrices.
-static void pack(const tn_cpu_call *call, const struct product *p, const tn_tensor *tensor,
-                 char *to, struct matrix *x, int64_t rows, int64_t columns,
-                 int64_t *batch_stride)
+static void blas_matmul_pack(const tn_cpu_call *call, const struct blas_product *p,
+                             const tn_tensor *tensor, char *to, struct blas_matrix *x,
+                             int64_t rows, int64_t columns, int64_t *batch_stride)
 {
     bool by_columns = keeps_columns(p, &tensor->layout);
-    struct packing packing = {.kernels = p->kernels,
-                              .from = first_element(tensor),
-                              .to = to,
-                              .layout = packed_layout(&tensor->layout, by_columns),
-                              .dtype = p->dtype};
+    struct blas_matmul_packing packing = {.kernels = p->kernels,
+                                          .from = first_element(tensor),
+                                          .to = to,
+                                          .layout =
+                                              packed_layout(&tensor->layout, by_columns),
+                                          .dtype = p->dtype};
     const tn_layout *layout = &packing.layout;
     int64_t step = rows * columns;
 
     packing.row = layout->extent[layout->rank - 1];
     if (packing.row > 0)
         call->parallel_for(call, count_elements(layout) / packing.row,
-                           1 + 16384 / packing.row, pack_rows, &packing);
+                           1 + 16384 / packing.row, blas_matmul_pack_rows, &packing);
     x->data = to;
     x->row_stride = by_columns ? 1 : columns;
     x->column_stride = by_columns ? rows : 1;
@@ -326,19 +330,19 @@ static void pack(const tn_cpu_call *call, const struct product *p, const tn_tens
     }
 }
 
-char *product_pack(const tn_cpu_call *call, struct product *p)
+char *product_pack(const tn_cpu_call *call, struct blas_product *p)
 {
     const tn_tensor *a = &call->inputs[0], *b = &call->inputs[1];
     char *scratch = call->scratch;
     p->a.data = first_element(a);
     p->b.data = first_element(b);
     if (p->a.packed) {
-        pack(call, p, a, scratch, &p->a, p->m, p->k, p->a_stride);
-        scratch += packed_bytes(p, &a->layout);
+        blas_matmul_pack(call, p, a, scratch, &p->a, p->m, p->k, p->a_stride);
+        scratch += blas_matmul_packed_bytes(p, &a->layout);
     }
     if (p->b.packed) {
-        pack(call, p, b, scratch, &p->b, p->k, p->n, p->b_stride);
-        scratch += packed_bytes(p, &b->layout);
+        blas_matmul_pack(call, p, b, scratch, &p->b, p->k, p->n, p->b_stride);
+        scratch += blas_matmul_packed_bytes(p, &b->layout);
     }
     return scratch;
 }

@@ -8,7 +8,7 @@
 #include "blas.h"
 #include "ops/kernels.h"
 
-struct matrix {
+struct blas_matrix {
     const char *data;
     int64_t row_stride, column_stride; // elements
     int transpose; // BLAS_NO_TRANS: stride 1 along rows; BLAS_TRANS: along columns
@@ -16,17 +16,18 @@ struct matrix {
     bool packed;   // read from scratch memory, not from the operand's
 };
 
-struct product {
+struct blas_product {
     const struct blas *blas;
     const struct cpu_kernels *kernels;
     int32_t dtype;   // computed in: f32 for halves
     int64_t element; // bytes of an element of that
-    // What the loops read: an operand's own elements if these are panels', else `element`.
+    // The memory that the loops read: an operand's own elements if these are panels', else
+    // `element`.
     int64_t operand;
     int32_t operand_dtype;
     bool by_panels;
     int64_t m, n, k, batch;
-    struct matrix a, b;
+    struct blas_matrix a, b;
     int64_t rank; // of the batch axes
     int64_t extent[TN_MAX_RANK], a_stride[TN_MAX_RANK], b_stride[TN_MAX_RANK]; // elements
     char *c;
@@ -40,7 +41,7 @@ struct product {
     char *blocks; // NULL: the product is written to `c`
     int64_t block_rows, block_columns; // at most, of a block
     int64_t block_bytes;               // a multiple of 64
-    // Of the project's own loops for floats; NULL: others multiply.
+    // The project's own loops for floats; NULL: others multiply.
     const struct cpu_panels_variant *panels;
     char *panel_memory; // panel_bytes for each worker
     int64_t panel_bytes;
@@ -54,28 +55,28 @@ static inline bool product_by_blas(int32_t dtype)
 }
 
 // Fills *p, but for `data` and `c`, from the layouts of the operands.
-void product_read(const tn_layout *a, const tn_layout *b, struct product *p);
+void product_read(const tn_layout *a, const tn_layout *b, struct blas_product *p);
 
 // The same for a product by panels, which reads any strides and halves: nothing is packed.
-void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct product *p);
+void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct blas_product *p);
 
 // Whether threads share one copy of b, where there are several; and its bytes.
-bool product_shares(const struct product *p);
-int64_t product_shared_bytes(const struct product *p);
+bool product_shares(const struct blas_product *p);
+int64_t product_shared_bytes(const struct blas_product *p);
 
 // Bytes that a product by panels works in: the shared copy of b, then what workers have.
-uint64_t product_panel_scratch(struct product *p, const tn_kernel_query *query);
+uint64_t product_panel_scratch(struct blas_product *p, const tn_kernel_query *query);
 
 // Sets the size of blocks for operands of `dtype`. False when there is nothing to multiply.
-bool product_choose_block(struct product *p, tn_dtype dtype);
+bool product_choose_block(struct blas_product *p, tn_dtype dtype);
 
 // Bytes of the packed operands, and of the result if it is converted at the end or passed
 // on.
-uint64_t product_scratch(struct product *p, const tn_kernel_query *query);
+uint64_t product_scratch(struct blas_product *p, const tn_kernel_query *query);
 
 // Packs operands where `packed` is set, and sets `data` of both. Returns the rest of the
 // scratch memory.
-char *product_pack(const tn_cpu_call *call, struct product *p);
+char *product_pack(const tn_cpu_call *call, struct blas_product *p);
 
 // Tells by which instruction sets, CPU_HAS_..., the project's loops multiply from now on,
 // by which the choice between them and OpenBLAS is made. Any thread.

@@ -7,12 +7,12 @@
 #define APART 512 // floats: pixels a multiple of it apart share few places of a cache
 #define ASIDE 16  // floats more between their copies
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t blas_tiles_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t round_up(int64_t n, int64_t unit)
+static int64_t blas_tiles_round_up(int64_t n, int64_t unit)
 {
     return (n + unit - 1) / unit * unit;
 }
@@ -101,7 +101,7 @@ bool tiles_can_keep(const struct tiles_plan *t)
 void tiles_keep(struct tiles_plan *t)
 {
     t->keeps = t->copies = true;
-    t->pitch = round_up(t->from_channels, CPU_TILES_AMX);
+    t->pitch = blas_tiles_round_up(t->from_channels, CPU_TILES_AMX);
     t->pitch += t->pitch % (2 * APART) == 0 ? CPU_TILES_AMX : 0;
 }
 
@@ -111,11 +111,14 @@ int64_t tiles_copy_floats(const struct tiles_plan *t)
         // As many outputs behind the last one as a tile reads.
         int64_t step = t->is_backward ? 1 : t->conv.sw;
         int64_t row = most_pixels(t) * t->pitch, rows = most_rows(t, t->band);
-        return round_up(t->images * round_up(rows * row, 32) + 32 * step * t->pitch, 32) /
+        return blas_tiles_round_up(t->images * blas_tiles_round_up(rows * row, 32) +
+                                       32 * step * t->pitch,
+                                   32) /
                2;
     }
     return t->copies
-               ? t->images * round_up(most_rows(t, t->band) * most_pixels(t) * t->pitch, 32)
+               ? t->images * blas_tiles_round_up(
+                                 most_rows(t, t->band) * most_pixels(t) * t->pitch, 32)
                : 0;
 }
 
@@ -124,7 +127,7 @@ void tiles_cut(struct tiles_plan *t, int64_t pixels)
     const int64_t most = t->copies ? TILES_BAND_FLOATS : INT64_MAX;
     int64_t rows = pixels / (t->to_row + 1) + 1, row;
     t->images = 1;
-    t->band = least(rows, t->to_rows);
+    t->band = blas_tiles_least(rows, t->to_rows);
     t->cuts = t->to_row > 2 * pixels ? (t->to_row + pixels - 1) / pixels : 1;
     t->cut = t->cuts > 1 ? pixels : t->to_row;
     row = most_pixels(t) * t->pitch;
@@ -133,9 +136,9 @@ void tiles_cut(struct tiles_plan *t, int64_t pixels)
     t->bands = t->to_rows > 0 ? (t->to_rows + t->band - 1) / t->band : 0;
     if (t->bands != 1 || t->cuts > 1)
         return;
-    t->images = least(rows / t->to_rows, t->conv.n);
+    t->images = blas_tiles_least(rows / t->to_rows, t->conv.n);
     if (t->copies)
-        t->images = least(t->images, most / (most_rows(t, t->band) * row + 1));
+        t->images = blas_tiles_least(t->images, most / (most_rows(t, t->band) * row + 1));
     t->images = t->images > 1 ? t->images : 1;
 }
 
@@ -149,11 +152,11 @@ struct tiles_area tiles_area(const struct tiles_plan *t, int64_t number)
     const int64_t part = number % t->cuts, band = number / t->cuts;
     const int64_t image = band / t->bands * t->images, low = band % t->bands * t->band;
     return (struct tiles_area){.image = image,
-                               .images = least(t->conv.n - image, t->images),
+                               .images = blas_tiles_least(t->conv.n - image, t->images),
                                .low = low,
-                               .high = least(low + t->band, t->to_rows),
+                               .high = blas_tiles_least(low + t->band, t->to_rows),
                                .left = part * t->cut,
-                               .right = least((part + 1) * t->cut, t->to_row)};
+                               .right = blas_tiles_least((part + 1) * t->cut, t->to_row)};
 }
 
 // `count` pixels at `from`, `pitch` apart at `to`, with zeros behind each.
@@ -190,10 +193,10 @@ void tiles_find(const struct tiles_plan *t, int64_t image, const struct tiles_ar
     out->data = memory;
     out->row = width * t->pitch;
     out->pixel = t->pitch;
-    out->size = round_up(rows * out->row, 32);
-    const int64_t begin = out->left < 0 ? least(-out->left, width) : 0;
+    out->size = blas_tiles_round_up(rows * out->row, 32);
+    const int64_t begin = out->left < 0 ? blas_tiles_least(-out->left, width) : 0;
     const int64_t inside = t->from_row - (out->left + begin);
-    const int64_t count = inside < 0 ? 0 : least(width - begin, inside);
+    const int64_t count = inside < 0 ? 0 : blas_tiles_least(width - begin, inside);
     for (int64_t i = 0; i < rows; i++, memory += row) {
         const int64_t y = out->first + i;
         if (y < 0 || y >= t->from_rows) {

@@ -73,15 +73,15 @@ struct tiles_area tiles_area(const struct tiles_plan *t, int64_t number);
 int64_t tiles_rows_of(const struct tiles_line *line, int64_t low, int64_t high,
                       int64_t *first);
 
-// Of BF16 for the tiles of AMX: copies have BF16, and pixels whole steps of elements.
+// BF16 copies for the tiles of AMX, whose pixels have whole steps of elements.
 bool tiles_can_keep(const struct tiles_plan *t);
 void tiles_keep(struct tiles_plan *t);
 
 // Floats of a copy of one band.
 int64_t tiles_copy_floats(const struct tiles_plan *t);
 
-// What an area of what is written to an image needs: copies it to `memory`, or finds it in
-// place. Strides are of elements.
+// The elements that an area of an image needs: copied to `memory`, or found in place.
+// Strides are of elements.
 struct tiles_source {
     const char *data; // pixel `left` of row `first`
     int64_t first, left, row, pixel;

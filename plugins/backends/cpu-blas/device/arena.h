@@ -16,14 +16,14 @@ struct arena_chunk {
     _Alignas(64) unsigned char bytes[];
 };
 
-struct arena {
+struct cpu_arena {
     const tn_host *host;
     struct arena_chunk *chunks; // the first one is being filled
 };
 
 // Allocates `size` cleared bytes, aligned to 16, that the arena owns. NULL when out of
 // memory, which the host has reported.
-static inline void *arena_alloc(struct arena *arena, uint64_t size)
+static inline void *arena_alloc(struct cpu_arena *arena, uint64_t size)
 {
     struct arena_chunk *chunk = arena->chunks;
     size = (size + 15) & ~UINT64_C(15);
@@ -40,7 +40,7 @@ static inline void *arena_alloc(struct arena *arena, uint64_t size)
     return memset(memory, 0, size);
 }
 
-static inline void arena_finish(struct arena *arena)
+static inline void arena_finish(struct cpu_arena *arena)
 {
     while (arena->chunks) {
         struct arena_chunk *chunk = arena->chunks;

@@ -30,7 +30,7 @@ static uint64_t capacity_for(uint64_t size)
 }
 
 // The largest class whose size is at most this capacity.
-static uint32_t class_of(uint64_t capacity)
+static uint32_t cpu_buffer_class_of(uint64_t capacity)
 {
     uint32_t power = 63 - (uint32_t)__builtin_clzll(capacity);
     uint64_t least = UINT64_C(1) << power;
@@ -49,7 +49,7 @@ static tn_buffer *map_memory(uint64_t size)
 }
 
 // Returns a buffer's memory to the system. The lock is held.
-static void give_back(tn_device *device, tn_buffer *buffer)
+static void cpu_buffer_give_back(tn_device *device, tn_buffer *buffer)
 {
     device->memory.info.reserved -= buffer->capacity;
     if (buffer->is_mapped)
@@ -65,7 +65,7 @@ static void drop_idle(tn_device *device)
         while (device->memory.free[i]) {
             tn_buffer *buffer = device->memory.free[i];
             device->memory.free[i] = buffer->next;
-            give_back(device, buffer);
+            cpu_buffer_give_back(device, buffer);
         }
     }
     device->memory.idle = 0;
@@ -98,7 +98,8 @@ static tn_buffer *take_at(struct cpu_memory *memory, tn_buffer **at)
 // ones of one class are alike.
 static tn_buffer *take_idle(struct cpu_memory *memory, uint64_t capacity)
 {
-    uint32_t class = class_of(capacity), last = class + (capacity >= MAPPED_FROM);
+    uint32_t class = cpu_buffer_class_of(capacity),
+             last = class + (capacity >= MAPPED_FROM);
     for (; class <= last; class ++)
         for (tn_buffer **at = &memory->free[class]; *at; at = &(*at)->next)
             if ((*at)->capacity >= capacity)
@@ -107,7 +108,7 @@ static tn_buffer *take_idle(struct cpu_memory *memory, uint64_t capacity)
 }
 
 // The lock is held, but released while the host allocates.
-static tn_buffer *allocate(tn_device *device, uint64_t size)
+static tn_buffer *cpu_buffer_allocate(tn_device *device, uint64_t size)
 {
     pthread_mutex_unlock(&device->memory.lock);
     tn_buffer *buffer = device->host->alloc(device->host, size, CPU_ALIGNMENT);
@@ -118,15 +119,16 @@ static tn_buffer *allocate(tn_device *device, uint64_t size)
 // Returns idle large buffers to the system, the largest first, until the memory of the new
 // one is taken from them: buffers whose sizes are no longer asked for do not stay beside
 // those that are. The lock is held.
-static void make_room(tn_device *device, uint64_t capacity)
+static void cpu_buffer_make_room(tn_device *device, uint64_t capacity)
 {
     struct cpu_memory *memory = &device->memory;
     uint64_t given = 0;
-    for (uint32_t i = CPU_SIZE_CLASSES; i > class_of(MAPPED_FROM) && given < capacity; i--)
+    for (uint32_t i = CPU_SIZE_CLASSES;
+         i > cpu_buffer_class_of(MAPPED_FROM) && given < capacity; i--)
         while (memory->free[i - 1] && given < capacity) {
             tn_buffer *buffer = take_at(memory, &memory->free[i - 1]);
             given += buffer->capacity;
-            give_back(device, buffer);
+            cpu_buffer_give_back(device, buffer);
         }
 }
 
@@ -138,17 +140,17 @@ static tn_buffer *take_new(tn_device *device, uint64_t capacity)
     tn_buffer *buffer;
 
     if (is_mapped) {
-        make_room(device, capacity);
+        cpu_buffer_make_room(device, capacity);
         buffer = map_memory(size);
         if (!buffer) {
             drop_idle(device);
             buffer = map_memory(size);
         }
     } else {
-        buffer = allocate(device, size);
+        buffer = cpu_buffer_allocate(device, size);
         if (!buffer) {
             drop_idle(device);
-            buffer = allocate(device, size);
+            buffer = cpu_buffer_allocate(device, size);
         }
     }
     if (!buffer)
@@ -200,12 +202,12 @@ void cpu_buffer_destroy(tn_device *device, tn_buffer *buffer)
     memory->info.used -= buffer->capacity;
     bool keep = memory->idle + buffer->capacity <= MAX_IDLE;
     if (keep) {
-        tn_buffer **first = &memory->free[class_of(buffer->capacity)];
+        tn_buffer **first = &memory->free[cpu_buffer_class_of(buffer->capacity)];
         buffer->next = *first;
         *first = buffer;
         memory->idle += buffer->capacity;
     } else {
-        give_back(device, buffer);
+        cpu_buffer_give_back(device, buffer);
     }
     pthread_mutex_unlock(&memory->lock);
 }

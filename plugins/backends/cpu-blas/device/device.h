@@ -37,7 +37,7 @@ struct tn_buffer {
     _Alignas(CPU_ALIGNMENT) unsigned char inside[];
 };
 
-// Of 64 bytes to those of the largest buffer, 2^46, and a class behind it.
+// Size classes from 64 bytes to the largest buffer, 2^46, and a class behind it.
 #define CPU_SIZE_CLASSES (4 * (46 - 6) + 2)
 struct cpu_memory {
     pthread_mutex_t lock;              // guards the fields below
@@ -91,7 +91,7 @@ struct tn_device {
     uint32_t num_open;     // of `queues`: less than all while the device opens
     uint32_t blas_callers; // threads that OpenBLAS buffers are reserved for; 0: none yet
     uint64_t stream_from;  // bytes of a step's operands; see TENON_CPU_STREAM
-    struct pool *pool;
+    struct cpu_pool *pool;
     unsigned char *registers; // of the pool's own threads, then of the queues
     struct cpu_memory memory;
     // [num_queues + 1]: the last has no work of its own, but the points that the host

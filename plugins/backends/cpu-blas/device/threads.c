@@ -29,7 +29,7 @@
 
 #define MAX_THREADS 256
 
-struct pool {
+struct cpu_pool {
     const tn_host *host;
     uint32_t num_threads;
     uint32_t num_started; // of num_threads - 1
@@ -51,7 +51,7 @@ struct pool {
     int64_t n, piece;
 
     struct worker {
-        struct pool *pool;
+        struct cpu_pool *pool;
         pthread_t thread;
         uint32_t index; // from 1
     } workers[MAX_THREADS];
@@ -74,14 +74,14 @@ static void pause_briefly(void)
 #endif
 }
 
-static uint64_t now_ns(void)
+static uint64_t cpu_threads_now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void take_pieces(struct pool *pool, uint32_t worker)
+static void take_pieces(struct cpu_pool *pool, uint32_t worker)
 {
     for (;;) {
         int64_t begin =
@@ -95,7 +95,7 @@ static void take_pieces(struct pool *pool, uint32_t worker)
 
 // Joins the current loop if it is open, not loop `last`, which this thread has served, and
 // has work for one more. If it has not, this thread is done with it, too.
-static bool join_loop(struct pool *pool, uint64_t last, uint64_t *out_number)
+static bool join_loop(struct cpu_pool *pool, uint64_t last, uint64_t *out_number)
 {
     uint64_t state = atomic_load_explicit(&pool->state, memory_order_acquire);
     while ((state & STATE_OPEN) && state / STATE_NUMBER != last) {
@@ -114,16 +114,16 @@ static bool join_loop(struct pool *pool, uint64_t last, uint64_t *out_number)
     return false;
 }
 
-static bool should_wake(struct pool *pool, uint64_t last)
+static bool should_wake(struct cpu_pool *pool, uint64_t last)
 {
     uint64_t state = atomic_load(&pool->state);
     return ((state & STATE_OPEN) && state / STATE_NUMBER != last) ||
            atomic_load(&pool->stopping);
 }
 
-static void wait_for_work(struct pool *pool, uint64_t last)
+static void cpu_threads_wait_for_work(struct cpu_pool *pool, uint64_t last)
 {
-    for (uint64_t end = now_ns() + SPIN_NS; now_ns() < end;)
+    for (uint64_t end = cpu_threads_now_ns() + SPIN_NS; cpu_threads_now_ns() < end;)
         for (int i = 0; i < 64; i++) {
             if (should_wake(pool, last))
                 return;
@@ -141,7 +141,7 @@ static void wait_for_work(struct pool *pool, uint64_t last)
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
-    struct pool *pool = worker->pool;
+    struct cpu_pool *pool = worker->pool;
     uint64_t number = 0;
 
     while (!atomic_load(&pool->stopping)) {
@@ -149,7 +149,7 @@ static void *worker_main(void *argument)
             take_pieces(pool, worker->index);
             atomic_fetch_sub_explicit(&pool->state, STATE_JOINED, memory_order_release);
         } else {
-            wait_for_work(pool, number);
+            cpu_threads_wait_for_work(pool, number);
         }
     }
     return NULL;
@@ -161,12 +161,12 @@ uint32_t pool_processors(void)
     return count > MAX_THREADS ? MAX_THREADS : count;
 }
 
-tn_status pool_create(const tn_host *host, uint32_t num_threads, struct pool **out_pool)
+tn_status pool_create(const tn_host *host, uint32_t num_threads, struct cpu_pool **out_pool)
 {
-    struct pool *pool = host->alloc(host, sizeof(*pool), 64);
+    struct cpu_pool *pool = host->alloc(host, sizeof(*pool), 64);
     if (!pool)
         return TN_ERR_MEMORY;
-    *pool = (struct pool){
+    *pool = (struct cpu_pool){
         .host = host,
         .num_threads = num_threads > MAX_THREADS ? MAX_THREADS : num_threads,
     };
@@ -174,7 +174,7 @@ tn_status pool_create(const tn_host *host, uint32_t num_threads, struct pool **o
     return TN_OK;
 }
 
-static void start_threads(struct pool *pool)
+static void start_threads(struct cpu_pool *pool)
 {
     while (pool->num_started + 1 < pool->num_threads && !pool->failed) {
         struct worker *worker = &pool->workers[pool->num_started];
@@ -192,7 +192,7 @@ static void start_threads(struct pool *pool)
     }
 }
 
-void pool_destroy(struct pool *pool)
+void pool_destroy(struct cpu_pool *pool)
 {
     if (!pool)
         return;
@@ -205,7 +205,7 @@ void pool_destroy(struct pool *pool)
 }
 
 // Opens the loop, works on it, closes it, and waits for the threads that joined.
-static void run_together(struct pool *pool)
+static void cpu_threads_run_together(struct cpu_pool *pool)
 {
     uint64_t number =
         atomic_load_explicit(&pool->state, memory_order_relaxed) / STATE_NUMBER;
@@ -227,7 +227,8 @@ static void run_together(struct pool *pool)
     }
 }
 
-void pool_run(struct pool *pool, int64_t n, int64_t grain, pool_body *body, void *context)
+void pool_run(struct cpu_pool *pool, int64_t n, int64_t grain, pool_body *body,
+              void *context)
 {
     if (n <= 0)
         return;
@@ -251,6 +252,6 @@ void pool_run(struct pool *pool, int64_t n, int64_t grain, pool_body *body, void
     atomic_store_explicit(
         &pool->helpers, helpers < pool->num_threads ? (uint32_t)helpers : pool->num_threads,
         memory_order_relaxed);
-    run_together(pool);
+    cpu_threads_run_together(pool);
     atomic_store_explicit(&pool->is_taken, false, memory_order_release);
 }

@@ -44,15 +44,15 @@ struct groupwise_run {
     uint64_t part;    // bytes of each
 };
 
-static uint64_t aligned(uint64_t bytes)
+static uint64_t cpu_groupwise_aligned(uint64_t bytes)
 {
     return tn_saturated_add(bytes, 63) / 64 * 64;
 }
 
 static uint64_t float_bytes(int64_t a, int64_t b)
 {
-    return aligned(tn_saturated_multiply(tn_saturated_multiply((uint64_t)a, (uint64_t)b),
-                                         sizeof(float)));
+    return cpu_groupwise_aligned(tn_saturated_multiply(
+        tn_saturated_multiply((uint64_t)a, (uint64_t)b), sizeof(float)));
 }
 
 static int64_t count_matrices(const tn_layout *layout)
@@ -82,9 +82,10 @@ static const float *as_floats(const struct groupwise_run *r, const uint8_t *data
 
 // Row `row` of the current matrix, from group `group` on, `groups` of them. `room` has 2 *
 // groups floats.
-static struct cpu_groupwise_row row_of(const struct groupwise_run *r, int64_t row,
-                                       int64_t row_groups, int64_t group, int64_t groups,
-                                       float *room)
+static struct cpu_groupwise_row cpu_groupwise_row_of(const struct groupwise_run *r,
+                                                     int64_t row, int64_t row_groups,
+                                                     int64_t group, int64_t groups,
+                                                     float *room)
 {
     const int64_t at = row * row_groups + group, words = r->w.group * r->w.bits / 32;
     struct cpu_groupwise_row out = {
@@ -98,7 +99,8 @@ static struct cpu_groupwise_row row_of(const struct groupwise_run *r, int64_t ro
 // --- few rows ---------------------------------------------------------------------------
 
 // Pieces of columns.
-static void multiply_few(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_groupwise_multiply_few(void *context, int64_t begin, int64_t end,
+                                       uint32_t worker)
 {
     const struct groupwise_run *r = context;
     float *room = (float *)(void *)(r->scratch + worker * r->part);
@@ -107,7 +109,7 @@ static void multiply_few(void *context, int64_t begin, int64_t end, uint32_t wor
     for (int64_t column = begin * COLUMNS; column < last; column += COLUMNS) {
         const int64_t columns = last - column < COLUMNS ? last - column : COLUMNS;
         const struct cpu_groupwise_row row =
-            row_of(r, column, groups, 0, columns * groups, room);
+            cpu_groupwise_row_of(r, column, groups, 0, columns * groups, room);
         for (int64_t t = 0; t < r->rows; t += CPU_GROUPWISE_ROWS) {
             int64_t count =
                 r->rows - t < CPU_GROUPWISE_ROWS ? r->rows - t : CPU_GROUPWISE_ROWS;
@@ -118,7 +120,8 @@ static void multiply_few(void *context, int64_t begin, int64_t end, uint32_t wor
     }
 }
 
-static void prepare_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_groupwise_prepare_rows(void *context, int64_t begin, int64_t end,
+                                       uint32_t worker)
 {
     const struct groupwise_run *r = context;
     const int64_t step = cpu_groupwise_prepared(r->k, r->w.group);
@@ -128,11 +131,13 @@ static void prepare_rows(void *context, int64_t begin, int64_t end, uint32_t wor
                                                                    r->prepared + t * step);
 }
 
-static void launch_few(struct groupwise_run *r)
+static void cpu_groupwise_launch_few(struct groupwise_run *r)
 {
-    r->call->parallel_for(r->call, r->rows, 1 + PIECE_WORK / 4 / r->k, prepare_rows, r);
+    r->call->parallel_for(r->call, r->rows, 1 + PIECE_WORK / 4 / r->k,
+                          cpu_groupwise_prepare_rows, r);
     r->call->parallel_for(r->call, (r->n + COLUMNS - 1) / COLUMNS,
-                          1 + PIECE_WORK / (r->rows * r->k * COLUMNS + 1), multiply_few, r);
+                          1 + PIECE_WORK / (r->rows * r->k * COLUMNS + 1),
+                          cpu_groupwise_multiply_few, r);
 }
 
 // Rows of x that are prepared together.
@@ -149,7 +154,7 @@ static tn_status launch_prepared(const struct groupwise_run *all)
         r.rows = left < prepared_rows(all) ? left : prepared_rows(all);
         r.x += row * r.k;
         r.out += row * r.n;
-        launch_few(&r);
+        cpu_groupwise_launch_few(&r);
     }
     return TN_OK;
 }
@@ -157,7 +162,8 @@ static tn_status launch_prepared(const struct groupwise_run *all)
 // --- many rows --------------------------------------------------------------------------
 
 // Columns that become floats together: whole groups where these are along a row.
-static int64_t widened_columns(int64_t n, int64_t k, int64_t group, bool is_transposed)
+static int64_t cpu_groupwise_widened_columns(int64_t n, int64_t k, int64_t group,
+                                             bool is_transposed)
 {
     const int64_t unit = is_transposed ? COLUMNS : group > COLUMNS ? group : COLUMNS;
     int64_t most = WIDENED_BYTES / (int64_t)sizeof(float) / (k > 0 ? k : 1) / unit * unit;
@@ -178,7 +184,8 @@ static void multiply_transposed(const struct groupwise_run *r, int64_t first, in
 {
     const int64_t k = r->k, groups = k / r->w.group;
     for (int64_t i = 0; i < count; i++) {
-        const struct cpu_groupwise_row row = row_of(r, first + i, groups, 0, groups, room);
+        const struct cpu_groupwise_row row =
+            cpu_groupwise_row_of(r, first + i, groups, 0, groups, room);
         r->kernels->decode(&r->w, &row, values + i * k);
     }
     r->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, (int)r->rows, (int)count,
@@ -194,8 +201,8 @@ static void multiply_plain(const struct groupwise_run *r, int64_t first, int64_t
     for (int64_t row = 0; row < r->k; row += most) {
         const int64_t rows = r->k - row < most ? r->k - row : most;
         for (int64_t i = 0; i < rows; i++) {
-            const struct cpu_groupwise_row at =
-                row_of(r, row + i, r->n / group, first / group, count / group, room);
+            const struct cpu_groupwise_row at = cpu_groupwise_row_of(
+                r, row + i, r->n / group, first / group, count / group, room);
             r->kernels->decode(&part, &at, values + i * count);
         }
         r->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, (int)r->rows,
@@ -205,7 +212,8 @@ static void multiply_plain(const struct groupwise_run *r, int64_t first, int64_t
 }
 
 // Pieces of columns_each columns.
-static void multiply_widened(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_groupwise_multiply_widened(void *context, int64_t begin, int64_t end,
+                                           uint32_t worker)
 {
     const struct groupwise_run *r = context;
     float *room = (float *)(void *)(r->scratch + worker * r->part);
@@ -221,19 +229,20 @@ static void multiply_widened(void *context, int64_t begin, int64_t end, uint32_t
     }
 }
 
-static tn_status launch_many(struct groupwise_run *r)
+static tn_status cpu_groupwise_launch_many(struct groupwise_run *r)
 {
     tn_status status = blas_enter(r->call, &r->blas);
     if (status != TN_OK)
         return status;
-    r->columns_each = widened_columns(r->n, r->k, r->w.group, r->is_transposed);
+    r->columns_each =
+        cpu_groupwise_widened_columns(r->n, r->k, r->w.group, r->is_transposed);
     int64_t pieces = (r->n + r->columns_each - 1) / r->columns_each;
     int64_t work = r->rows * r->k * r->columns_each;
     if (blas_is_threaded())
-        multiply_widened(r, 0, pieces, 0);
+        cpu_groupwise_multiply_widened(r, 0, pieces, 0);
     else
         r->call->parallel_for(r->call, pieces, 1 + PIECE_WORK / (work + 1),
-                              multiply_widened, r);
+                              cpu_groupwise_multiply_widened, r);
     blas_leave();
     return TN_OK;
 }
@@ -242,8 +251,8 @@ static tn_status launch_many(struct groupwise_run *r)
 
 // The number of the matrix of input `i` that counts at `index` of the result's batch axes:
 // by its own axes, which broadcast, or by indices, input `ids`, where these are given.
-static int64_t matrix_at(const tn_cpu_call *call, uint32_t i, uint32_t ids,
-                         const int64_t *index, int32_t batches)
+static int64_t cpu_groupwise_matrix_at(const tn_cpu_call *call, uint32_t i, uint32_t ids,
+                                       const int64_t *index, int32_t batches)
 {
     const bool is_chosen = ids < call->num_inputs && call->inputs[ids].data;
     const tn_layout *layout = &call->inputs[is_chosen ? ids : i].layout;
@@ -280,7 +289,7 @@ static tn_status multiply_matrix(struct groupwise_run *r, int64_t matrix)
     if (r->w.mode == TN_GROUPWISE_affine)
         r->biases = (const uint8_t *)first_element(&call->inputs[3]) +
                     at * tn_dtype_bytes(r->biases_dtype);
-    return is_prepared(r) ? launch_prepared(r) : launch_many(r);
+    return is_prepared(r) ? launch_prepared(r) : cpu_groupwise_launch_many(r);
 }
 
 // Neighbours of a batch that share a matrix, and whose matrices of x lie one behind the
@@ -290,14 +299,17 @@ static tn_status multiply_batches(struct groupwise_run *r, int32_t batches, cons
 {
     const tn_layout *layout = &r->call->outputs[0].layout;
     const int64_t each = r->rows;
-    int64_t index[TN_MAX_RANK] = {0}, w = matrix_at(r->call, 1, 5, index, batches);
-    int64_t from = matrix_at(r->call, 0, 4, index, batches), count = 1;
+    int64_t index[TN_MAX_RANK] = {0},
+            w = cpu_groupwise_matrix_at(r->call, 1, 5, index, batches);
+    int64_t from = cpu_groupwise_matrix_at(r->call, 0, 4, index, batches), count = 1;
     tn_status status = TN_OK;
     bool is_more;
     do {
         is_more = tn_index_next(batches, layout->extent, index);
-        const int64_t next_w = is_more ? matrix_at(r->call, 1, 5, index, batches) : -1;
-        const int64_t next = is_more ? matrix_at(r->call, 0, 4, index, batches) : -1;
+        const int64_t next_w =
+            is_more ? cpu_groupwise_matrix_at(r->call, 1, 5, index, batches) : -1;
+        const int64_t next =
+            is_more ? cpu_groupwise_matrix_at(r->call, 0, 4, index, batches) : -1;
         if (next_w == w && next == from + count && (count + 1) * each <= r->most_rows) {
             count++;
             continue;
@@ -318,7 +330,7 @@ static tn_status multiply_batches(struct groupwise_run *r, int32_t batches, cons
 
 // `mode`, `bits` and `group` are the first members of all structs of attributes; 0 is what
 // the mode has.
-static struct cpu_groupwise format_of(const void *attrs)
+static struct cpu_groupwise cpu_groupwise_format_of(const void *attrs)
 {
     static const int32_t usual[][2] = {
 #define USUAL(name, bits, group) {bits, group},
@@ -339,7 +351,7 @@ static const struct cpu_groupwise_kernels *groupwise_variant(const tn_cpu_call *
                               (call->cpu_features & TN_CPU_AVX512 ? CPU_HAS_AVX512 : 0));
 }
 
-// Of all rows of x that may be one product.
+// Bytes of all prepared rows of x that may be one product.
 static uint64_t prepared_bytes(const void *attrs, const tn_layout *x, int64_t group)
 {
     const int64_t k = x->extent[x->rank - 1], rows = k > 0 ? count_elements(x) / k : 0;
@@ -347,9 +359,10 @@ static uint64_t prepared_bytes(const void *attrs, const tn_layout *x, int64_t gr
     return float_bytes(rows < most ? rows : most, cpu_groupwise_prepared(k, group));
 }
 
-static uint64_t worker_bytes(int64_t n, int64_t k, int64_t group, bool is_transposed)
+static uint64_t cpu_groupwise_worker_bytes(int64_t n, int64_t k, int64_t group,
+                                           bool is_transposed)
 {
-    const int64_t columns = widened_columns(n, k, group, is_transposed);
+    const int64_t columns = cpu_groupwise_widened_columns(n, k, group, is_transposed);
     const int64_t rows =
         is_transposed || widened_rows(columns) > k ? k : widened_rows(columns);
     return tn_saturated_add(float_bytes(2 * COLUMNS, (is_transposed ? k : n) / group + 16),
@@ -366,20 +379,20 @@ static bool is_transposed(const void *attrs)
     return ((const tn_groupwise_matmul_attrs *)attrs)->transpose;
 }
 
-static uint64_t product_scratch(const tn_kernel_query *query)
+static uint64_t cpu_groupwise_product_scratch(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0], *out = &query->outputs[0];
-    const struct cpu_groupwise w = format_of(query->attrs);
+    const struct cpu_groupwise w = cpu_groupwise_format_of(query->attrs);
     const int64_t k = x->extent[x->rank - 1], n = out->extent[out->rank - 1];
     uint64_t bytes = tn_saturated_add(other_bytes(x), other_bytes(out));
     bytes = tn_saturated_add(bytes, prepared_bytes(query->attrs, x, w.group));
     return tn_saturated_add(
-        bytes,
-        tn_saturated_multiply(worker_bytes(n, k, w.group, is_transposed(query->attrs)),
-                              query->num_workers));
+        bytes, tn_saturated_multiply(
+                   cpu_groupwise_worker_bytes(n, k, w.group, is_transposed(query->attrs)),
+                   query->num_workers));
 }
 
-static void read_numbers(struct groupwise_run *r)
+static void cpu_groupwise_read_numbers(struct groupwise_run *r)
 {
     for (int32_t i = 0; i < 256 && r->scales_dtype == TN_U8; i++)
         r->numbers[i] = tn_groupwise_scale(r->w.mode, (uint8_t)i);
@@ -393,7 +406,7 @@ static tn_status groupwise_product(const tn_cpu_call *call)
     struct groupwise_run r = {
         .kernels = groupwise_variant(call),
         .maps = kernel_variant(call),
-        .w = format_of(call->attrs),
+        .w = cpu_groupwise_format_of(call->attrs),
         .call = call,
         .scales_dtype = call->inputs[2].layout.dtype,
         .biases_dtype = call->num_inputs > 3 ? call->inputs[3].layout.dtype : TN_DTYPE_NONE,
@@ -424,7 +437,7 @@ static tn_status groupwise_product(const tn_cpu_call *call)
         results = (float *)(void *)scratch;
         scratch += other_bytes(out);
     }
-    read_numbers(&r);
+    cpu_groupwise_read_numbers(&r);
     r.w.k = r.is_transposed ? r.k : r.n;
     if (!((const tn_groupwise_matmul_attrs *)call->attrs)->exact)
         r.rounding = cpu_groupwise_rounding_pick(
@@ -432,7 +445,7 @@ static tn_status groupwise_product(const tn_cpu_call *call)
                       (call->cpu_features & TN_CPU_VNNI ? CPU_HAS_VNNI : 0));
     r.prepared = (float *)(void *)scratch;
     r.scratch = scratch + prepared_bytes(call->attrs, x, r.w.group);
-    r.part = worker_bytes(r.n, r.k, r.w.group, r.is_transposed);
+    r.part = cpu_groupwise_worker_bytes(r.n, r.k, r.w.group, r.is_transposed);
     tn_status status = multiply_batches(&r, out->rank - axes, floats, results);
     const void *done = results;
     if (status == TN_OK && out->dtype != TN_F32)
@@ -460,7 +473,8 @@ static void decode_rows(void *context, int64_t begin, int64_t end, uint32_t work
     const int64_t k = r->w.k, groups = k / r->w.group;
     float *values = room + (2 * groups + 15) / 16 * 16;
     for (int64_t row = begin; row < end; row++) {
-        const struct cpu_groupwise_row at = row_of(r, row, groups, 0, groups, room);
+        const struct cpu_groupwise_row at =
+            cpu_groupwise_row_of(r, row, groups, 0, groups, room);
         uint8_t *out = to + row * k * tn_dtype_bytes(dtype);
         r->kernels->decode(&r->w, &at, dtype == TN_F32 ? (float *)(void *)out : values);
         const void *from = values;
@@ -469,7 +483,7 @@ static void decode_rows(void *context, int64_t begin, int64_t end, uint32_t work
     }
 }
 
-static uint64_t row_bytes(int64_t k, int64_t group)
+static uint64_t cpu_groupwise_row_bytes(int64_t k, int64_t group)
 {
     return tn_saturated_add(float_bytes(2, k / group + 16), float_bytes(k, 1));
 }
@@ -478,7 +492,8 @@ static uint64_t values_scratch(const tn_kernel_query *query)
 {
     const tn_layout *out = &query->outputs[0];
     return tn_saturated_multiply(
-        row_bytes(out->extent[out->rank - 1], format_of(query->attrs).group),
+        cpu_groupwise_row_bytes(out->extent[out->rank - 1],
+                                cpu_groupwise_format_of(query->attrs).group),
         query->num_workers);
 }
 
@@ -497,7 +512,7 @@ static tn_status groupwise_values(const tn_cpu_call *call)
     struct groupwise_run r = {
         .kernels = groupwise_variant(call),
         .maps = kernel_variant(call),
-        .w = format_of(call->attrs),
+        .w = cpu_groupwise_format_of(call->attrs),
         .call = call,
         .words = first_element(&call->inputs[0]),
         .scales = first_element(&call->inputs[1]),
@@ -508,9 +523,9 @@ static tn_status groupwise_values(const tn_cpu_call *call)
         r.biases = first_element(&call->inputs[2]);
         r.biases_dtype = call->inputs[2].layout.dtype;
     }
-    read_numbers(&r);
+    cpu_groupwise_read_numbers(&r);
     r.w.k = k;
-    r.part = row_bytes(k, r.w.group);
+    r.part = cpu_groupwise_row_bytes(k, r.w.group);
     call->parallel_for(call, count / k, 1 + PIECE_WORK / 8 / k, decode_rows, &r);
     return TN_OK;
 }
@@ -546,8 +561,9 @@ static const tn_operand_rule values_rules[] = {
                                    .payload = &id##_payload,                               \
                                    __VA_ARGS__}
 RECORD(groupwise_matmul, groupwise_product, "quant.groupwise_matmul/1", matmul_rules,
-       .accepts = product_accepts, .scratch_size = product_scratch);
+       .accepts = product_accepts, .scratch_size = cpu_groupwise_product_scratch);
 RECORD(groupwise_gather_matmul, groupwise_product, "quant.groupwise_gather_matmul/1",
-       gather_rules, .accepts = product_accepts, .scratch_size = product_scratch);
+       gather_rules, .accepts = product_accepts,
+       .scratch_size = cpu_groupwise_product_scratch);
 RECORD(groupwise_dequantize, groupwise_values, "quant.groupwise_dequantize/1", values_rules,
        .accepts = values_accepts, .scratch_size = values_scratch);

@@ -10,7 +10,7 @@
 #define LEAST_PLAIN 16       // indices of a row that are looked at in fours
 #define LEAST_COLUMNS 64     // of inner elements that are one thread's
 
-struct along {
+struct cpu_along {
     const struct cpu_kernels *kernels;
     int64_t outer, n, inner, count;
     int64_t columns, tiles; // of a put: inner elements of a unit, units of an outer element
@@ -21,22 +21,22 @@ struct along {
     int64_t value_step; // 0: one value for all
 };
 
-static struct along describe(const tn_cpu_call *call)
+static struct cpu_along cpu_along_describe(const tn_cpu_call *call)
 {
     const tn_along_axis_attrs *attrs = call->attrs;
     const tn_layout *x = &call->inputs[0].layout, *index = &call->inputs[1].layout;
     int32_t axis = tn_axis(attrs->axis, x->rank);
-    struct along s = {.kernels = kernel_variant(call),
-                      .outer = 1,
-                      .n = x->extent[axis],
-                      .inner = 1,
-                      .count = index->extent[axis],
-                      .index_dtype = index->dtype,
-                      .index_size = cpu_dtype_size(index->dtype),
-                      .size = cpu_dtype_size(x->dtype),
-                      .x = first_element(&call->inputs[0]),
-                      .index = first_element(&call->inputs[1]),
-                      .to = first_element(&call->outputs[0])};
+    struct cpu_along s = {.kernels = kernel_variant(call),
+                          .outer = 1,
+                          .n = x->extent[axis],
+                          .inner = 1,
+                          .count = index->extent[axis],
+                          .index_dtype = index->dtype,
+                          .index_size = cpu_dtype_size(index->dtype),
+                          .size = cpu_dtype_size(x->dtype),
+                          .x = first_element(&call->inputs[0]),
+                          .index = first_element(&call->inputs[1]),
+                          .to = first_element(&call->outputs[0])};
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis)
             *(i < axis ? &s.outer : &s.inner) *= x->extent[i];
@@ -45,7 +45,7 @@ static struct along describe(const tn_cpu_call *call)
 
 // Indices [first, first + len), counted from the front. Out of range: `clamps` them, or
 // they are below 0 or from n on.
-static void read_block(const struct along *s, int64_t first, int64_t len, bool clamps,
+static void read_block(const struct cpu_along *s, int64_t first, int64_t len, bool clamps,
                        int64_t at[BLOCK])
 {
     const void *in = s->index + first * s->index_size;
@@ -59,22 +59,22 @@ static void read_block(const struct along *s, int64_t first, int64_t len, bool c
     }
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t cpu_along_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
 // Takes elements of one row while no index is below 0 or out of range, four at a time, and
 // gives their number: indices in i64, which are read where they are.
-typedef int64_t plain_fn(const struct along *s, const void *from, void *to,
+typedef int64_t plain_fn(const struct cpu_along *s, const void *from, void *to,
                          const void *index, int64_t len);
 // For a T of each size. `column` is the inner element of the first index; `from` and `to`
 // of take and put are the outer element's.
-typedef void move_fn(const struct along *s, const void *from, void *to, const int64_t *at,
-                     int64_t len, int64_t column);
+typedef void move_fn(const struct cpu_along *s, const void *from, void *to,
+                     const int64_t *at, int64_t len, int64_t column);
 
 #define MOVES(T)                                                                           \
-    static int64_t take_plain_##T(const struct along *s, const void *from, void *to,       \
+    static int64_t take_plain_##T(const struct cpu_along *s, const void *from, void *to,   \
                                   const void *index, int64_t len)                          \
     {                                                                                      \
         const T *x = from;                                                                 \
@@ -93,7 +93,7 @@ typedef void move_fn(const struct along *s, const void *from, void *to, const in
         }                                                                                  \
         return i;                                                                          \
     }                                                                                      \
-    static void take_##T(const struct along *s, const void *from, void *to,                \
+    static void take_##T(const struct cpu_along *s, const void *from, void *to,            \
                          const int64_t *at, int64_t len, int64_t column)                   \
     {                                                                                      \
         const T *x = from;                                                                 \
@@ -105,7 +105,7 @@ typedef void move_fn(const struct along *s, const void *from, void *to, const in
             column = column + 1 < s->inner ? column + 1 : 0;                               \
         }                                                                                  \
     }                                                                                      \
-    static void put_##T(const struct along *s, const void *from, void *to,                 \
+    static void put_##T(const struct cpu_along *s, const void *from, void *to,             \
                         const int64_t *at, int64_t len, int64_t column)                    \
     {                                                                                      \
         const T *value = from;                                                             \
@@ -132,14 +132,14 @@ static move_fn *const put_of_size[] = {put_uint8_t, put_uint16_t, put_uint32_t,
 
 // --- take -------------------------------------------------------------------------------
 
-// Of result elements [begin, end), of one axis without others behind it, those in front
-// that are taken as they are told, row by row.
-static int64_t take_plain(const struct along *s, int64_t begin, int64_t end)
+// Copies the first of result elements [begin, end), of one axis without others behind it,
+// row by row, while their indices need no wrap; gives how many.
+static int64_t take_plain(const struct cpu_along *s, int64_t begin, int64_t end)
 {
     const int64_t start = begin;
     for (int64_t n, done; begin < end; begin += done) {
         int64_t outer = begin / s->count, left = s->count - (begin - outer * s->count);
-        n = least(end - begin, left);
+        n = cpu_along_least(end - begin, left);
         done = plain_of_size[__builtin_ctz(s->size)](s, s->x + outer * s->n * s->size,
                                                      s->to + begin * s->size,
                                                      s->index + begin * s->index_size, n);
@@ -155,19 +155,19 @@ static int64_t take_plain(const struct along *s, int64_t begin, int64_t end)
 static void take_elements(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    const struct along *s = context;
+    const struct cpu_along *s = context;
     int64_t row = s->count * s->inner, at[BLOCK];
     move_fn *take = take_of_size[__builtin_ctz(s->size)];
     bool is_plain = s->index_dtype == TN_I64 && s->inner == 1 && s->count >= LEAST_PLAIN;
     for (int64_t len; begin < end; begin += len) {
         begin += is_plain ? take_plain(s, begin, end) : 0;
-        len = least(end - begin, is_plain ? s->count - begin % s->count : BLOCK);
-        len = least(len, BLOCK);
+        len = cpu_along_least(end - begin, is_plain ? s->count - begin % s->count : BLOCK);
+        len = cpu_along_least(len, BLOCK);
         int64_t n;
         int64_t outer = begin / row, first = begin - outer * row;
         read_block(s, begin, len, true, at);
         for (int64_t i = 0; i < len; i += n, outer++, first = 0) {
-            n = least(len - i, row - first);
+            n = cpu_along_least(len - i, row - first);
             take(s, s->x + outer * s->n * s->inner * s->size, s->to + (begin + i) * s->size,
                  at + i, n, first ? first % s->inner : 0);
         }
@@ -176,7 +176,7 @@ static void take_elements(void *context, int64_t begin, int64_t end, uint32_t wo
 
 static tn_status take_along_axis(const tn_cpu_call *call)
 {
-    struct along s = describe(call);
+    struct cpu_along s = cpu_along_describe(call);
     call->parallel_for(call, s.outer * s.count * s.inner, PIECE_ELEMENTS, take_elements,
                        &s);
     return TN_OK;
@@ -186,13 +186,13 @@ static tn_status take_along_axis(const tn_cpu_call *call)
 
 // Puts the values of indices [first, first + len), the first of which is of inner element
 // `column`.
-static void put_run(const struct along *s, char *to, int64_t first, int64_t len,
-                    int64_t column)
+static void cpu_along_put_run(const struct cpu_along *s, char *to, int64_t first,
+                              int64_t len, int64_t column)
 {
     int64_t at[BLOCK];
     move_fn *put = put_of_size[__builtin_ctz(s->size)];
     for (int64_t i = 0; i < len; i += BLOCK) {
-        int64_t n = least(len - i, BLOCK);
+        int64_t n = cpu_along_least(len - i, BLOCK);
         read_block(s, first + i, n, false, at);
         put(s, s->values + (first + i) * s->value_step * s->size, to, at, n,
             (column + i) % s->inner);
@@ -204,11 +204,11 @@ static void put_run(const struct along *s, char *to, int64_t first, int64_t len,
 static void put_units(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    const struct along *s = context;
+    const struct cpu_along *s = context;
     int64_t row = s->inner * s->size;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t outer = unit / s->tiles, column = unit % s->tiles * s->columns;
-        int64_t width = least(s->columns, s->inner - column);
+        int64_t width = cpu_along_least(s->columns, s->inner - column);
         int64_t first = outer * s->count * s->inner;
         const char *from = s->x + outer * s->n * row;
         char *to = s->to + outer * s->n * row;
@@ -219,15 +219,15 @@ static void put_units(void *context, int64_t begin, int64_t end, uint32_t worker
             memcpy(to + i * row + column * s->size, from + i * row + column * s->size,
                    (size_t)width * s->size);
         if (is_whole)
-            put_run(s, to, first, s->count * s->inner, 0);
+            cpu_along_put_run(s, to, first, s->count * s->inner, 0);
         for (int64_t i = 0; i < s->count && !is_whole; i++)
-            put_run(s, to, first + i * s->inner + column, width, column);
+            cpu_along_put_run(s, to, first + i * s->inner + column, width, column);
     }
 }
 
 static tn_status put_along_axis(const tn_cpu_call *call)
 {
-    struct along s = describe(call);
+    struct cpu_along s = cpu_along_describe(call);
     int64_t values = count_elements(&call->inputs[2].layout);
     int64_t each = (s.n + s.count) * s.inner;
     if (s.outer * s.inner == 0)
@@ -237,7 +237,8 @@ static tn_status put_along_axis(const tn_cpu_call *call)
     s.columns = s.inner;
     if (s.outer < call->num_threads && each > 2 * PIECE_ELEMENTS) {
         s.columns = (s.inner + call->num_threads - 1) / call->num_threads;
-        s.columns = least(s.columns < LEAST_COLUMNS ? LEAST_COLUMNS : s.columns, s.inner);
+        s.columns =
+            cpu_along_least(s.columns < LEAST_COLUMNS ? LEAST_COLUMNS : s.columns, s.inner);
     }
     s.tiles = (s.inner + s.columns - 1) / s.columns;
     call->parallel_for(call, s.outer * s.tiles, 1 + PIECE_ELEMENTS / (each / s.tiles + 1),
@@ -248,7 +249,7 @@ static tn_status put_along_axis(const tn_cpu_call *call)
 // --- records ----------------------------------------------------------------------------
 
 // Nothing broadcasts but one value.
-static int32_t fits(const tn_kernel_query *query)
+static int32_t cpu_along_fits(const tn_kernel_query *query)
 {
     const tn_along_axis_attrs *attrs = query->attrs;
     const tn_layout *x = &query->inputs[0], *index = &query->inputs[1];
@@ -266,7 +267,7 @@ static int32_t fits_put(const tn_kernel_query *query)
     bool is_whole = values->rank == index->rank;
     for (int32_t i = 0; i < index->rank && is_whole; i++)
         is_whole = values->extent[i] == index->extent[i];
-    return attrs->mode == TN_SCATTER_SET && fits(query) &&
+    return attrs->mode == TN_SCATTER_SET && cpu_along_fits(query) &&
            (is_whole || count_elements(values) == 1);
 }
 
@@ -293,6 +294,6 @@ static const tn_operand_rule put_rules[] = {{MOVED, TN_NEEDS_CONTIGUOUS},
                                    TN_OPERANDS(rules),                                     \
                                    .accepts = predicate,                                   \
                                    .payload = &id##_payload}
-RECORD(take_along_axis, take_rules, fits);
+RECORD(take_along_axis, take_rules, cpu_along_fits);
 RECORD(put_along_axis, put_rules, fits_put);
 #undef RECORD

@@ -13,8 +13,8 @@
 #define PART_ELEMENTS 32768
 #define MOST_PARTS 64 // of all rows
 
-struct rows {
-    struct reduction r;
+struct cpu_argmax_rows {
+    struct reduction_walk r;
     cpu_argmax_row_fn *row;
     cpu_argmax_columns_fn *columns;
     const tn_tensor *in, *out;
@@ -24,12 +24,13 @@ struct rows {
     int64_t most;               // columns that a unit may have
 };
 
-static void read_rows(const tn_cpu_call *call, uint32_t set, int which, struct rows *rows)
+static void cpu_argmax_read_rows(const tn_cpu_call *call, uint32_t set, int which,
+                                 struct cpu_argmax_rows *rows)
 {
     const tn_tensor *in = &call->inputs[0];
     int32_t dtype = in->layout.dtype, loop = reduction_loop_dtype(dtype);
     const struct cpu_kernels *kernels = kernel_variant(call);
-    *rows = (struct rows){
+    *rows = (struct cpu_argmax_rows){
         .in = in,
         .out = &call->outputs[0],
         .row = kernels->argmax->row[which][loop],
@@ -45,7 +46,7 @@ static void read_rows(const tn_cpu_call *call, uint32_t set, int which, struct r
         rows->r.reduced.rank > 0 ? rows->r.reduced.stride[rows->r.reduced.rank - 1] : 1;
 }
 
-static const char *row_start(const struct rows *rows, int64_t i)
+static const char *row_start(const struct cpu_argmax_rows *rows, int64_t i)
 {
     return rows->r.base + axes_offset(&rows->r.kept, i) * rows->r.size;
 }
@@ -72,7 +73,7 @@ static void find_best(void *context, const void *run, int64_t n)
 }
 
 // Whether each row is one run in memory that the loop takes.
-static bool is_one_run(const struct rows *rows)
+static bool cpu_argmax_is_one_run(const struct cpu_argmax_rows *rows)
 {
     return rows->r.reduced.rank <= 1 && rows->in_stride == 1 &&
            reduction_loop_dtype(rows->r.dtype) == rows->r.dtype;
@@ -81,9 +82,9 @@ static bool is_one_run(const struct rows *rows)
 static void argmax_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    const struct rows *rows = context;
+    const struct cpu_argmax_rows *rows = context;
     int64_t *out = first_element(rows->out);
-    bool is_run = is_one_run(rows);
+    bool is_run = cpu_argmax_is_one_run(rows);
     for (int64_t i = begin; i < end && is_run; i++)
         out[i] = rows->row(row_start(rows, i), rows->n);
     for (int64_t i = begin; i < end && !is_run; i++) {
@@ -96,8 +97,8 @@ static void argmax_rows(void *context, int64_t begin, int64_t end, uint32_t work
 
 // --- by parts of rows ------------------------------------------------------------------
 
-struct parts {
-    const struct rows *rows;
+struct cpu_argmax_parts {
+    const struct cpu_argmax_rows *rows;
     int64_t each, size; // parts of a row, and elements of a part but of the last one
     struct best best[MOST_PARTS];
 };
@@ -106,8 +107,8 @@ struct parts {
 static void argmax_parts(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    struct parts *parts = context;
-    const struct rows *rows = parts->rows;
+    struct cpu_argmax_parts *parts = context;
+    const struct cpu_argmax_rows *rows = parts->rows;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t first = unit % parts->each * parts->size, last = first + parts->size;
         struct best best = {.row = rows->row,
@@ -120,17 +121,19 @@ static void argmax_parts(void *context, int64_t begin, int64_t end, uint32_t wor
 }
 
 // 1: rows are not cut.
-static int64_t argmax_count_parts(const struct rows *rows)
+static int64_t argmax_count_parts(const struct cpu_argmax_rows *rows)
 {
     int64_t most = MOST_PARTS / rows->r.kept.count, wanted = rows->n / PART_ELEMENTS;
     int64_t parts = wanted < most ? wanted : most;
     return parts > 1 ? parts : 1;
 }
 
-// Of equal elements the one of the earlier part is kept.
-static void argmax_run_parts(const tn_cpu_call *call, const struct rows *rows, int64_t each)
+// Joins the parts: of equal elements the one of the earlier part is kept.
+static void argmax_run_parts(const tn_cpu_call *call, const struct cpu_argmax_rows *rows,
+                             int64_t each)
 {
-    struct parts parts = {.rows = rows, .each = each, .size = (rows->n + each - 1) / each};
+    struct cpu_argmax_parts parts = {
+        .rows = rows, .each = each, .size = (rows->n + each - 1) / each};
     int64_t *out = first_element(rows->out);
     call->parallel_for(call, rows->r.kept.count * each, 1, argmax_parts, &parts);
     for (int64_t unit = 0; unit < rows->r.kept.count * each; unit++) {
@@ -151,9 +154,10 @@ struct columns_best {
     int32_t at[MOST_COLUMNS];
 };
 
-// Of `n` rows of `columns` elements, `stride` elements apart.
-static void fold_rows(const struct rows *rows, const char *x, int32_t n, int64_t columns,
-                      int64_t stride, struct columns_best *best)
+// Folds `n` rows of `columns` elements, `stride` elements apart.
+static void cpu_argmax_fold_rows(const struct cpu_argmax_rows *rows, const char *x,
+                                 int32_t n, int64_t columns, int64_t stride,
+                                 struct columns_best *best)
 {
     _Alignas(64) float wide[WIDE_ROWS * COLUMNS_BYTES / 2];
     int32_t dtype = rows->r.dtype, loop = reduction_loop_dtype(dtype);
@@ -173,8 +177,9 @@ static void fold_rows(const struct rows *rows, const char *x, int32_t n, int64_t
 
 // Takes element `from` over, which stands in row `row`, where it is better than element
 // `to`, or as good and in an earlier row.
-static void take_better(const struct rows *rows, struct columns_best *best, int64_t to,
-                        const struct columns_best *other, int64_t from, int32_t row)
+static void take_better(const struct cpu_argmax_rows *rows, struct columns_best *best,
+                        int64_t to, const struct columns_best *other, int64_t from,
+                        int32_t row)
 {
     _Alignas(8) char pair[16];
     size_t size = (size_t)cpu_dtype_size(reduction_loop_dtype(rows->r.dtype));
@@ -193,51 +198,53 @@ static void take_better(const struct rows *rows, struct columns_best *best, int6
 }
 
 // Adjacent narrow rows: several of them are folded as one long row, and what is left over.
-static void fold_narrow(const struct rows *rows, const char *x, struct columns_best *best)
+static void fold_narrow(const struct cpu_argmax_rows *rows, const char *x,
+                        struct columns_best *best)
 {
     struct columns_best rest;
     int32_t each = (int32_t)(rows->most / rows->width), n = (int32_t)rows->n;
     int32_t whole = n / each, width = (int32_t)rows->width, left = n - whole * each;
-    fold_rows(rows, x, whole, (int64_t)width * each, (int64_t)width * each, best);
+    cpu_argmax_fold_rows(rows, x, whole, (int64_t)width * each, (int64_t)width * each,
+                         best);
     for (int32_t i = 0; i < width * each; i++)
         best->at[i] = best->at[i] * each + i / width;
     for (int32_t i = width; i < width * each; i++)
         take_better(rows, best, i % width, best, i, best->at[i]);
     if (left > 0)
-        fold_rows(rows, x + (int64_t)(n - left) * width * rows->r.size, left, width, width,
-                  &rest);
+        cpu_argmax_fold_rows(rows, x + (int64_t)(n - left) * width * rows->r.size, left,
+                             width, width, &rest);
     for (int32_t i = 0; i < width && left > 0; i++)
         take_better(rows, best, i, &rest, i, n - left + rest.at[i]);
 }
 
-static void fold_columns(const struct rows *rows, const char *x, int64_t columns,
-                         struct columns_best *best)
+static void cpu_argmax_fold_columns(const struct cpu_argmax_rows *rows, const char *x,
+                                    int64_t columns, struct columns_best *best)
 {
     if (rows->width == rows->in_stride && rows->width * NARROW <= rows->most &&
         rows->n >= MOST_COLUMNS)
         fold_narrow(rows, x, best);
     else
-        fold_rows(rows, x, (int32_t)rows->n, columns, rows->in_stride, best);
+        cpu_argmax_fold_rows(rows, x, (int32_t)rows->n, columns, rows->in_stride, best);
 }
 
 // The loop runs over units: tiles of columns. The last kept axis has stride 1.
 static void argmax_columns(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    const struct rows *rows = context;
+    const struct cpu_argmax_rows *rows = context;
     struct columns_best best;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t column = unit % rows->tiles * rows->tile, left = rows->width - column;
         int64_t first = unit / rows->tiles * rows->width + column;
         int64_t columns = left < rows->tile ? left : rows->tile;
         int64_t *out = (int64_t *)first_element(rows->out) + first;
-        fold_columns(rows, row_start(rows, first), columns, &best);
+        cpu_argmax_fold_columns(rows, row_start(rows, first), columns, &best);
         for (int64_t i = 0; i < columns; i++)
             out[i] = best.at[i];
     }
 }
 
-static void run_columns(const tn_cpu_call *call, struct rows *rows)
+static void cpu_argmax_run_columns(const tn_cpu_call *call, struct cpu_argmax_rows *rows)
 {
     const struct axes *kept = &rows->r.kept;
     rows->width = kept->extent[kept->rank - 1];
@@ -248,7 +255,7 @@ static void run_columns(const tn_cpu_call *call, struct rows *rows)
                        1 + PIECE_ELEMENTS / (rows->n * rows->tile), argmax_columns, rows);
 }
 
-static bool has_columns(const struct rows *rows)
+static bool cpu_argmax_has_columns(const struct cpu_argmax_rows *rows)
 {
     const struct axes *kept = &rows->r.kept;
     return kept->rank > 0 && kept->count > 0 && kept->stride[kept->rank - 1] == 1 &&
@@ -258,18 +265,19 @@ static bool has_columns(const struct rows *rows)
 // --- records ---------------------------------------------------------------------------
 
 // `which`: 0 for the greatest, 1 for the least.
-static tn_status find(const tn_cpu_call *call, int which)
+static tn_status cpu_argmax_find(const tn_cpu_call *call, int which)
 {
     const tn_argmax_attrs *attrs = call->attrs;
     int32_t rank = call->inputs[0].layout.rank;
     uint32_t all = (UINT32_C(1) << rank) - 1;
-    struct rows rows;
-    read_rows(call, attrs->axis == TN_NO_AXIS ? all : 1u << tn_axis(attrs->axis, rank),
-              which, &rows);
+    struct cpu_argmax_rows rows;
+    cpu_argmax_read_rows(call,
+                         attrs->axis == TN_NO_AXIS ? all : 1u << tn_axis(attrs->axis, rank),
+                         which, &rows);
     if (rows.r.kept.count == 0)
         return TN_OK;
-    if (has_columns(&rows))
-        run_columns(call, &rows);
+    if (cpu_argmax_has_columns(&rows))
+        cpu_argmax_run_columns(call, &rows);
     else if (argmax_count_parts(&rows) > 1)
         argmax_run_parts(call, &rows, argmax_count_parts(&rows));
     else
@@ -284,7 +292,7 @@ static const tn_operand_rule to_index[] = {{TN_FIRST_DTYPES, TN_NEEDS_ANY},
 #define KERNEL(id, which)                                                                  \
     static tn_status id(const tn_cpu_call *call)                                           \
     {                                                                                      \
-        return find(call, which);                                                          \
+        return cpu_argmax_find(call, which);                                               \
     }                                                                                      \
     static const tn_cpu_kernel id##_payload = {                                            \
         .struct_size = sizeof(tn_cpu_kernel),                                              \

@@ -19,8 +19,8 @@ struct bincount {
 };
 
 // Numbers as i64; n for all that are out of range, as of u64 those from 2^63 on are.
-static void read_numbers(const struct bincount *c, int64_t first, int64_t count,
-                         uint32_t worker, int64_t at[BLOCK])
+static void cpu_bincount_read_numbers(const struct bincount *c, int64_t first,
+                                      int64_t count, uint32_t worker, int64_t at[BLOCK])
 {
     int64_t read[BLOCK];
     const void *in = c->from ? c->from + first * c->size : (const char *)read;
@@ -40,7 +40,7 @@ static void count_range(void *context, int64_t begin, int64_t end, uint32_t work
     int64_t at[BLOCK];
     for (int64_t count; begin < end; begin += count) {
         count = end - begin < BLOCK ? end - begin : BLOCK;
-        read_numbers(c, begin, count, worker, at);
+        cpu_bincount_read_numbers(c, begin, count, worker, at);
         int64_t i = 0;
         for (; i + TABLES <= count; i += TABLES) {
             table[at[i]]++;
@@ -53,7 +53,7 @@ static void count_range(void *context, int64_t begin, int64_t end, uint32_t work
     }
 }
 
-static tn_status bincount(const tn_cpu_call *call)
+static tn_status cpu_bincount(const tn_cpu_call *call)
 {
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
     struct bincount c = {.call = call,
@@ -96,7 +96,7 @@ static const tn_operand_rule rules[] = {
 };
 static const tn_cpu_kernel payload = {
     .struct_size = sizeof(tn_cpu_kernel),
-    .launch = bincount,
+    .launch = cpu_bincount,
 };
 const tn_kernel bincount_kernel = {
     .struct_size = sizeof(tn_kernel),

@@ -29,8 +29,8 @@ static int64_t count_scratch(const struct convolving *c)
     return rows_of_x(c) + c->part * c->lanes + c->m;
 }
 
-static void measure(const tn_layout *a, const tn_layout *v, int64_t count, int64_t lanes,
-                    struct convolving *c)
+static void cpu_convolve_measure(const tn_layout *a, const tn_layout *v, int64_t count,
+                                 int64_t lanes, struct convolving *c)
 {
     int64_t n = a->extent[0], m = v->extent[0];
     c->n = n < m ? m : n;
@@ -88,14 +88,15 @@ static void sum_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
     (c->is_f64 ? gather_double : gather_float)(c, begin, end);
 }
 
-static tn_status convolve(const tn_cpu_call *call)
+static tn_status cpu_convolve(const tn_cpu_call *call)
 {
     const tn_tensor *a = &call->inputs[0], *v = &call->inputs[1];
     struct convolving c = {.call = call,
                            .kernels = kernel_variant(call)->windows,
                            .out = first_element(&call->outputs[0])};
     int64_t lanes = a->layout.dtype == TN_F64 ? c.kernels->lanes_f64 : c.kernels->lanes_f32;
-    measure(&a->layout, &v->layout, call->outputs[0].layout.extent[0], lanes, &c);
+    cpu_convolve_measure(&a->layout, &v->layout, call->outputs[0].layout.extent[0], lanes,
+                         &c);
     bool is_shorter = a->layout.extent[0] < v->layout.extent[0];
     const void *shorter = first_element(is_shorter ? a : v);
     int64_t size = c.is_f64 ? 8 : 4, in_rows = rows_of_x(&c);
@@ -116,8 +117,8 @@ static uint64_t convolve_scratch(const tn_kernel_query *query)
 {
     struct convolving c;
     // A part is longer where vectors have fewer lanes, and there are fewer of them.
-    measure(&query->inputs[0], &query->inputs[1], query->outputs[0].extent[0], MOST_LANES,
-            &c);
+    cpu_convolve_measure(&query->inputs[0], &query->inputs[1], query->outputs[0].extent[0],
+                         MOST_LANES, &c);
     int64_t elements = count_scratch(&c) + 2 * MOST_LANES;
     return tn_saturated_multiply((uint64_t)elements, c.is_f64 ? 8 : 4);
 }
@@ -132,7 +133,7 @@ static int32_t convolve_accepts(const tn_kernel_query *query)
 static const tn_operand_rule rules[] = {{FLOATS, TN_NEEDS_CONTIGUOUS, 0, 0}};
 static const tn_cpu_kernel payload = {
     .struct_size = sizeof(tn_cpu_kernel),
-    .launch = convolve,
+    .launch = cpu_convolve,
 };
 const tn_kernel convolve_kernel = {
     .struct_size = sizeof(tn_kernel),

@@ -38,7 +38,7 @@ union total {
     pair z;
 };
 
-struct running {
+struct cpu_cumulative_running {
     const struct cpu_kernels *kernels;
     int32_t kind, from, to; // dtypes in memory
     int32_t computed;       // F32 (columns), F64, I64, U64 or COMPLEX128
@@ -101,7 +101,7 @@ static void columns_complex(pair *x, int64_t n, pair *acc, bool is_first)
         x[k] = acc[k] = is_first ? x[k] : multiply_pairs(acc[k], x[k]);
 }
 
-static void run_columns_block(const struct running *r, void *x, int64_t n,
+static void run_columns_block(const struct cpu_cumulative_running *r, void *x, int64_t n,
                               union element *acc, bool is_first)
 {
     if (r->computed == TN_COMPLEX128)
@@ -180,8 +180,9 @@ static void rows_complex(int32_t kind, const void *const *in, void *const *out,
     ROWS_LOOP(pair, z, multiply_pairs);
 }
 
-static void run_rows_block(const struct running *r, const void *const *in, void *const *out,
-                           int64_t count, int64_t n, union total *acc, uint32_t fresh)
+static void run_rows_block(const struct cpu_cumulative_running *r, const void *const *in,
+                           void *const *out, int64_t count, int64_t n, union total *acc,
+                           uint32_t fresh)
 {
     if (r->computed == TN_COMPLEX128)
         rows_complex(r->kind, in, out, count, n, acc, fresh);
@@ -193,8 +194,8 @@ static void run_rows_block(const struct running *r, const void *const *in, void 
         rows_u64(r->kind, in, out, count, n, acc);
 }
 
-// What leaves any element as it is; of complex numbers, for sums.
-static union element neutral(const struct running *r)
+// The neutral element of the operation; of complex numbers, for sums.
+static union element cpu_cumulative_neutral(const struct cpu_cumulative_running *r)
 {
     union element e = {.u = r->kind == PROD};
     if (r->computed == TN_COMPLEX128)
@@ -212,8 +213,8 @@ static union element neutral(const struct running *r)
 }
 
 // Casts n elements, at most BLOCK; halves and f64 by way of f32.
-static void convert(const struct running *r, int32_t from, int32_t to, void *out,
-                    const void *in, int64_t n)
+static void cpu_cumulative_convert(const struct cpu_cumulative_running *r, int32_t from,
+                                   int32_t to, void *out, const void *in, int64_t n)
 {
     float single[BLOCK];
     const void *source = in;
@@ -235,15 +236,16 @@ struct running_side {
     uint32_t fresh; // bit k: acc[k] holds no number yet
 };
 
-static union total neutral_total(const struct running *r)
+static union total neutral_total(const struct cpu_cumulative_running *r)
 {
     union total t = {.z = {0, 0}};
-    t.u = neutral(r).u;
+    t.u = cpu_cumulative_neutral(r).u;
     return t;
 }
 
 // Elements [i, i + n) of x as numbers: where they lie, or converted in `block`.
-static const void *load(const struct running *r, union total *block, int64_t i, int64_t n)
+static const void *cpu_cumulative_load(const struct cpu_cumulative_running *r,
+                                       union total *block, int64_t i, int64_t n)
 {
     const char *from = r->x + i * cpu_dtype_size(r->from);
     union total packed[ROW_BLOCK];
@@ -254,21 +256,24 @@ static const void *load(const struct running *r, union total *block, int64_t i, 
     } else if (r->from == r->computed) {
         return from;
     }
-    convert(r, r->from, r->computed, block, in, n);
+    cpu_cumulative_convert(r, r->from, r->computed, block, in, n);
     return block;
 }
 
-static void store(const struct running *r, const union total *block, int64_t i, int64_t n)
+static void cpu_cumulative_store(const struct cpu_cumulative_running *r,
+                                 const union total *block, int64_t i, int64_t n)
 {
     char *to = r->out + i * cpu_dtype_size(r->to);
     union total packed[ROW_BLOCK];
-    convert(r, r->computed, r->to, r->reverse ? (void *)packed : to, block, n);
+    cpu_cumulative_convert(r, r->computed, r->to, r->reverse ? (void *)packed : to, block,
+                           n);
     if (r->reverse)
         r->kernels->copy[__builtin_ctz(cpu_dtype_size(r->to))](to, -1, packed, 1, n);
 }
 
 // Fetches elements [i, i + n): rows side by side hide from the processor what comes next.
-static void fetch(const struct running *r, int64_t i, int64_t n)
+static void cpu_cumulative_fetch(const struct cpu_cumulative_running *r, int64_t i,
+                                 int64_t n)
 {
     const char *x = r->x + i * cpu_dtype_size(r->from);
     const char *out = r->out + i * cpu_dtype_size(r->to);
@@ -279,7 +284,8 @@ static void fetch(const struct running *r, int64_t i, int64_t n)
 }
 
 // Runs over parts side by side; without `writes` only into side->acc.
-static void run_side(const struct running *r, struct running_side *side, bool writes)
+static void run_side(const struct cpu_cumulative_running *r, struct running_side *side,
+                     bool writes)
 {
     union total block[SIDE][ROW_BLOCK];
     bool is_direct = writes && r->to == r->computed && !r->reverse;
@@ -290,24 +296,24 @@ static void run_side(const struct running *r, struct running_side *side, bool wr
         for (int64_t k = 0; k < side->count; k++) {
             int64_t at = side->first[k] + (r->reverse ? -i : i);
             if (!r->reverse && i + 2 * n <= side->n)
-                fetch(r, at + n, n);
-            in[k] = load(r, block[k], at, n);
+                cpu_cumulative_fetch(r, at + n, n);
+            in[k] = cpu_cumulative_load(r, block[k], at, n);
             out[k] = is_direct ? r->out + at * cpu_dtype_size(r->to) : (void *)block[k];
         }
         run_rows_block(r, in, out, side->count, n, side->acc, i ? 0 : side->fresh);
         for (int64_t k = 0; k < side->count && writes && !is_direct; k++)
-            store(r, block[k], side->first[k] + (r->reverse ? -i : i), n);
+            cpu_cumulative_store(r, block[k], side->first[k] + (r->reverse ? -i : i), n);
     }
 }
 
-static int64_t part_length(const struct running *r, int64_t unit)
+static int64_t part_length(const struct cpu_cumulative_running *r, int64_t unit)
 {
     int64_t left = r->n - unit % r->parts * r->part;
     return left < r->part ? left : r->part;
 }
 
 // How many units from `unit` on, before `end`, run side by side: those of one length.
-static int64_t count_side(const struct running *r, int64_t unit, int64_t end)
+static int64_t count_side(const struct cpu_cumulative_running *r, int64_t unit, int64_t end)
 {
     for (int64_t k = 1; k < SIDE; k++)
         if (unit + k >= end || part_length(r, unit + k) != part_length(r, unit))
@@ -316,7 +322,8 @@ static int64_t count_side(const struct running *r, int64_t unit, int64_t end)
 }
 
 // Runs over units [begin, end), parts of rows.
-static void run_units(const struct running *r, int64_t begin, int64_t end, bool writes)
+static void cpu_cumulative_run_units(const struct cpu_cumulative_running *r, int64_t begin,
+                                     int64_t end, bool writes)
 {
     for (int64_t first = begin; first < end;) {
         struct running_side side = {.count = count_side(r, first, end),
@@ -338,11 +345,11 @@ static void run_units(const struct running *r, int64_t begin, int64_t end, bool 
 static void find_totals(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    run_units(context, begin, end, false);
+    cpu_cumulative_run_units(context, begin, end, false);
 }
 
 // Totals of parts become what each part begins with.
-static void add_totals(const struct running *r)
+static void add_totals(const struct cpu_cumulative_running *r)
 {
     for (int64_t row = 0; row < r->outer; row++) {
         union total acc[SIDE] = {neutral_total(r)}, *start = r->starts + row * r->parts;
@@ -355,19 +362,21 @@ static void add_totals(const struct running *r)
     }
 }
 
-static void run_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_cumulative_run_rows(void *context, int64_t begin, int64_t end,
+                                    uint32_t worker)
 {
     (void)worker;
-    run_units(context, begin, end, true);
+    cpu_cumulative_run_units(context, begin, end, true);
 }
 
 // --- columns ----------------------------------------------------------------------------
 
 // The loop runs over units: up to BLOCK neighbouring columns.
-static void run_columns(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_cumulative_run_columns(void *context, int64_t begin, int64_t end,
+                                       uint32_t worker)
 {
     (void)worker;
-    const struct running *r = context;
+    const struct cpu_cumulative_running *r = context;
     union {
         union element real[BLOCK];
         pair complex[BLOCK];
@@ -376,23 +385,25 @@ static void run_columns(void *context, int64_t begin, int64_t end, uint32_t work
         int64_t outer = unit / r->tiles, column = unit % r->tiles * BLOCK;
         int64_t n = r->inner - column < BLOCK ? r->inner - column : BLOCK;
         for (int64_t k = 0; k < n; k++)
-            acc.real[k] = neutral(r);
+            acc.real[k] = cpu_cumulative_neutral(r);
         for (int64_t i = 0; i < r->n; i++) {
             int64_t row = outer * r->n + (r->reverse ? r->n - 1 - i : i);
             int64_t at = row * r->inner + column;
-            convert(r, r->from, r->computed, &block, r->x + at * cpu_dtype_size(r->from),
-                    n);
+            cpu_cumulative_convert(r, r->from, r->computed, &block,
+                                   r->x + at * cpu_dtype_size(r->from), n);
             run_columns_block(r, &block, n, acc.real, i == 0);
-            convert(r, r->computed, r->to, r->out + at * cpu_dtype_size(r->to), &block, n);
+            cpu_cumulative_convert(r, r->computed, r->to,
+                                   r->out + at * cpu_dtype_size(r->to), &block, n);
         }
     }
 }
 
 // --- the kernels ------------------------------------------------------------------------
 
-static struct running describe(const tn_layout *x, const tn_cumulative_attrs *attrs)
+static struct cpu_cumulative_running
+cpu_cumulative_describe(const tn_layout *x, const tn_cumulative_attrs *attrs)
 {
-    struct running r = {.outer = 1, .inner = 1, .n = 1, .parts = 1};
+    struct cpu_cumulative_running r = {.outer = 1, .inner = 1, .n = 1, .parts = 1};
     int32_t axis = attrs->axis == TN_NO_AXIS ? -1 : tn_axis(attrs->axis, x->rank);
     for (int32_t i = 0; i < x->rank; i++)
         *(axis < 0 || i == axis ? &r.n : i < axis ? &r.outer : &r.inner) *= x->extent[i];
@@ -408,14 +419,15 @@ static struct running describe(const tn_layout *x, const tn_cumulative_attrs *at
 
 static uint64_t running_scratch(const tn_kernel_query *query)
 {
-    struct running r = describe(&query->inputs[0], query->attrs);
+    struct cpu_cumulative_running r =
+        cpu_cumulative_describe(&query->inputs[0], query->attrs);
     return r.parts > 1 ? (uint64_t)(r.outer * r.parts) * sizeof(union total) : 0;
 }
 
-static tn_status run(const tn_cpu_call *call, int32_t kind)
+static tn_status cpu_cumulative_run(const tn_cpu_call *call, int32_t kind)
 {
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
-    struct running r = describe(&x->layout, call->attrs);
+    struct cpu_cumulative_running r = cpu_cumulative_describe(&x->layout, call->attrs);
     r.kernels = kernel_variant(call);
     r.kind = kind;
     r.from = x->layout.dtype;
@@ -438,7 +450,7 @@ static tn_status run(const tn_cpu_call *call, int32_t kind)
     if (r.inner > 1) {
         int64_t columns = r.inner < BLOCK ? r.inner : BLOCK;
         call->parallel_for(call, r.outer * r.tiles, 1 + PIECE_ELEMENTS / (columns * r.n),
-                           run_columns, &r);
+                           cpu_cumulative_run_columns, &r);
         return TN_OK;
     }
     r.computed = r.computed == TN_F32 ? TN_F64 : r.computed; // as accumulators are
@@ -449,7 +461,7 @@ static tn_status run(const tn_cpu_call *call, int32_t kind)
         call->parallel_for(call, r.outer * r.parts, grain, find_totals, &r);
         add_totals(&r);
     }
-    call->parallel_for(call, r.outer * r.parts, grain, run_rows, &r);
+    call->parallel_for(call, r.outer * r.parts, grain, cpu_cumulative_run_rows, &r);
     return TN_OK;
 }
 
@@ -460,7 +472,7 @@ static const tn_operand_rule ordered[] = {{0, TN_NEEDS_CONTIGUOUS}};
 #define RECORD(id, kind, rules)                                                            \
     static tn_status id(const tn_cpu_call *call)                                           \
     {                                                                                      \
-        return run(call, kind);                                                            \
+        return cpu_cumulative_run(call, kind);                                             \
     }                                                                                      \
     static const tn_cpu_kernel id##_payload = {                                            \
         .struct_size = sizeof(tn_cpu_kernel),                                              \

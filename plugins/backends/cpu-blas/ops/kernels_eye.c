@@ -15,7 +15,8 @@ struct diagonal {
 };
 
 // Writes elements [first, first + n).
-static void write_elements(const struct diagonal *d, char *to, int64_t first, int64_t n)
+static void cpu_eye_write_elements(const struct diagonal *d, char *to, int64_t first,
+                                   int64_t n)
 {
     memset(to, 0, (size_t)n * d->size);
     for (int64_t row = first / d->columns; row * d->columns < first + n; row++) {
@@ -30,18 +31,18 @@ static void write_range(void *context, int64_t begin, int64_t end, uint32_t work
     const struct diagonal *d = context;
     char block[BLOCK_BYTES];
     if (d->to) {
-        write_elements(d, d->to + begin * d->size, begin, end - begin);
+        cpu_eye_write_elements(d, d->to + begin * d->size, begin, end - begin);
         return;
     }
     int64_t most = BLOCK_BYTES / d->size;
     for (int64_t n; begin < end; begin += n) {
         n = end - begin < most ? end - begin : most;
-        write_elements(d, block, begin, n);
+        cpu_eye_write_elements(d, block, begin, n);
         d->call->store(d->call, 0, begin, n, block, worker);
     }
 }
 
-static tn_status eye(const tn_cpu_call *call)
+static tn_status cpu_eye(const tn_cpu_call *call)
 {
     const tn_eye_attrs *attrs = call->attrs;
     const tn_tensor *out = &call->outputs[0];
@@ -68,7 +69,7 @@ static const tn_operand_rule rules[] = {
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES, 0}};
 static const tn_cpu_kernel payload = {
     .struct_size = sizeof(tn_cpu_kernel),
-    .launch = eye,
+    .launch = cpu_eye,
 };
 const tn_kernel eye_kernel = {
     .struct_size = sizeof(tn_kernel),

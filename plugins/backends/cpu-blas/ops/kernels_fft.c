@@ -38,7 +38,7 @@ struct fft_run {
     bool by_unit; // scratch memory is that of the unit, as there are fewer than workers
 };
 
-static uint64_t aligned(uint64_t bytes)
+static uint64_t cpu_fft_aligned(uint64_t bytes)
 {
     return tn_saturated_add(bytes, CPU_FFT_ALIGNMENT - 1) / CPU_FFT_ALIGNMENT *
            CPU_FFT_ALIGNMENT;
@@ -49,15 +49,16 @@ static int64_t number_bytes(const struct fft_step *s)
     return s->is_f64 ? 2 * sizeof(double) : 2 * sizeof(float);
 }
 
-static int64_t row_length(enum kind kind, const tn_layout *in, const tn_layout *out)
+static int64_t cpu_fft_row_length(enum kind kind, const tn_layout *in, const tn_layout *out)
 {
     const tn_layout *x = kind == TO_REAL ? out : in;
     return x->extent[x->rank - 1];
 }
 
-static struct fft_step describe(enum kind kind, const tn_layout *in, const tn_layout *out)
+static struct fft_step cpu_fft_describe(enum kind kind, const tn_layout *in,
+                                        const tn_layout *out)
 {
-    struct fft_step s = {.kind = kind, .n = row_length(kind, in, out), .rows = 1};
+    struct fft_step s = {.kind = kind, .n = cpu_fft_row_length(kind, in, out), .rows = 1};
     s.is_f64 = tn_dtype_real(in->dtype) == TN_F64;
     s.is_half = kind != COMPLEX && s.n % 2 == 0;
     s.length = s.is_half ? s.n / 2 : s.n;
@@ -67,30 +68,30 @@ static struct fft_step describe(enum kind kind, const tn_layout *in, const tn_la
     s.block = s.length <= CPU_FFT_MAX_LANES ? 2 * CPU_FFT_LANE_BYTES / number_bytes(&s) : 1;
     const struct cpu_fft_rows of = {s.length, s.rows, s.is_f64};
     struct cpu_fft_size size = cpu_fft_measure(&of);
-    s.plan_bytes = aligned(size.plan);
+    s.plan_bytes = cpu_fft_aligned(size.plan);
     s.making = size.scratch;
-    s.run_bytes = s.part = aligned(size.scratch);
+    s.run_bytes = s.part = cpu_fft_aligned(size.scratch);
     s.is_shared =
         size.part > 0 && s.length >= SHARED_LENGTH && (kind == COMPLEX || s.is_half);
     if (s.is_shared) {
-        s.between = aligned(size.between);
-        s.part = aligned(size.part);
+        s.between = cpu_fft_aligned(size.between);
+        s.part = cpu_fft_aligned(size.part);
     }
     if (kind != COMPLEX && !s.is_half)
-        s.part += aligned((uint64_t)(s.block * s.n * number_bytes(&s)));
+        s.part += cpu_fft_aligned((uint64_t)(s.block * s.n * number_bytes(&s)));
     return s;
 }
 
-static int64_t count_units(const struct fft_step *s)
+static int64_t cpu_fft_count_units(const struct fft_step *s)
 {
     return (s->rows + s->block - 1) / s->block;
 }
 
 // --- rows --------------------------------------------------------------------------------
 
-static struct cpu_fft_call call_of(const struct fft_step *s, const void *in, void *out,
-                                   int64_t rows, int64_t in_row, int64_t out_row,
-                                   void *scratch)
+static struct cpu_fft_call cpu_fft_call_of(const struct fft_step *s, const void *in,
+                                           void *out, int64_t rows, int64_t in_row,
+                                           int64_t out_row, void *scratch)
 {
     return (struct cpu_fft_call){.plan = s->plan,
                                  .in = in,
@@ -104,10 +105,11 @@ static struct cpu_fft_call call_of(const struct fft_step *s, const void *in, voi
                                  .scratch = scratch};
 }
 
-static void transform(const struct fft_step *s, const void *in, void *out, int64_t rows,
-                      int64_t in_row, int64_t out_row, void *scratch)
+static void cpu_fft_transform(const struct fft_step *s, const void *in, void *out,
+                              int64_t rows, int64_t in_row, int64_t out_row, void *scratch)
 {
-    const struct cpu_fft_call call = call_of(s, in, out, rows, in_row, out_row, scratch);
+    const struct cpu_fft_call call =
+        cpu_fft_call_of(s, in, out, rows, in_row, out_row, scratch);
     s->run(&call);
 }
 
@@ -132,17 +134,17 @@ static void transform_halves(const struct fft_step *s, const void *in, void *out
     struct cpu_fft_fold fold = fold_of(s, s->kind == OF_REAL ? out : in, out, rows);
     if (s->plan->kind == CPU_FFT_LANES || s->plan->kind == CPU_FFT_PRIME) {
         struct cpu_fft_call call =
-            call_of(s, in, out, rows, s->length + (s->kind == TO_REAL),
-                    s->length + (s->kind == OF_REAL), scratch);
+            cpu_fft_call_of(s, in, out, rows, s->length + (s->kind == TO_REAL),
+                            s->length + (s->kind == OF_REAL), scratch);
         call.turns = s->turns;
         s->run(&call);
         return;
     }
     if (s->kind == OF_REAL)
-        transform(s, in, out, rows, s->length, s->length + 1, scratch);
+        cpu_fft_transform(s, in, out, rows, s->length, s->length + 1, scratch);
     s->fold(&fold);
     if (s->kind == TO_REAL)
-        transform(s, out, out, rows, s->length, s->length, scratch);
+        cpu_fft_transform(s, out, out, rows, s->length, s->length, scratch);
 }
 
 // Rows of an odd number of real numbers, through complex ones in `room`.
@@ -190,7 +192,7 @@ static void transform_odd(const struct fft_step *s, const char *in, char *out, i
         else
             mirror_f32((const float *)from, (float *)to, n);
     }
-    transform(s, room, room, rows, n, n, scratch);
+    cpu_fft_transform(s, room, room, rows, n, n, scratch);
     for (int64_t r = 0; r < rows && s->kind == OF_REAL; r++)
         memcpy(out + r * kept, room + r * n * size, (size_t)kept);
     if (s->kind == OF_REAL)
@@ -201,7 +203,7 @@ static void transform_odd(const struct fft_step *s, const char *in, char *out, i
         to_real_f32((const float *)room, (float *)out, rows * n);
 }
 
-static int64_t row_bytes(const struct fft_step *s, bool real)
+static int64_t cpu_fft_row_bytes(const struct fft_step *s, bool real)
 {
     return (s->kind == COMPLEX ? 2 * s->n
             : real             ? s->n
@@ -209,18 +211,18 @@ static int64_t row_bytes(const struct fft_step *s, bool real)
            number_bytes(s) / 2;
 }
 
-static void run_units(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_fft_run_units(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct fft_run *r = context;
     const struct fft_step *s = r->step;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t row = unit * s->block, left = s->rows - row;
         int64_t rows = left < s->block ? left : s->block;
-        const char *in = r->in + row * row_bytes(s, s->kind == OF_REAL);
-        char *out = r->out + row * row_bytes(s, s->kind == TO_REAL);
+        const char *in = r->in + row * cpu_fft_row_bytes(s, s->kind == OF_REAL);
+        char *out = r->out + row * cpu_fft_row_bytes(s, s->kind == TO_REAL);
         char *scratch = r->scratch + (r->by_unit ? (uint64_t)unit : worker) * s->part;
         if (s->kind == COMPLEX)
-            transform(s, in, out, rows, s->n, s->n, scratch);
+            cpu_fft_transform(s, in, out, rows, s->n, s->n, scratch);
         else if (s->is_half)
             transform_halves(s, in, out, rows, scratch);
         else
@@ -238,7 +240,7 @@ struct shared {
     char *scratch; // of the workers
 };
 
-static void run_part(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_fft_run_part(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct shared *x = context;
     const struct cpu_fft_part part = {.call = &x->call,
@@ -262,18 +264,18 @@ static void run_fold(void *context, int64_t begin, int64_t end, uint32_t worker)
 static void share_row(const tn_cpu_call *call, const struct fft_run *r, int64_t row)
 {
     const struct fft_step *s = r->step;
-    const char *in = r->in + row * row_bytes(s, s->kind == OF_REAL);
-    char *out = r->out + row * row_bytes(s, s->kind == TO_REAL);
+    const char *in = r->in + row * cpu_fft_row_bytes(s, s->kind == OF_REAL);
+    char *out = r->out + row * cpu_fft_row_bytes(s, s->kind == TO_REAL);
     struct shared x = {.step = s, .scratch = r->scratch + s->between};
     x.fold = fold_of(s, s->kind == OF_REAL ? out : in, out, 1);
-    x.call = call_of(s, s->kind == TO_REAL ? out : in, out, 1, 0, 0, r->scratch);
+    x.call = cpu_fft_call_of(s, s->kind == TO_REAL ? out : in, out, 1, 0, 0, r->scratch);
     if (s->kind == TO_REAL)
         call->parallel_for(call, x.fold.end, PIECE_ELEMENTS, run_fold, &x);
     for (int part = 0; part < 2; part++) {
         int64_t blocks = cpu_fft_blocks(s->plan, part);
         x.is_second = part;
         call->parallel_for(call, blocks, 1 + PIECE_ELEMENTS / (s->length / blocks),
-                           run_part, &x);
+                           cpu_fft_run_part, &x);
     }
     if (s->kind == OF_REAL)
         call->parallel_for(call, x.fold.end, PIECE_ELEMENTS, run_fold, &x);
@@ -288,13 +290,13 @@ static tn_status fft_launch(const tn_cpu_call *call)
                           .out = first_element(&call->outputs[0]),
                           .scratch = call->scratch};
     const struct fft_step *s = run.step;
-    int64_t units = count_units(s);
+    int64_t units = cpu_fft_count_units(s);
     run.by_unit = units < (int64_t)call->num_threads;
     for (int64_t row = 0; row < s->rows && s->is_shared; row++)
         share_row(call, &run, row);
     if (units > 0 && !s->is_shared)
-        call->parallel_for(call, units, 1 + PIECE_ELEMENTS / (s->block * s->n), run_units,
-                           &run);
+        call->parallel_for(call, units, 1 + PIECE_ELEMENTS / (s->block * s->n),
+                           cpu_fft_run_units, &run);
     return TN_OK;
 }
 
@@ -304,8 +306,9 @@ static tn_status fft_prepare(const tn_cpu_call *call, enum kind kind, bool is_in
 {
     const tn_host *host = call->host;
     const struct cpu_kernels *kernels = kernel_variant(call);
-    struct fft_step d = describe(kind, &call->inputs[0].layout, &call->outputs[0].layout);
-    uint64_t head = aligned(sizeof(d)), turns = 0;
+    struct fft_step d =
+        cpu_fft_describe(kind, &call->inputs[0].layout, &call->outputs[0].layout);
+    uint64_t head = cpu_fft_aligned(sizeof(d)), turns = 0;
     if (d.is_half)
         turns = (uint64_t)(d.length / 2 + 1) * (uint64_t)number_bytes(&d);
     uint64_t bytes = tn_saturated_add(tn_saturated_add(head, d.plan_bytes), turns);
@@ -338,8 +341,8 @@ static void fft_finish(const tn_host *host, void *state)
 
 static uint64_t fft_scratch(enum kind kind, const tn_kernel_query *query)
 {
-    struct fft_step s = describe(kind, &query->inputs[0], &query->outputs[0]);
-    uint64_t units = (uint64_t)count_units(&s), parts = query->num_workers;
+    struct fft_step s = cpu_fft_describe(kind, &query->inputs[0], &query->outputs[0]);
+    uint64_t units = (uint64_t)cpu_fft_count_units(&s), parts = query->num_workers;
     if (!s.is_shared && units < parts)
         parts = units;
     return tn_saturated_add(s.between, tn_saturated_multiply(s.part, parts));
@@ -348,7 +351,7 @@ static uint64_t fft_scratch(enum kind kind, const tn_kernel_query *query)
 // Beyond it products of indices of a plan do not fit.
 static int32_t fft_accepts(enum kind kind, const tn_kernel_query *query)
 {
-    return row_length(kind, &query->inputs[0], &query->outputs[0]) <= INT32_MAX;
+    return cpu_fft_row_length(kind, &query->inputs[0], &query->outputs[0]) <= INT32_MAX;
 }
 
 #define COMPLEX_SET (TN_DTYPE_BIT(TN_COMPLEX64) | TN_DTYPE_BIT(TN_COMPLEX128))

@@ -12,7 +12,7 @@
 
 #define TAKE_BYTES 16384 // of a block that passes through a program
 
-struct indexing {
+struct cpu_indexing {
     const struct cpu_kernels *kernels;
     struct axes outer; // of x
     int64_t n, step;   // of the axis: extent, and elements between neighbours
@@ -23,7 +23,7 @@ struct indexing {
     const tn_tensor *indices;
     bool clamps;    // indices that are out of range; else they are -1
     int64_t *index; // counted from the front; NULL: each is used once, and read there
-    // Of a scatter of single elements, or NULL.
+    // Function of a scatter of single elements, or NULL.
     void (*put)(void *to, const void *from, const void *index, int64_t count, int64_t n);
     const char *from;
     char *to;
@@ -35,7 +35,7 @@ struct indexing {
 
 // Splits the axes of x at `axis`. False: the axes after `axis` cannot be merged into one
 // run.
-static bool split(const tn_layout *x, int32_t axis, struct indexing *s)
+static bool cpu_index_split(const tn_layout *x, int32_t axis, struct cpu_indexing *s)
 {
     struct axes rest, inner;
     tn_layout before = *x, after = *x;
@@ -63,7 +63,8 @@ static uint64_t index_scratch(const tn_kernel_query *query)
 }
 
 // Reads `n` indices from number `first` on as i64, counted from the front.
-static void read_some(const struct indexing *s, int64_t first, int64_t n, int64_t *index)
+static void cpu_index_read_some(const struct cpu_indexing *s, int64_t first, int64_t n,
+                                int64_t *index)
 {
     int32_t dtype = s->indices->layout.dtype;
     const char *from = first_element(s->indices);
@@ -83,13 +84,14 @@ static void read_some(const struct indexing *s, int64_t first, int64_t n, int64_
 // Reads indices [begin, end).
 static void read_range(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct indexing *s = context;
+    const struct cpu_indexing *s = context;
     (void)worker;
     for (int64_t i = begin; i < end; i += INDEX_BLOCK)
-        read_some(s, i, end - i < INDEX_BLOCK ? end - i : INDEX_BLOCK, s->index + i);
+        cpu_index_read_some(s, i, end - i < INDEX_BLOCK ? end - i : INDEX_BLOCK,
+                            s->index + i);
 }
 
-static void set_indices(const tn_cpu_call *call, bool clamps, struct indexing *s)
+static void set_indices(const tn_cpu_call *call, bool clamps, struct cpu_indexing *s)
 {
     s->indices = &call->inputs[1];
     s->clamps = clamps;
@@ -97,7 +99,7 @@ static void set_indices(const tn_cpu_call *call, bool clamps, struct indexing *s
 }
 
 // Reads the indices as i64, counted from the front. Out of range: clamped, or -1.
-static void read_indices(const tn_cpu_call *call, struct indexing *s)
+static void read_indices(const tn_cpu_call *call, struct cpu_indexing *s)
 {
     s->index = call->scratch;
     call->parallel_for(call, s->count, PIECE_ELEMENTS, read_range, s);
@@ -108,7 +110,7 @@ static void read_indices(const tn_cpu_call *call, struct indexing *s)
 // Four at a time: a loop of one load and one store takes from 1.2 to 2 cycles, depending on
 // where its code lies.
 #define TAKE_ELEMENTS(T)                                                                   \
-    static void take_##T(const struct indexing *s, const char *from, char *to,             \
+    static void take_##T(const struct cpu_indexing *s, const char *from, char *to,         \
                          const int64_t *index, int64_t n)                                  \
     {                                                                                      \
         const int64_t step = s->step;                                                      \
@@ -132,7 +134,7 @@ TAKE_ELEMENTS(uint32_t)
 TAKE_ELEMENTS(uint64_t)
 TAKE_ELEMENTS(tn_complex128)
 
-static void take_elements(const struct indexing *s, const char *from, char *to,
+static void take_elements(const struct cpu_indexing *s, const char *from, char *to,
                           const int64_t *index, int64_t n)
 {
     if (s->size == 1)
@@ -147,7 +149,7 @@ static void take_elements(const struct indexing *s, const char *from, char *to,
         take_tn_complex128(s, from, to, index, n);
 }
 
-static void take_runs(const struct indexing *s, const char *from, char *to,
+static void take_runs(const struct cpu_indexing *s, const char *from, char *to,
                       const int64_t *index, int64_t n)
 {
     int64_t bytes = s->inner * s->size, step = s->step * s->size;
@@ -163,7 +165,7 @@ static void take_runs(const struct indexing *s, const char *from, char *to,
 // The loop runs over units: an index, for one outer element.
 static void take_units(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct indexing *s = context;
+    const struct cpu_indexing *s = context;
     int64_t read[INDEX_BLOCK];
     while (begin < end) {
         const int64_t *index = read;
@@ -179,7 +181,7 @@ static void take_units(void *context, int64_t begin, int64_t end, uint32_t worke
             index = s->index + first;
         } else {
             n = n < INDEX_BLOCK ? n : INDEX_BLOCK;
-            read_some(s, first, n, read);
+            cpu_index_read_some(s, first, n, read);
         }
         if (s->inner == 1)
             take_elements(s, from, to, index, n);
@@ -193,21 +195,21 @@ static void take_units(void *context, int64_t begin, int64_t end, uint32_t worke
 
 // Units of a block that passes through a program: it stays in the first-level cache, if it
 // is more than one unit.
-static int64_t take_block(const struct indexing *s)
+static int64_t cpu_index_take_block(const struct cpu_indexing *s)
 {
     return TAKE_BYTES / (s->inner * s->size + 1) + 1;
 }
 
-static uint64_t take_scratch(const tn_kernel_query *query)
+static uint64_t cpu_index_take_scratch(const tn_kernel_query *query)
 {
     const tn_take_attrs *attrs = query->attrs;
     const tn_layout *x = &query->inputs[0];
-    struct indexing s;
-    (void)split(x, tn_axis(attrs->axis, x->rank), &s);
+    struct cpu_indexing s;
+    (void)cpu_index_split(x, tn_axis(attrs->axis, x->rank), &s);
     uint64_t bytes = s.outer.count > 1 ? index_scratch(query) : 0;
     if (!query->fused)
         return bytes;
-    uint64_t block = tn_saturated_multiply((uint64_t)take_block(&s),
+    uint64_t block = tn_saturated_multiply((uint64_t)cpu_index_take_block(&s),
                                            (uint64_t)s.inner * (uint64_t)s.size);
     return tn_saturated_add(tn_saturated_add(bytes, 64),
                             tn_saturated_multiply(block, query->num_workers));
@@ -217,8 +219,8 @@ static tn_status take(const tn_cpu_call *call)
 {
     const tn_take_attrs *attrs = call->attrs;
     const tn_layout *x = &call->inputs[0].layout;
-    struct indexing s = {.kernels = kernel_variant(call)};
-    split(x, tn_axis(attrs->axis, x->rank), &s);
+    struct cpu_indexing s = {.kernels = kernel_variant(call)};
+    cpu_index_split(x, tn_axis(attrs->axis, x->rank), &s);
     if (count_elements(&call->outputs[0].layout) == 0)
         return TN_OK;
     set_indices(call, true, &s);
@@ -229,7 +231,7 @@ static tn_status take(const tn_cpu_call *call)
         s.to = first_element(&call->outputs[0]);
     } else {
         s.call = call;
-        s.block = take_block(&s);
+        s.block = cpu_index_take_block(&s);
         int64_t bytes = s.index ? s.count * (int64_t)sizeof(int64_t) : 0;
         s.to = (char *)call->scratch + (bytes + 63) / 64 * 64;
     }
@@ -242,14 +244,14 @@ static int32_t take_accepts(const tn_kernel_query *query)
 {
     const tn_take_attrs *attrs = query->attrs;
     const tn_layout *x = &query->inputs[0];
-    struct indexing s;
-    return split(x, tn_axis(attrs->axis, x->rank), &s);
+    struct cpu_indexing s;
+    return cpu_index_split(x, tn_axis(attrs->axis, x->rank), &s);
 }
 
 // --- bags -------------------------------------------------------------------------------
 
-// What a worker has of one bag: its places, counted from the front, as the loop takes them,
-// and weights of 1.
+// Memory of a worker for one bag: its places, counted from the front, as the loop takes
+// them, and weights of 1.
 static uint64_t bag_bytes(uint64_t length)
 {
     return tn_saturated_multiply(tn_saturated_add(length, 3) & ~UINT64_C(3), 16);
@@ -263,7 +265,7 @@ static uint64_t bag_scratch(const tn_kernel_query *query)
 
 static void sum_bags(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct indexing *s = context;
+    const struct cpu_indexing *s = context;
     const int64_t length = s->indices->layout.extent[1], width = s->inner;
     int64_t *index =
         (int64_t *)(void *)((char *)s->index + worker * bag_bytes((uint64_t)length));
@@ -272,7 +274,7 @@ static void sum_bags(void *context, int64_t begin, int64_t end, uint32_t worker)
     for (int64_t k = 0; k < length; k++)
         ones[k] = 1;
     for (int64_t bag = begin; bag < end; bag++) {
-        read_some(s, bag * length, length, index);
+        cpu_index_read_some(s, bag * length, length, index);
         for (int64_t k = 0; k < length; k++)
             places[k] = (int32_t)index[k];
         s->kernels->conv->blend_f32(to + bag * width, (const float *)(const void *)s->from,
@@ -283,12 +285,12 @@ static void sum_bags(void *context, int64_t begin, int64_t end, uint32_t worker)
 static tn_status bag_sum(const tn_cpu_call *call)
 {
     const tn_layout *weight = &call->inputs[0].layout;
-    struct indexing s = {.kernels = kernel_variant(call),
-                         .n = weight->extent[0],
-                         .inner = weight->extent[1],
-                         .index = call->scratch,
-                         .from = first_element(&call->inputs[0]),
-                         .to = first_element(&call->outputs[0])};
+    struct cpu_indexing s = {.kernels = kernel_variant(call),
+                             .n = weight->extent[0],
+                             .inner = weight->extent[1],
+                             .index = call->scratch,
+                             .from = first_element(&call->inputs[0]),
+                             .to = first_element(&call->outputs[0])};
     set_indices(call, true, &s);
     const int64_t read = call->inputs[1].layout.extent[1] * s.inner;
     call->parallel_for(call, call->outputs[0].layout.extent[0],
@@ -307,7 +309,7 @@ static int32_t bag_accepts(const tn_kernel_query *query)
 
 // --- scatters --------------------------------------------------------------------------
 
-struct copying {
+struct cpu_copying {
     cpu_copy_fn *copy;
     struct axes axes; // of x
     const char *from;
@@ -315,10 +317,11 @@ struct copying {
     uint32_t size;
 };
 
-static void copy_elements(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_index_copy_elements(void *context, int64_t begin, int64_t end,
+                                    uint32_t worker)
 {
     (void)worker;
-    const struct copying *c = context;
+    const struct cpu_copying *c = context;
     int32_t last = c->axes.rank - 1;
     int64_t row = last < 0 ? 1 : c->axes.extent[last];
     int64_t stride = last < 0 ? 1 : c->axes.stride[last];
@@ -331,23 +334,24 @@ static void copy_elements(void *context, int64_t begin, int64_t end, uint32_t wo
 }
 
 // out = x, unless both are the same memory.
-static void start_from_x(const tn_cpu_call *call, const struct indexing *s)
+static void start_from_x(const tn_cpu_call *call, const struct cpu_indexing *s)
 {
     const tn_tensor *x = &call->inputs[0];
-    struct copying c = {.copy = s->kernels->copy[__builtin_ctz(s->size)],
-                        .from = first_element(x),
-                        .to = s->to,
-                        .size = s->size};
+    struct cpu_copying c = {.copy = s->kernels->copy[__builtin_ctz(s->size)],
+                            .from = first_element(x),
+                            .to = s->to,
+                            .size = s->size};
     struct axes none;
     if (c.from == c.to)
         return;
     reduction_split(&x->layout, 0, &c.axes, &none);
-    call->parallel_for(call, c.axes.count, PIECE_ELEMENTS, copy_elements, &c);
+    call->parallel_for(call, c.axes.count, PIECE_ELEMENTS, cpu_index_copy_elements, &c);
 }
 
 // to = op(to, from). Half floats are computed in f32; rounding twice gives the same as
 // rounding once.
-static void put_run(const struct indexing *s, char *to, const char *from, int64_t n)
+static void cpu_index_put_run(const struct cpu_indexing *s, char *to, const char *from,
+                              int64_t n)
 {
     float a[INDEX_BLOCK], b[INDEX_BLOCK];
     const void *in[] = {to, from}, *wide[] = {a, b};
@@ -371,8 +375,8 @@ static void put_run(const struct indexing *s, char *to, const char *from, int64_
     }
 }
 
-// Of runs of one element: `count` updates along an axis of n, as their indices stand in
-// memory. What is out of range goes to `nowhere`, without a branch, which no processor
+// Scatters runs of one element: `count` updates along an axis of n, as their indices stand
+// in memory. Updates out of range go to `nowhere`, without a branch, which no processor
 // foresees of a mask.
 typedef void put_elements_fn(void *to, const void *from, const void *index, int64_t count,
                              int64_t n);
@@ -405,7 +409,7 @@ PUT_BOTH(set_128, tn_complex128, =)
 #undef PUT_BOTH
 
 // The loop for runs of one element; NULL: there is none.
-static put_elements_fn *elements_put(const struct indexing *s)
+static put_elements_fn *elements_put(const struct cpu_indexing *s)
 {
     static put_elements_fn *const set[][2] = {{set_8_by_i32, set_8_by_i64},
                                               {set_16_by_i32, set_16_by_i64},
@@ -434,7 +438,7 @@ static put_elements_fn *elements_put(const struct indexing *s)
 static void scatter_units(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    const struct indexing *s = context;
+    const struct cpu_indexing *s = context;
     int64_t bytes = s->inner * s->size, part = (s->n + s->parts - 1) / s->parts;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t outer = unit / s->parts, low = unit % s->parts * part, high = low + part;
@@ -446,16 +450,16 @@ static void scatter_units(void *context, int64_t begin, int64_t end, uint32_t wo
         }
         for (int64_t i = 0; i < s->count; i++)
             if (s->index[i] >= low && s->index[i] < high)
-                put_run(s, to + s->index[i] * bytes, from + i * bytes, s->inner);
+                cpu_index_put_run(s, to + s->index[i] * bytes, from + i * bytes, s->inner);
     }
 }
 
-static tn_status scatter(const tn_cpu_call *call, int32_t op)
+static tn_status cpu_index_scatter(const tn_cpu_call *call, int32_t op)
 {
     const tn_take_attrs *attrs = call->attrs;
     const tn_layout *out = &call->outputs[0].layout;
-    struct indexing s = {.kernels = kernel_variant(call), .parts = 1, .op = op};
-    split(out, tn_axis(attrs->axis, out->rank), &s);
+    struct cpu_indexing s = {.kernels = kernel_variant(call), .parts = 1, .op = op};
+    cpu_index_split(out, tn_axis(attrs->axis, out->rank), &s);
     s.to = first_element(&call->outputs[0]);
     if (count_elements(out) == 0)
         return TN_OK;
@@ -513,11 +517,12 @@ static const tn_operand_rule bag_rules[] = {
                                    TN_OPERANDS(rules),                                     \
                                    .payload = &id##_payload,                               \
                                    __VA_ARGS__}
-RECORD("base", take, take_rules, .accepts = take_accepts, .scratch_size = take_scratch);
+RECORD("base", take, take_rules, .accepts = take_accepts,
+       .scratch_size = cpu_index_take_scratch);
 #define SCATTER(id, op, rules)                                                             \
     static tn_status id(const tn_cpu_call *call)                                           \
     {                                                                                      \
-        return scatter(call, op);                                                          \
+        return cpu_index_scatter(call, op);                                                \
     }                                                                                      \
     RECORD("base", id, rules, .scratch_size = index_scratch)
 SCATTER(scatter_add, TN_EXPR_ADD, scatter_rules);

@@ -86,14 +86,14 @@ static void valid_windows(const struct mean_side *s, int64_t tap, int64_t *begin
 }
 
 // Where the element `tap` of window `at` of row `y` lies in an image.
-static int64_t element_of(const struct mean_pool *m, int64_t image, int64_t y, int64_t at,
-                          int64_t tap)
+static int64_t cpu_mean_pool_element_of(const struct mean_pool *m, int64_t image, int64_t y,
+                                        int64_t at, int64_t tap)
 {
     int64_t x = at * m->columns.stride + tap - m->columns.before;
     return ((image * m->rows.size + y) * m->columns.size + x) * m->channels;
 }
 
-static float share_of(const struct mean_pool *m, int64_t rows, int64_t at)
+static float cpu_mean_pool_share_of(const struct mean_pool *m, int64_t rows, int64_t at)
 {
     if (m->divisor != 0)
         return m->divisor;
@@ -114,12 +114,13 @@ static void mean_row(const struct mean_pool *m, int64_t image, int64_t oy)
             valid_windows(&m->columns, kx, &begin, &end);
             if (begin < end)
                 m->conv->pool_add_f32(out + begin * channels,
-                                      m->from + element_of(m, image, y, begin, kx),
+                                      m->from +
+                                          cpu_mean_pool_element_of(m, image, y, begin, kx),
                                       end - begin, channels, m->columns.stride * channels);
         }
     }
     for (int64_t at = 0, next; at < n; at = next) {
-        float divisor = share_of(m, counted_rows, at);
+        float divisor = cpu_mean_pool_share_of(m, counted_rows, at);
         next = m->divisor != 0 ? n : equal_windows(&m->columns, at, n);
         for (int64_t i = at * channels; i < next * channels; i++)
             out[i] /= divisor;
@@ -156,9 +157,10 @@ static void share_tap(const struct mean_pool *m, int64_t image, int64_t oy, int6
     valid_windows(&m->columns, tap, &begin, &end);
     for (int64_t at = begin, next; at < end; at = next) {
         next = m->divisor != 0 ? end : equal_windows(&m->columns, at, end);
-        m->conv->pool_share_f32(m->to + element_of(m, image, y, at, tap), g + at * channels,
-                                next - at, channels, m->columns.stride * channels,
-                                1 / share_of(m, counted_rows, at));
+        m->conv->pool_share_f32(m->to + cpu_mean_pool_element_of(m, image, y, at, tap),
+                                g + at * channels, next - at, channels,
+                                m->columns.stride * channels,
+                                1 / cpu_mean_pool_share_of(m, counted_rows, at));
     }
 }
 

@@ -135,7 +135,7 @@ static uint64_t choosing_scratch(const tn_kernel_query *query)
     return tn_saturated_multiply((uint64_t)pieces, PIECE / 8 + sizeof(int64_t));
 }
 
-static tn_status nonzero(const tn_cpu_call *call)
+static tn_status cpu_nonzero(const tn_cpu_call *call)
 {
     const tn_bounded_attrs *attrs = call->attrs;
     const tn_layout *x = &call->inputs[0].layout;
@@ -174,7 +174,7 @@ static const tn_operand_rule rules[] = {
 };
 static const tn_cpu_kernel payload = {
     .struct_size = sizeof(tn_cpu_kernel),
-    .launch = nonzero,
+    .launch = cpu_nonzero,
 };
 const tn_kernel nonzero_kernel = {
     .struct_size = sizeof(tn_kernel),

@@ -17,18 +17,19 @@ struct pool2d {
 };
 
 // Entry `i` (0: rows, 1: columns) of a list of two, or the only entry.
-static int64_t pair(const tn_ints *list, uint32_t i, int64_t absent)
+static int64_t cpu_pool_pair(const tn_ints *list, uint32_t i, int64_t absent)
 {
     if (!list->given || list->count == 0)
         return absent;
     return list->value[list->count > i ? i : 0];
 }
 
-static void read_pool(const tn_cpu_call *call, const tn_layout *x, const tn_layout *out,
-                      struct pool2d *p)
+static void cpu_read_pool(const tn_cpu_call *call, const tn_layout *x, const tn_layout *out,
+                          struct pool2d *p)
 {
     const tn_pool2d_attrs *attrs = call->attrs;
-    int64_t kh = pair(&attrs->window, 0, 1), kw = pair(&attrs->window, 1, 1);
+    int64_t kh = cpu_pool_pair(&attrs->window, 0, 1),
+            kw = cpu_pool_pair(&attrs->window, 1, 1);
     *p = (struct pool2d){
         .n = x->extent[0],
         .h = x->extent[1],
@@ -38,10 +39,10 @@ static void read_pool(const tn_cpu_call *call, const tn_layout *x, const tn_layo
         .ow = out->extent[2],
         .kh = kh,
         .kw = kw,
-        .sh = pair(&attrs->stride, 0, kh),
-        .sw = pair(&attrs->stride, 1, kw),
-        .ph = pair(&attrs->padding, 0, 0),
-        .pw = pair(&attrs->padding, 1, 0),
+        .sh = cpu_pool_pair(&attrs->stride, 0, kh),
+        .sw = cpu_pool_pair(&attrs->stride, 1, kw),
+        .ph = cpu_pool_pair(&attrs->padding, 0, 0),
+        .pw = cpu_pool_pair(&attrs->padding, 1, 0),
         .conv = kernel_variant(call)->conv,
     };
 }
@@ -94,7 +95,7 @@ static void pool_rows(void *context, int64_t begin, int64_t end, uint32_t worker
 static tn_status max_pool2d(const tn_cpu_call *call)
 {
     struct pool2d p;
-    read_pool(call, &call->inputs[0].layout, &call->outputs[0].layout, &p);
+    cpu_read_pool(call, &call->inputs[0].layout, &call->outputs[0].layout, &p);
     p.x = first_element(&call->inputs[0]);
     p.to = first_element(&call->outputs[0]);
     int64_t row = p.ow * p.c * p.kh * p.kw;
@@ -136,7 +137,7 @@ static void grad_images(void *context, int64_t begin, int64_t end, uint32_t work
 static tn_status max_pool2d_grad(const tn_cpu_call *call)
 {
     struct pool2d p;
-    read_pool(call, &call->inputs[0].layout, &call->inputs[1].layout, &p);
+    cpu_read_pool(call, &call->inputs[0].layout, &call->inputs[1].layout, &p);
     p.x = first_element(&call->inputs[0]);
     p.out = first_element(&call->inputs[1]);
     p.g = first_element(&call->inputs[2]);

@@ -20,7 +20,7 @@ struct random {
     bool is_base, is_wide, halves;
 };
 
-static void apply(const struct random *r, int32_t op, void *x, int64_t n)
+static void cpu_random_apply(const struct random *r, int32_t op, void *x, int64_t n)
 {
     const void *in = x;
     r->kernels->map[TN_F32][op](x, &in, n, 0);
@@ -35,7 +35,7 @@ static void convert_words(const struct random *r, uint32_t *words, int64_t n)
     if (r->number != NORMAL)
         return;
     random->unit[r->halves ? CPU_SIGNED_32 : CPU_SIGNED_23](words, n);
-    apply(r, TN_EXPR_ERFINV, words, n);
+    cpu_random_apply(r, TN_EXPR_ERFINV, words, n);
     random->scale((float *)(void *)words, n, 1.41421356f);
 }
 
@@ -55,11 +55,11 @@ static void make_base(const struct random *r, struct cpu_counters *c, uint32_t *
     if (r->number != NORMAL)
         return;
     random->unit[CPU_UNIT_24_AFTER](out, n);
-    apply(r, TN_EXPR_LOG, out, n);
+    cpu_random_apply(r, TN_EXPR_LOG, out, n);
     random->scale((float *)(void *)out, n, -2);
-    apply(r, TN_EXPR_SQRT, out, n);
+    cpu_random_apply(r, TN_EXPR_SQRT, out, n);
     random->unit[CPU_ANGLE_24](second, n);
-    apply(r, TN_EXPR_COS, second, n);
+    cpu_random_apply(r, TN_EXPR_COS, second, n);
     random->multiply((float *)(void *)out, (const float *)(const void *)second, n);
 }
 
@@ -124,7 +124,7 @@ static void make_blocks(void *context, int64_t begin, int64_t end, uint32_t work
     }
 }
 
-static tn_status run(const tn_cpu_call *call, enum number number, bool is_base)
+static tn_status cpu_random_run(const tn_cpu_call *call, enum number number, bool is_base)
 {
     const tn_tensor *key = &call->inputs[0], *out = &call->outputs[0];
     const uint32_t *words = first_element(key);
@@ -162,7 +162,7 @@ static const tn_operand_rule rules[] = {
 #define RECORD(identifier, name_of, kind, base, ...)                                       \
     static tn_status identifier(const tn_cpu_call *call)                                   \
     {                                                                                      \
-        return run(call, kind, base);                                                      \
+        return cpu_random_run(call, kind, base);                                           \
     }                                                                                      \
     static const tn_cpu_kernel identifier##_payload = {                                    \
         .struct_size = sizeof(tn_cpu_kernel),                                              \

@@ -118,7 +118,8 @@ static int64_t column_unit(const struct recurrence_run *r)
     return r->is_few ? FEW_COLUMNS : r->kernels->tiles->width;
 }
 
-static void multiply_columns(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_recurrence_multiply_columns(void *context, int64_t begin, int64_t end,
+                                            uint32_t worker)
 {
     (void)worker;
     const struct recurrence_product *p = context;
@@ -172,20 +173,21 @@ static void multiply_columns(void *context, int64_t begin, int64_t end, uint32_t
             .adds = p->adds});
 }
 
-static void multiply_rows(struct recurrence_product *p)
+static void cpu_recurrence_multiply_rows(struct recurrence_product *p)
 {
     const struct recurrence_run *r = p->of;
     const int64_t unit = column_unit(r), units = (p->columns + unit - 1) / unit;
     if (r->is_dealt)
-        r->call->parallel_for(r->call, units, 1, multiply_columns, p);
+        r->call->parallel_for(r->call, units, 1, cpu_recurrence_multiply_columns, p);
     else
-        multiply_columns(p, 0, units, 0);
+        cpu_recurrence_multiply_columns(p, 0, units, 0);
 }
 
 // --- forwards ---------------------------------------------------------------------------
 
-static void position(const struct recurrence_run *r, int64_t at, int64_t before,
-                     int64_t first, int64_t rows, float *sums)
+static void cpu_recurrence_position(const struct recurrence_run *r, int64_t at,
+                                    int64_t before, int64_t first, int64_t rows,
+                                    float *sums)
 {
     const int64_t units = r->units, wide = r->gates * units, row = at * r->rows + first;
     const int64_t old = before * r->rows + first;
@@ -195,16 +197,16 @@ static void position(const struct recurrence_run *r, int64_t at, int64_t before,
         c = before < 0 ? r->c_first + first * units
             : r->cells ? r->cells + old * units
                        : r->c + first * units;
-    multiply_rows(&(struct recurrence_product){.of = r,
-                                               .from = h,
-                                               .panels = r->panels,
-                                               .w = r->w,
-                                               .to = sums,
-                                               .from_row = units,
-                                               .to_row = wide,
-                                               .rows = rows,
-                                               .inner = units,
-                                               .columns = wide});
+    cpu_recurrence_multiply_rows(&(struct recurrence_product){.of = r,
+                                                              .from = h,
+                                                              .panels = r->panels,
+                                                              .w = r->w,
+                                                              .to = sums,
+                                                              .from_row = units,
+                                                              .to_row = wide,
+                                                              .rows = rows,
+                                                              .inner = units,
+                                                              .columns = wide});
     r->kernels->recurrence->rows[r->kind](&(struct cpu_recurrence_rows){
         .rows = rows,
         .units = units,
@@ -231,7 +233,7 @@ static void run_forwards(void *context, int64_t begin, int64_t end, uint32_t wor
         int64_t rows = left < r->block ? left : r->block;
         for (int64_t n = 0; n < r->length; n++) {
             int64_t at = r->reverse ? r->length - 1 - n : n;
-            position(r, at, before, first, rows, sums);
+            cpu_recurrence_position(r, at, before, first, rows, sums);
             before = at;
         }
     }
@@ -332,7 +334,7 @@ static void hand_back(const struct recurrence_run *r, int64_t row, int64_t first
                                    .columns = units,
                                    .is_turned = 1,
                                    .adds = is_gru};
-    multiply_rows(&p);
+    cpu_recurrence_multiply_rows(&p);
     if (!is_gru)
         return;
     p.from = r->last + row * units;
@@ -341,7 +343,7 @@ static void hand_back(const struct recurrence_run *r, int64_t row, int64_t first
     p.w += 2 * units * units;
     if (p.panels)
         p.panels += 2 * units * r->kernels->tiles->width;
-    multiply_rows(&p);
+    cpu_recurrence_multiply_rows(&p);
 }
 
 static void position_back(const struct recurrence_run *r, int64_t at, int64_t before,
@@ -412,7 +414,7 @@ static tn_status recurrence_grad(const tn_cpu_call *call)
 
 // --- the records ------------------------------------------------------------------------
 
-static uint64_t scratch_of(const tn_kernel_query *query, int is_back)
+static uint64_t cpu_recurrence_scratch_of(const tn_kernel_query *query, int is_back)
 {
     struct recurrence_run r = {0};
     read_recurrence(query->attrs, &query->inputs[0], &query->inputs[1], query->num_workers,
@@ -427,12 +429,12 @@ static uint64_t scratch_of(const tn_kernel_query *query, int is_back)
 
 static uint64_t recurrence_scratch(const tn_kernel_query *query)
 {
-    return scratch_of(query, 0);
+    return cpu_recurrence_scratch_of(query, 0);
 }
 
 static uint64_t recurrence_grad_scratch(const tn_kernel_query *query)
 {
-    return scratch_of(query, 1);
+    return cpu_recurrence_scratch_of(query, 1);
 }
 
 #define F32 (TN_DTYPE_BIT(TN_F32))

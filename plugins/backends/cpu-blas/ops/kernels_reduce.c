@@ -23,7 +23,7 @@
 #define LEAST_LOADED 32     // elements that are neighbours, for a program to give them
 
 struct fold {
-    struct reduction r;
+    struct reduction_walk r;
     cpu_reduce_row_fn *row;
     cpu_reduce_columns_fn *columns;
     union cpu_accumulator start;
@@ -42,7 +42,7 @@ struct fold {
 
 // Whether to fold by columns: the last kept axis has stride 1, the last reduced axis has
 // not, and elements need no conversion.
-static bool by_columns(const struct reduction *r)
+static bool by_columns(const struct reduction_walk *r)
 {
     const struct axes *kept = &r->kept, *reduced = &r->reduced;
     if (kept->rank == 0 || reduced->rank == 0 || kept->count == 0 || reduced->count == 0 ||
@@ -51,7 +51,7 @@ static bool by_columns(const struct reduction *r)
     return kept->stride[kept->rank - 1] == 1 && reduced->stride[reduced->rank - 1] != 1;
 }
 
-static void choose_parts(struct fold *f)
+static void cpu_reduce_choose_parts(struct fold *f)
 {
     int64_t reduced = f->r.reduced.count;
     int64_t units = f->r.kept.count / f->width * f->tiles;
@@ -99,7 +99,7 @@ static void read_fold(const tn_layout *in, const tn_reduce_attrs *attrs, int32_t
             while (f->rows_each * f->width < COLUMN_WIDTH && run % (f->rows_each * 2) == 0)
                 f->rows_each *= 2;
     }
-    choose_parts(f);
+    cpu_reduce_choose_parts(f);
 }
 
 static uint64_t fold_scratch(const tn_kernel_query *query)
@@ -118,7 +118,7 @@ struct row_fold {
     union cpu_accumulator *acc;
 };
 
-static void fold_run(void *context, const void *run, int64_t n)
+static void cpu_reduce_fold_run(void *context, const void *run, int64_t n)
 {
     const struct row_fold *fold = context;
     fold->row(fold->acc, run, n);
@@ -149,7 +149,7 @@ static void fold_loaded(const struct fold *f, int64_t first, int64_t begin, int6
 }
 
 // Whether the reduced elements of each output are one run in memory that the loop takes.
-static bool is_one_run(const struct fold *f)
+static bool cpu_reduce_is_one_run(const struct fold *f)
 {
     const struct axes *reduced = &f->r.reduced;
     return !f->call && f->parts == 1 && reduced->count > 0 &&
@@ -158,11 +158,11 @@ static bool is_one_run(const struct fold *f)
 }
 
 // The loop runs over units: a part of one output.
-static void fold_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_reduce_fold_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct fold *f = context;
     int64_t count = f->r.reduced.count;
-    bool is_run = is_one_run(f); // walking takes longer than ten elements
+    bool is_run = cpu_reduce_is_one_run(f); // walking takes longer than ten elements
     for (int64_t unit = begin; unit < end && is_run; unit++) {
         f->partials[unit] = f->start;
         f->row(&f->partials[unit], f->r.base + axes_offset(&f->r.kept, unit) * f->r.size,
@@ -180,7 +180,7 @@ static void fold_rows(void *context, int64_t begin, int64_t end, uint32_t worker
                         worker);
         else
             reduction_walk(&f->r, f->r.base + axes_offset(&f->r.kept, output) * f->r.size,
-                           first, end_of_part, fold_run, &fold);
+                           first, end_of_part, cpu_reduce_fold_run, &fold);
     }
 }
 
@@ -247,7 +247,8 @@ static void fold_unit(const struct fold *f, int64_t unit, uint32_t worker)
 }
 
 // The loop runs over units: a part of a tile of one row of outputs.
-static void fold_columns(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_reduce_fold_columns(void *context, int64_t begin, int64_t end,
+                                    uint32_t worker)
 {
     for (int64_t unit = begin; unit < end; unit++)
         fold_unit(context, unit, worker);
@@ -268,7 +269,8 @@ static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
 }
 
 // Writes an output's element from an accumulator, converted.
-static void store(const struct fold *f, char *out, const union cpu_accumulator *acc)
+static void cpu_reduce_store(const struct fold *f, char *out,
+                             const union cpu_accumulator *acc)
 {
     const struct cpu_kernels *kernels = f->r.kernels;
     int32_t to = tn_dtype_real(f->out->layout.dtype), from = reduction_total(f->r.dtype);
@@ -342,7 +344,7 @@ static void finish_range(const struct fold *f, char *out, int64_t begin, int64_t
         union cpu_accumulator acc = f->partials[at];
         for (int64_t k = 1; k < f->parts; k++)
             add_accumulator(f, &acc, &f->partials[at + k * width]);
-        store(f, out, &acc);
+        cpu_reduce_store(f, out, &acc);
     }
 }
 
@@ -368,7 +370,7 @@ static void finish_results(void *context, int64_t begin, int64_t end, uint32_t w
     finish_range(f, out, begin, end);
 }
 
-static void write_results(struct fold *f, const tn_cpu_call *call)
+static void cpu_reduce_write_results(struct fold *f, const tn_cpu_call *call)
 {
     int64_t count = f->r.kept.count;
     f->to = call;
@@ -382,7 +384,7 @@ static void write_results(struct fold *f, const tn_cpu_call *call)
 
 // Whether the reduction is of a few f32 elements, along at most one kept and one reduced
 // axis: the general way costs more than the elements.
-static bool is_few(const struct reduction *r, const tn_layout *out)
+static bool cpu_reduce_is_few(const struct reduction_walk *r, const tn_layout *out)
 {
     return r->dtype == TN_F32 && out->dtype == TN_F32 && r->kept.rank <= 1 &&
            r->reduced.rank <= 1 && r->kept.count * r->reduced.count <= FEW_ELEMENTS;
@@ -412,7 +414,7 @@ static void reduce_few(const struct fold *f, const float *from, float *to)
 // --- complex numbers as elements -------------------------------------------------------
 
 struct complex_fold {
-    struct reduction r;
+    struct reduction_walk r;
     const tn_tensor *out;
     cpu_complex_fold_fn *fold;
     tn_complex128 start;
@@ -480,7 +482,8 @@ static bool are_complex_rows(const struct fold *f)
 
 // The state of a step: the fold, but for what differs from launch to launch. How the axes
 // are walked costs as much to find out as a short sum.
-static tn_status prepare(const tn_cpu_call *call, int32_t kind, bool mean, void **out_state)
+static tn_status cpu_reduce_prepare(const tn_cpu_call *call, int32_t kind, bool mean,
+                                    void **out_state)
 {
     const tn_layout *in = &call->inputs[0].layout;
     struct fold *f = call->host->alloc(call->host, sizeof(*f), 64);
@@ -494,19 +497,19 @@ static tn_status prepare(const tn_cpu_call *call, int32_t kind, bool mean, void 
     f->row = f->r.kernels->reduce->row[kind][f->r.takes_halves ? f->r.dtype : loop];
     f->columns = f->r.kernels->reduce->columns[kind][loop];
     f->mean = mean;
-    f->few = is_few(&f->r, &call->outputs[0].layout) && !f->mirrored;
+    f->few = cpu_reduce_is_few(&f->r, &call->outputs[0].layout) && !f->mirrored;
     f->takes_complex =
         tn_is_complex(in->dtype) && (kind == CPU_REDUCE_PROD || are_complex_rows(f));
     *out_state = f;
     return TN_OK;
 }
 
-static void finish(const tn_host *host, void *state)
+static void cpu_reduce_finish(const tn_host *host, void *state)
 {
     host->free(host, state);
 }
 
-static tn_status reduce(const tn_cpu_call *call)
+static tn_status cpu_reduce(const tn_cpu_call *call)
 {
     const tn_tensor *in = &call->inputs[0], *out = &call->outputs[0];
     const struct fold *prepared = call->state;
@@ -528,8 +531,9 @@ static tn_status reduce(const tn_cpu_call *call)
     int64_t units = f.r.kept.count / f.width * f.tiles * f.parts;
     int64_t each = (f.part < f.r.reduced.count ? f.part : f.r.reduced.count) * f.tile;
     call->parallel_for(call, units, 1 + PIECE_ELEMENTS / (each + 1),
-                       by_columns(&f.r) ? fold_columns : fold_rows, &f);
-    write_results(&f, call);
+                       by_columns(&f.r) ? cpu_reduce_fold_columns : cpu_reduce_fold_rows,
+                       &f);
+    cpu_reduce_write_results(&f, call);
     return TN_OK;
 }
 
@@ -556,13 +560,13 @@ static int32_t reduce_accepts(const tn_kernel_query *query)
 #define REDUCTION(id, kind, is_mean, rules)                                                \
     static tn_status id##_prepare(const tn_cpu_call *call, void **out_state)               \
     {                                                                                      \
-        return prepare(call, kind, is_mean, out_state);                                    \
+        return cpu_reduce_prepare(call, kind, is_mean, out_state);                         \
     }                                                                                      \
     static const tn_cpu_kernel id##_payload = {                                            \
         .struct_size = sizeof(tn_cpu_kernel),                                              \
-        .launch = reduce,                                                                  \
+        .launch = cpu_reduce,                                                              \
         .prepare = id##_prepare,                                                           \
-        .finish = finish,                                                                  \
+        .finish = cpu_reduce_finish,                                                       \
     };                                                                                     \
     const tn_kernel id##_kernel = {                                                        \
         .struct_size = sizeof(tn_kernel),                                                  \

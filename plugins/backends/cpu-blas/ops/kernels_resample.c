@@ -24,7 +24,7 @@ struct resampling {
 
 // --- tables -----------------------------------------------------------------------------
 
-static tn_resample_axis axis_of(const tn_cpu_call *call, int i, bool is_input)
+static tn_resample_axis cpu_resample_axis_of(const tn_cpu_call *call, int i, bool is_input)
 {
     const tn_resample2d_attrs *attrs = call->attrs;
     int64_t from = call->inputs[0].layout.extent[i + 1];
@@ -112,8 +112,8 @@ static void *make_taps(const tn_resample_axis *a, bool is_input, void *memory,
 
 static tn_status resample_prepare(const tn_cpu_call *call, bool is_input, void **out_state)
 {
-    tn_resample_axis rows = axis_of(call, 0, is_input),
-                     columns = axis_of(call, 1, is_input);
+    tn_resample_axis rows = cpu_resample_axis_of(call, 0, is_input),
+                     columns = cpu_resample_axis_of(call, 1, is_input);
     uint64_t size = sizeof(struct resampling) + table_bytes(&rows) + table_bytes(&columns);
     struct resampling *made = call->host->alloc(call->host, size, 16);
     if (!made)
@@ -139,7 +139,7 @@ struct resample_run {
     int64_t channels;
 };
 
-static void divide(float *x, int64_t n, float divisor)
+static void cpu_resample_divide(float *x, int64_t n, float divisor)
 {
     for (int64_t i = 0; i < n; i++)
         x[i] /= divisor;
@@ -154,7 +154,7 @@ static void make_row(const struct resample_run *run, const float *image, int64_t
     run->conv->blend_f32(out, image, t->places + first, t->weights + first,
                          t->starts[at + 1] - first, width, width);
     if (t->has_divisors)
-        divide(out, width, t->divisors[at]);
+        cpu_resample_divide(out, width, t->divisors[at]);
 }
 
 static void make_columns(const struct resample_run *run, const float *row, float *out)
@@ -170,7 +170,7 @@ static void make_columns(const struct resample_run *run, const float *row, float
                              t->starts[i + 1] - first, channels, channels);
     }
     for (int64_t i = 0; i < t->out && t->has_divisors; i++)
-        divide(out + i * channels, channels, t->divisors[i]);
+        cpu_resample_divide(out + i * channels, channels, t->divisors[i]);
 }
 
 // Whether row `at` has one tap, that of the row before.

@@ -2,7 +2,7 @@
 // Iterates over reduced elements, in runs of stride 1.
 #include "reduce_walk.h"
 
-static void add_axis(struct axes *axes, int64_t extent, int64_t stride)
+static void reduce_walk_add_axis(struct axes *axes, int64_t extent, int64_t stride)
 {
     int32_t last = axes->rank - 1;
     axes->count *= extent;
@@ -25,7 +25,8 @@ void reduction_split(const tn_layout *layout, uint32_t set, struct axes *kept,
     kept->rank = reduced->rank = 0;
     kept->count = reduced->count = 1;
     for (int32_t i = 0; i < layout->rank; i++)
-        add_axis(set >> i & 1 ? reduced : kept, layout->extent[i], layout->stride[i]);
+        reduce_walk_add_axis(set >> i & 1 ? reduced : kept, layout->extent[i],
+                             layout->stride[i]);
 }
 
 void reduction_split_parts(const tn_layout *layout, uint32_t set, struct axes *kept,
@@ -36,7 +37,7 @@ void reduction_split_parts(const tn_layout *layout, uint32_t set, struct axes *k
         kept->stride[i] *= 2;
     for (int32_t i = 0; i < reduced->rank; i++)
         reduced->stride[i] *= 2;
-    add_axis(kept, 2, 1);
+    reduce_walk_add_axis(kept, 2, 1);
 }
 
 int64_t axes_offset(const struct axes *axes, int64_t index)
@@ -51,8 +52,8 @@ int64_t axes_offset(const struct axes *axes, int64_t index)
 
 // Passes a run of any stride and dtype to the body, in blocks of stride 1 that the loops
 // take.
-static void give_run(const struct reduction *r, const char *run, int64_t stride, int64_t n,
-                     reduce_run *body, void *context)
+static void give_run(const struct reduction_walk *r, const char *run, int64_t stride,
+                     int64_t n, reduce_run *body, void *context)
 {
     _Alignas(64) char block[REDUCE_BLOCK * 16], wide[REDUCE_BLOCK * 4];
     int32_t loop = reduction_loop_dtype(r->dtype);
@@ -78,7 +79,7 @@ static void give_run(const struct reduction *r, const char *run, int64_t stride,
     }
 }
 
-void reduction_walk(const struct reduction *r, const char *first, int64_t begin,
+void reduction_walk(const struct reduction_walk *r, const char *first, int64_t begin,
                     int64_t end, reduce_run *body, void *context)
 {
     const struct axes *axes = &r->reduced;

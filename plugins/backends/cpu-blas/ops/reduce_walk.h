@@ -17,7 +17,7 @@ struct axes {
     int64_t extent[TN_MAX_RANK + 1], stride[TN_MAX_RANK + 1]; // + 1: reduction_split_parts
 };
 
-struct reduction {
+struct reduction_walk {
     const struct cpu_kernels *kernels;
     const char *base; // the first element
     int32_t dtype;
@@ -45,7 +45,7 @@ int64_t axes_offset(const struct axes *axes, int64_t index);
 // output's reduced elements. Half floats arrive as f32 (reduction_loop_dtype), unless the
 // loop takes them.
 typedef void reduce_run(void *context, const void *run, int64_t n);
-void reduction_walk(const struct reduction *r, const char *first, int64_t begin,
+void reduction_walk(const struct reduction_walk *r, const char *first, int64_t begin,
                     int64_t end, reduce_run *body, void *context);
 
 static inline int32_t reduction_loop_dtype(int32_t dtype)

@@ -22,7 +22,7 @@ static int64_t choose_block(const struct prepare *p, int64_t count, uint32_t wid
 
 // --- assembling ------------------------------------------------------------------------
 
-static void *keep(struct arena *arena, const void *data, uint64_t size)
+static void *cpu_program_keep(struct cpu_arena *arena, const void *data, uint64_t size)
 {
     void *copy = arena_alloc(arena, size);
     if (copy && size > 0)
@@ -105,7 +105,8 @@ static tn_status set_locations(struct prepare *p, struct program *program)
 {
     struct program_register registers[PROGRAM_MAX_LOCATIONS];
     program->num_locations = p->num_locations;
-    program->scalars = keep(p->arena, p->scalars, p->num_locations * sizeof(uint64_t));
+    program->scalars =
+        cpu_program_keep(p->arena, p->scalars, p->num_locations * sizeof(uint64_t));
     program->is_scalar = arena_alloc(p->arena, p->num_locations);
     if (!program->scalars || !program->is_scalar)
         return TN_ERR_MEMORY;
@@ -123,7 +124,8 @@ static tn_status set_locations(struct prepare *p, struct program *program)
     for (uint16_t i = 0; i < p->num_locations; i++)
         if (p->kinds[i] == LOCATION_RESIDENT)
             registers[count++] = (struct program_register){i, p->numbers[i]};
-    program->registers = keep(p->arena, registers, count * sizeof(registers[0]));
+    program->registers =
+        cpu_program_keep(p->arena, registers, count * sizeof(registers[0]));
     return program->registers ? TN_OK : TN_ERR_MEMORY;
 }
 
@@ -138,13 +140,15 @@ static tn_status put_together(struct prepare *p, struct program **out_program)
     program->num_fills = p->num_fills;
     program->num_ops = p->num_ops;
     program->num_pointers = p->num_pointers;
-    program->once = keep(p->arena, p->once, p->num_once * sizeof(p->once[0]));
-    program->fills = keep(p->arena, p->fills, p->num_fills * sizeof(p->fills[0]));
-    program->ops = keep(p->arena, p->ops, p->num_ops * sizeof(p->ops[0]));
+    program->once = cpu_program_keep(p->arena, p->once, p->num_once * sizeof(p->once[0]));
+    program->fills =
+        cpu_program_keep(p->arena, p->fills, p->num_fills * sizeof(p->fills[0]));
+    program->ops = cpu_program_keep(p->arena, p->ops, p->num_ops * sizeof(p->ops[0]));
     program->pointers =
-        keep(p->arena, p->pointers, p->num_pointers * sizeof(p->pointers[0]));
+        cpu_program_keep(p->arena, p->pointers, p->num_pointers * sizeof(p->pointers[0]));
     program->num_phases = p->num_phases;
-    program->phases = keep(p->arena, p->phases, p->num_phases * sizeof(p->phases[0]));
+    program->phases =
+        cpu_program_keep(p->arena, p->phases, p->num_phases * sizeof(p->phases[0]));
     if (!program->phases || !program->once || !program->fills || !program->ops ||
         !program->pointers)
         return TN_ERR_MEMORY;
@@ -158,7 +162,7 @@ static tn_status put_together(struct prepare *p, struct program **out_program)
     return status;
 }
 
-tn_status program_prepare(tn_device *device, struct arena *arena, const tn_step *step,
+tn_status program_prepare(tn_device *device, struct cpu_arena *arena, const tn_step *step,
                           bool in_place, struct program **out_program)
 {
     struct prepare p;

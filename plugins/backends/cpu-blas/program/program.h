@@ -14,12 +14,13 @@
 enum program_action {
     ACTION_MAP,     // map(out, in[0], in[1], ...)
     ACTION_FILL,    // repeats the scalar in[0] over a register; once for each thread
-    ACTION_GATHER,  // copies input `operand` into a register
-    ACTION_SCATTER, // copies a register to output `operand`
+    ACTION_GATHER,  // copies input `cpu_operand` into a register
+    ACTION_SCATTER, // copies a register to output `cpu_operand`
     ACTION_INDEX,   // writes the row-major index of each element
     ACTION_STREAM,  // copies in[0] to `out`, past the caches
     ACTION_SPREAD,  // repeats the scalar in[0] over a contiguous output
-    ACTION_REPEAT,  // of groups: copies the one row of `operand` to all rows of a register
+    ACTION_REPEAT,  // of groups: copies the one row of `cpu_operand` to all rows of a
+                    // register
     // Folds in[0], or a sum of terms of in[0] and in[1], into the accumulator `out`, which
     // `start` begins at the row's first block. After its last one, unless `single` is
     // NO_LOCATION, the result is written there as f32.
@@ -43,7 +44,7 @@ struct program_op { // 32 bytes: a block runs all of them
     uint8_t scalars;   // MAP, REDUCE: bit k: in[k] is one element for all
     uint8_t size_log2; // FILL, SPREAD, GATHER, SCATTER, STREAM: of an element
     bool once_a_row;   // MAP: one element a row
-    // Of groups, FILL, SPREAD: in[0] has an element for each row; REDUCE: in[1] has.
+    // For groups, FILL and SPREAD: in[0] has an element for each row; REDUCE: in[1] has.
     bool by_rows;
 };
 
@@ -129,12 +130,12 @@ struct program_frame {
     unsigned char **bases; // addresses of the operands' first elements, set before each run
 };
 
-// Gives a program that `arena` owns. `in_place`: an output may be in an input's memory.
-tn_status program_prepare(tn_device *device, struct arena *arena, const tn_step *step,
+// Gives a program that `cpu_arena` owns. `in_place`: an output may be in an input's memory.
+tn_status program_prepare(tn_device *device, struct cpu_arena *arena, const tn_step *step,
                           bool in_place, struct program **out_program);
 
 // Sets program->transposition if the step is a copy that permutes axes.
-tn_status program_find_transposition(struct arena *arena, const tn_step *step,
+tn_status program_find_transposition(struct cpu_arena *arena, const tn_step *step,
                                      struct program *program);
 void program_transpose(struct cpu_queue *queue, const struct program *program,
                        const struct program_frame *frame);

@@ -68,7 +68,8 @@ static bool is_centred(const struct fusion_finder *f, uint32_t i)
 }
 
 // Takes `times` uses of `absorbed` into instruction `i`. Without other uses it is not run.
-static void absorb(struct fusion_finder *f, uint32_t i, uint32_t absorbed, uint8_t times)
+static void cpu_fuse_absorb(struct fusion_finder *f, uint32_t i, uint32_t absorbed,
+                            uint8_t times)
 {
     if (f->uses[absorbed] < UINT8_MAX)
         f->uses[absorbed] -= times;
@@ -77,8 +78,8 @@ static void absorb(struct fusion_finder *f, uint32_t i, uint32_t absorbed, uint8
 }
 
 // The operands of a commutative instruction, ordered so that a uniform one comes second.
-static void ordered(const struct fusion_finder *f, uint32_t i, uint32_t *first,
-                    uint32_t *second)
+static void cpu_fuse_ordered(const struct fusion_finder *f, uint32_t i, uint32_t *first,
+                             uint32_t *second)
 {
     const tn_expr_insn *insn = &f->p->source->insns[i];
     bool swap = f->uniform[insn->a];
@@ -86,14 +87,14 @@ static void ordered(const struct fusion_finder *f, uint32_t i, uint32_t *first,
     *second = swap ? insn->a : insn->b;
 }
 
-static void fuse(struct fusion_finder *f, uint32_t i, uint32_t op, uint32_t inner,
-                 uint32_t other)
+static void cpu_fuse(struct fusion_finder *f, uint32_t i, uint32_t op, uint32_t inner,
+                     uint32_t other)
 {
     struct fusion *fusion = &f->p->fusions[i];
     uint32_t x, y;
-    ordered(f, inner, &x, &y);
+    cpu_fuse_ordered(f, inner, &x, &y);
     *fusion = (struct fusion){.op = op, .num_operands = 3, .operands = {x, y, other}};
-    absorb(f, i, inner, 1);
+    cpu_fuse_absorb(f, i, inner, 1);
 }
 
 // Fuses a * b + c * d if both or none of b and d are uniform: only then the loop is fast.
@@ -103,27 +104,27 @@ static bool fuse_two_products(struct fusion_finder *f, uint32_t i, uint32_t left
     uint32_t a, b, c, d;
     if (!is_free(f, left, TN_EXPR_MUL) || !is_free(f, right, TN_EXPR_MUL) || left == right)
         return false;
-    ordered(f, left, &a, &b);
-    ordered(f, right, &c, &d);
+    cpu_fuse_ordered(f, left, &a, &b);
+    cpu_fuse_ordered(f, right, &c, &d);
     if (f->uniform[b] != f->uniform[d])
         return false;
     f->p->fusions[i] = (struct fusion){
         .op = CPU_OP_MUL_ADD_MUL, .num_operands = 4, .operands = {a, b, c, d}};
-    absorb(f, i, left, 1);
-    absorb(f, i, right, 1);
+    cpu_fuse_absorb(f, i, left, 1);
+    cpu_fuse_absorb(f, i, right, 1);
     return true;
 }
 
 // Makes instruction `i` what `inner`, used once, is fused to, and behind it an operation
 // with one more operand.
-static void extend(struct fusion_finder *f, uint32_t i, uint32_t op, uint32_t inner,
-                   uint32_t other)
+static void cpu_fuse_extend(struct fusion_finder *f, uint32_t i, uint32_t op,
+                            uint32_t inner, uint32_t other)
 {
     struct fusion *fusion = &f->p->fusions[i];
     *fusion = f->p->fusions[inner];
     fusion->op = op;
     fusion->operands[fusion->num_operands++] = other;
-    absorb(f, i, inner, 1);
+    cpu_fuse_absorb(f, i, inner, 1);
 }
 
 // Whether `i` is fused to `op`, used once, and so may be extended by an element.
@@ -140,15 +141,15 @@ static bool extend_product(struct fusion_finder *f, uint32_t i, uint32_t inner,
     if (f->uniform[other])
         return false;
     if (is_extensible(f, inner, CPU_OP_SUB_MUL_MUL))
-        extend(f, i, CPU_OP_SUB_MUL_MUL_ADD, inner, other);
+        cpu_fuse_extend(f, i, CPU_OP_SUB_MUL_MUL_ADD, inner, other);
     else if (is_extensible(f, inner, CPU_OP_MUL_MUL) && !f->uniform[operands[2]])
-        extend(f, i, CPU_OP_MUL_MUL_ADD, inner, other);
+        cpu_fuse_extend(f, i, CPU_OP_MUL_MUL_ADD, inner, other);
     else
         return false;
     return true;
 }
 
-static bool is_number(const struct fusion_finder *f, uint32_t i, double number)
+static bool cpu_fuse_is_number(const struct fusion_finder *f, uint32_t i, double number)
 {
     const tn_expr_insn *insn = &f->p->source->insns[i];
     const uint64_t *bits = insn->op == TN_EXPR_CONST   ? &f->p->source->constants[insn->a]
@@ -164,20 +165,21 @@ static bool is_multiple(const struct fusion_finder *f, uint32_t i, double number
     uint32_t factor;
     if (!is_free(f, i, TN_EXPR_MUL))
         return false;
-    ordered(f, i, out_x, &factor);
-    return is_number(f, factor, number) || is_number(f, factor, (double)(float)number);
+    cpu_fuse_ordered(f, i, out_x, &factor);
+    return cpu_fuse_is_number(f, factor, number) ||
+           cpu_fuse_is_number(f, factor, (double)(float)number);
 }
 
 // Fuses 1 + erf(x).
 static bool fuse_one_plus_erf(struct fusion_finder *f, uint32_t i, uint32_t one,
                               uint32_t erf)
 {
-    if (!is_number(f, one, 1) || !is_free(f, erf, TN_EXPR_ERF))
+    if (!cpu_fuse_is_number(f, one, 1) || !is_free(f, erf, TN_EXPR_ERF))
         return false;
     f->p->fusions[i] = (struct fusion){.op = CPU_OP_ONE_PLUS_ERF,
                                        .num_operands = 1,
                                        .operands = {f->p->source->insns[erf].a}};
-    absorb(f, i, erf, 1);
+    cpu_fuse_absorb(f, i, erf, 1);
     return true;
 }
 
@@ -190,9 +192,9 @@ static bool fuse_gelu(struct fusion_finder *f, uint32_t i, uint32_t half, uint32
         return false;
     f->p->fusions[i] =
         (struct fusion){.op = CPU_OP_GELU, .num_operands = 1, .operands = {x}};
-    absorb(f, i, half, 1);
-    absorb(f, i, sum, 1);
-    absorb(f, i, argument, 1);
+    cpu_fuse_absorb(f, i, half, 1);
+    cpu_fuse_absorb(f, i, sum, 1);
+    cpu_fuse_absorb(f, i, argument, 1);
     return true;
 }
 
@@ -202,9 +204,9 @@ static void fuse_sum(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b
         fuse_two_products(f, i, a, b))
         return;
     if (is_free(f, a, TN_EXPR_MUL))
-        fuse(f, i, CPU_OP_MUL_ADD, a, b);
+        cpu_fuse(f, i, CPU_OP_MUL_ADD, a, b);
     else if (is_free(f, b, TN_EXPR_MUL))
-        fuse(f, i, CPU_OP_MUL_ADD, b, a);
+        cpu_fuse(f, i, CPU_OP_MUL_ADD, b, a);
     else if (!extend_product(f, i, a, b))
         extend_product(f, i, b, a);
 }
@@ -212,9 +214,9 @@ static void fuse_sum(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b
 static void fuse_difference(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b)
 {
     if (is_free(f, a, TN_EXPR_MUL))
-        fuse(f, i, CPU_OP_MUL_SUB, a, b);
+        cpu_fuse(f, i, CPU_OP_MUL_SUB, a, b);
     else if (is_free(f, b, TN_EXPR_MUL))
-        fuse(f, i, CPU_OP_SUB_MUL, b, a);
+        cpu_fuse(f, i, CPU_OP_SUB_MUL, b, a);
 }
 
 // Fuses a sum or difference, `inner`, and its product with `other`.
@@ -223,7 +225,7 @@ static bool fuse_sum_times(struct fusion_finder *f, uint32_t i, uint32_t inner,
 {
     const tn_expr_insn *insn = &f->p->source->insns[inner];
     if (is_free(f, inner, TN_EXPR_ADD)) {
-        fuse(f, i, CPU_OP_ADD_MUL, inner, other);
+        cpu_fuse(f, i, CPU_OP_ADD_MUL, inner, other);
         return true;
     }
     if ((!is_free(f, inner, TN_EXPR_SUB) || f->uniform[insn->a]) &&
@@ -232,7 +234,7 @@ static bool fuse_sum_times(struct fusion_finder *f, uint32_t i, uint32_t inner,
     f->p->fusions[i] = (struct fusion){.op = CPU_OP_SUB_THEN_MUL,
                                        .num_operands = 3,
                                        .operands = {insn->a, insn->b, other}};
-    absorb(f, i, inner, 1);
+    cpu_fuse_absorb(f, i, inner, 1);
     return true;
 }
 
@@ -241,13 +243,13 @@ static bool fuse_product_times(struct fusion_finder *f, uint32_t i, uint32_t inn
                                uint32_t other)
 {
     if (is_free(f, inner, TN_EXPR_MUL)) {
-        fuse(f, i, CPU_OP_MUL_MUL, inner, other);
+        cpu_fuse(f, i, CPU_OP_MUL_MUL, inner, other);
         return true;
     }
     if (!is_extensible(f, inner, CPU_OP_SUB_THEN_MUL) || f->uniform[other] ||
         !f->uniform[f->p->fusions[inner].operands[1]]) // has no fast loop
         return false;
-    extend(f, i, CPU_OP_SUB_MUL_MUL, inner, other);
+    cpu_fuse_extend(f, i, CPU_OP_SUB_MUL_MUL, inner, other);
     return true;
 }
 
@@ -268,13 +270,13 @@ static void fuse_terms(struct fusion_finder *f, uint32_t i, uint32_t product)
     struct fusion *fusion = &f->p->fusions[i];
     *fusion = terms;
     fusion->op = CPU_SUM_PRODUCTS;
-    absorb(f, i, product, 1);
+    cpu_fuse_absorb(f, i, product, 1);
     if (a != b || !is_centred(f, a))
         return;
     fusion->op = CPU_SUM_SQUARED_DIFFERENCES;
     fusion->operands[0] = f->p->source->insns[a].a;
     fusion->operands[1] = f->p->source->insns[a].b;
-    absorb(f, i, a, 2);
+    cpu_fuse_absorb(f, i, a, 2);
 }
 
 // Fuses min(max(x, lo), hi) of two values that are uniform.
@@ -282,7 +284,7 @@ static void fuse_clip(struct fusion_finder *f, uint32_t i, uint32_t inner, uint3
 {
     const tn_expr_insn *insn = &f->p->source->insns[inner];
     if (is_free(f, inner, TN_EXPR_MAX) && f->uniform[insn->b] && f->uniform[hi])
-        fuse(f, i, CPU_OP_CLIP, inner, hi);
+        cpu_fuse(f, i, CPU_OP_CLIP, inner, hi);
 }
 
 // Fuses isnan(x) ? value : x of a value that is uniform: nansum, nan_to_num.
@@ -295,7 +297,7 @@ static void fuse_replacement(struct fusion_finder *f, uint32_t i)
         return;
     f->p->fusions[i] = (struct fusion){
         .op = CPU_OP_REPLACE_NAN, .num_operands = 2, .operands = {x, value}};
-    absorb(f, i, test, 1);
+    cpu_fuse_absorb(f, i, test, 1);
 }
 
 static void fuse_exponential(struct fusion_finder *f, uint32_t i, uint32_t a)
@@ -305,7 +307,7 @@ static void fuse_exponential(struct fusion_finder *f, uint32_t i, uint32_t a)
         return;
     f->p->fusions[i] = (struct fusion){
         .op = CPU_OP_SUB_THEN_EXP, .num_operands = 2, .operands = {insn->a, insn->b}};
-    absorb(f, i, a, 1);
+    cpu_fuse_absorb(f, i, a, 1);
 }
 
 // Replaces x ** 2, x ** 3 and x ** 4 by products, which are much faster; each is rounded,
@@ -315,14 +317,14 @@ static void fuse_power(struct fusion_finder *f, uint32_t i)
     const tn_expr_insn *insn = &f->p->source->insns[i];
     static const uint32_t products[] = {[2] = TN_EXPR_MUL, [3] = CPU_OP_MUL_MUL};
     for (uint32_t n = 2; n < 4; n++) {
-        if (!is_number(f, insn->b, n))
+        if (!cpu_fuse_is_number(f, insn->b, n))
             continue;
         f->p->fusions[i] = (struct fusion){
             .op = products[n], .num_operands = n, .operands = {insn->a, insn->a, insn->a}};
         for (uint32_t use = 1; use < n; use++)
             count_use(f, insn->a);
     }
-    if (is_number(f, insn->b, 4))
+    if (cpu_fuse_is_number(f, insn->b, 4))
         f->p->fusions[i] =
             (struct fusion){.op = CPU_OP_FOURTH, .num_operands = 1, .operands = {insn->a}};
 }
@@ -332,16 +334,16 @@ static void fuse_sigmoid(struct fusion_finder *f, uint32_t i, uint32_t e, uint32
 {
     const tn_expr_insn *insns = f->p->source->insns;
     if (insns[e].op != TN_EXPR_MIN || f->uses[e] != 2 || f->has_absorbed[e] ||
-        (!is_number(f, insns[e].b, CPU_SIGMOID_MOST) && // of f32 rounded
-         !is_number(f, insns[e].b, (double)(float)CPU_SIGMOID_MOST)) ||
+        (!cpu_fuse_is_number(f, insns[e].b, CPU_SIGMOID_MOST) && // of f32 rounded
+         !cpu_fuse_is_number(f, insns[e].b, (double)(float)CPU_SIGMOID_MOST)) ||
         !is_free(f, insns[e].a, TN_EXPR_EXP) || !is_free(f, sum, TN_EXPR_ADD) ||
-        !is_number(f, insns[sum].a, 1) || insns[sum].b != e)
+        !cpu_fuse_is_number(f, insns[sum].a, 1) || insns[sum].b != e)
         return;
     f->p->fusions[i] = (struct fusion){
         .op = CPU_OP_SIGMOID, .num_operands = 1, .operands = {insns[insns[e].a].a}};
-    absorb(f, i, insns[e].a, 1);
-    absorb(f, i, e, 2);
-    absorb(f, i, sum, 1);
+    cpu_fuse_absorb(f, i, insns[e].a, 1);
+    cpu_fuse_absorb(f, i, e, 2);
+    cpu_fuse_absorb(f, i, sum, 1);
 }
 
 void prepare_fusions(struct prepare *p)

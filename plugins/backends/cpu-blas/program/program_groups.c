@@ -156,7 +156,7 @@ static void set_residents(const struct row_group *g)
 }
 
 // Folds each row into an accumulator of its own.
-static void fold(const struct row_group *g, const struct program_op *op)
+static void cpu_groups_fold(const struct row_group *g, const struct program_op *op)
 {
     union cpu_accumulator *acc = (void *)g->locations[op->out], start;
     const unsigned char *x = g->locations[op->in[0]], *y = g->locations[op->in[1]];
@@ -187,13 +187,14 @@ static void repeat_row(const struct row_group *g, const struct program_op *op)
                (size_t)row << op->size_log2);
 }
 
-static void number_elements(const struct row_group *g, int64_t *numbers, int64_t n)
+static void cpu_groups_number_elements(const struct row_group *g, int64_t *numbers,
+                                       int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         numbers[i] = g->first * g->program->row + i;
 }
 
-static void run_op(const struct row_group *g, const struct program_op *op)
+static void cpu_groups_run_op(const struct row_group *g, const struct program_op *op)
 {
     const struct cpu_kernels *kernels = g->program->kernels;
     unsigned char *const *locations = g->locations;
@@ -207,7 +208,7 @@ static void run_op(const struct row_group *g, const struct program_op *op)
         break;
     case ACTION_REDUCE:
     case ACTION_SUM_ROWS:
-        fold(g, op);
+        cpu_groups_fold(g, op);
         break;
     case ACTION_REPEAT:
         repeat_row(g, op);
@@ -217,7 +218,7 @@ static void run_op(const struct row_group *g, const struct program_op *op)
                         (uint64_t)n << op->size_log2);
         break;
     case ACTION_INDEX:
-        number_elements(g, (int64_t *)(void *)locations[op->out], n);
+        cpu_groups_number_elements(g, (int64_t *)(void *)locations[op->out], n);
         break;
     default: // FILL, SPREAD
         if (op->by_rows)
@@ -238,11 +239,11 @@ void program_run_groups(const struct program *program, unsigned char *const *bas
     set_residents(&g);
     begin_group(&g, begin, end);
     for (uint32_t i = 0; i < program->num_fills; i++)
-        run_op(&g, &program->fills[i]);
+        cpu_groups_run_op(&g, &program->fills[i]);
     for (int64_t first = begin; first < end; first += program->group) {
         begin_group(&g, first, end);
         for (uint32_t i = 0; i < program->num_ops; i++)
-            run_op(&g, &program->ops[i]);
+            cpu_groups_run_op(&g, &program->ops[i]);
     }
     if (program->streams)
         program->kernels->fence();

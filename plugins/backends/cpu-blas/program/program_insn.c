@@ -9,7 +9,7 @@
 #define MAP_PS 80
 #define GATHER_PS 400
 
-void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
+void prepare_init(struct prepare *p, tn_device *device, struct cpu_arena *arena,
                   const tn_step *step)
 {
     p->device = device;
@@ -313,7 +313,7 @@ static void write_uniform(struct prepare *p, uint32_t k, struct program_value *v
     op->size_log2 = log2_size(layout->dtype);
 }
 
-static void write_output(struct prepare *p, uint32_t k)
+static void cpu_insn_write_output(struct prepare *p, uint32_t k)
 {
     struct program_value *value = &p->values[p->source->outputs[k]];
     const tn_layout *layout = &tn_step_output(p->step, k)->layout;
@@ -366,7 +366,7 @@ void prepare_outputs(struct prepare *p)
         value->is_input = false;
     }
     for (uint32_t k = 0; k < source->num_outputs; k++)
-        write_output(p, k);
+        cpu_insn_write_output(p, k);
 }
 
 // --- registers -------------------------------------------------------------------------

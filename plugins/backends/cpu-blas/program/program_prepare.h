@@ -5,9 +5,9 @@
 
 #include "program.h"
 
-// Of row programs: LOCATION_LINE has 8 bytes, for a value of one row, LOCATION_RESIDENT a
-// register for a whole row, and LOCATION_BASE is where these begin. All are each thread's
-// own.
+// Memory of row programs: LOCATION_LINE has 8 bytes, for a value of one row,
+// LOCATION_RESIDENT a register for a whole row, and LOCATION_BASE is where these begin. All
+// are each thread's own.
 enum location_kind {
     LOCATION_SCALAR,
     LOCATION_REGISTER,
@@ -48,7 +48,7 @@ struct fusion {
 
 struct prepare {
     tn_device *device;
-    struct arena *arena;
+    struct cpu_arena *arena;
     const tn_step *step;
     const tn_expr_program *source;
     uint32_t cost; // picoseconds an element
@@ -58,7 +58,7 @@ struct prepare {
     struct fusion fusions[TN_EXPR_MAX_INSNS];
     struct program_op once[PREPARE_MAX_OPS], fills[PREPARE_MAX_OPS], ops[PREPARE_MAX_OPS];
     struct program_pointer pointers[PREPARE_MAX_OPS];
-    // Of a row program.
+    // Fields of a row program.
     bool has_rows;
     bool in_place;    // an output may be in an input's memory
     bool streams;     // outputs are written past the caches
@@ -79,7 +79,7 @@ struct prepare {
 };
 
 // The parts of preparing, in program_insn.c. Each gives or uses the location of a value.
-void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
+void prepare_init(struct prepare *p, tn_device *device, struct cpu_arena *arena,
                   const tn_step *step);
 uint16_t prepare_location(struct prepare *p, enum location_kind kind);
 uint16_t prepare_pointer(struct prepare *p, uint32_t operand, uint32_t step);

@@ -54,7 +54,7 @@ static enum value_scope load_scope(const tn_layout *layout)
                                                                     : SCOPE_ELEMENT;
 }
 
-static void find_level(struct prepare *p, uint32_t i)
+static void cpu_rows_find_level(struct prepare *p, uint32_t i)
 {
     const tn_expr_insn *insn = &p->source->insns[i];
     const struct fusion *fusion = &p->fusions[i];
@@ -78,7 +78,7 @@ static void find_level(struct prepare *p, uint32_t i)
 
 // --- instructions ----------------------------------------------------------------------
 
-static void load(struct prepare *p, uint32_t i, uint32_t input)
+static void cpu_rows_load(struct prepare *p, uint32_t i, uint32_t input)
 {
     struct program_value *value = &p->values[i];
     const tn_layout *layout = &tn_step_input(p->step, input)->layout;
@@ -111,7 +111,7 @@ static void load(struct prepare *p, uint32_t i, uint32_t input)
 }
 
 // The dtype of an accumulator's content.
-static int32_t total_dtype(const struct prepare *p, uint32_t i)
+static int32_t cpu_rows_total_dtype(const struct prepare *p, uint32_t i)
 {
     return reduction_total(p->source->insns[i].dtype);
 }
@@ -163,14 +163,14 @@ static void fold_total(struct prepare *p, uint32_t i)
 // The location of a finished reduction.
 static uint16_t total_location(struct prepare *p, uint32_t i)
 {
-    int32_t dtype = p->source->insns[i].dtype, wide = total_dtype(p, i);
+    int32_t dtype = p->source->insns[i].dtype, wide = cpu_rows_total_dtype(p, i);
     if (dtype == TN_F32)
         return p->singles[i];
     return dtype == wide ? p->totals[i]
                          : prepare_converted(p, p->totals[i], wide, dtype, SCOPE_ROW);
 }
 
-static void add_insn(struct prepare *p, uint32_t i)
+static void cpu_rows_add_insn(struct prepare *p, uint32_t i)
 {
     const tn_expr_insn *insn = &p->source->insns[i];
     struct program_value *value = &p->values[i];
@@ -182,7 +182,7 @@ static void add_insn(struct prepare *p, uint32_t i)
     value->dtype = insn->dtype;
     value->location = value->filled = NO_LOCATION;
     if (insn->op == TN_EXPR_LOAD) {
-        load(p, i, insn->a);
+        cpu_rows_load(p, i, insn->a);
     } else if (insn->op == TN_EXPR_EXTENT) {
         prepare_number(p, i, (uint64_t)p->row);
     } else {
@@ -216,7 +216,7 @@ static void write_row_output(struct prepare *p, uint32_t k)
 
 // Writes a value that is in `location`, of the output's dtype, to an output whose rows have
 // gaps.
-static void scatter(struct prepare *p, uint32_t k, uint16_t location)
+static void cpu_rows_scatter(struct prepare *p, uint32_t k, uint16_t location)
 {
     struct program_op *op = prepare_op(p, ACTION_SCATTER, location);
     op->in[0] = location;
@@ -238,7 +238,7 @@ static void spread_output(struct prepare *p, uint32_t k)
     value.filled = NO_LOCATION;
     if (layout->stride[last] != 1 && layout->extent[last] != 1) {
         p->values[p->source->num_insns] = value; // a temporary
-        scatter(p, k, prepare_filled(p, p->source->num_insns));
+        cpu_rows_scatter(p, k, prepare_filled(p, p->source->num_insns));
         return;
     }
     struct program_op *op = prepare_op(
@@ -251,7 +251,7 @@ static void spread_output(struct prepare *p, uint32_t k)
 }
 
 // Writes elements whose rows have no gaps past the caches.
-static void stream(struct prepare *p, uint32_t k)
+static void cpu_rows_stream(struct prepare *p, uint32_t k)
 {
     const struct program_value *value = &p->values[p->source->outputs[k]];
     int32_t dtype = tn_step_output(p->step, k)->layout.dtype;
@@ -265,7 +265,7 @@ static void stream(struct prepare *p, uint32_t k)
     op->size_log2 = log2_size(dtype);
 }
 
-static void write_elements(struct prepare *p, uint32_t k)
+static void cpu_rows_write_elements(struct prepare *p, uint32_t k)
 {
     struct program_value *value = &p->values[p->source->outputs[k]];
     const tn_layout *layout = &tn_step_output(p->step, k)->layout;
@@ -276,11 +276,11 @@ static void write_elements(struct prepare *p, uint32_t k)
         if (value->dtype != layout->dtype || p->kinds[location] != LOCATION_REGISTER)
             location =
                 prepare_converted(p, location, value->dtype, layout->dtype, SCOPE_ELEMENT);
-        scatter(p, k, location);
+        cpu_rows_scatter(p, k, location);
         return;
     }
     if (p->streams) {
-        stream(p, k);
+        cpu_rows_stream(p, k);
         return;
     }
     if (value->dtype == layout->dtype && prepare_may_write_directly(p, value)) {
@@ -313,7 +313,7 @@ static void write_outputs(struct prepare *p)
         if (is_row_output(p, k))
             continue;
         if (p->values[source->outputs[k]].scope == SCOPE_ELEMENT)
-            write_elements(p, k);
+            cpu_rows_write_elements(p, k);
         else
             spread_output(p, k);
     }
@@ -322,7 +322,7 @@ static void write_outputs(struct prepare *p)
 // --- phases ----------------------------------------------------------------------------
 
 // Marks the elements that phase `level` needs when it computes them anew.
-static void mark_needed(const struct prepare *p, uint32_t level, bool *needed)
+static void cpu_rows_mark_needed(const struct prepare *p, uint32_t level, bool *needed)
 {
     const tn_expr_program *source = p->source;
     memset(needed, 0, source->num_insns * sizeof(*needed));
@@ -349,7 +349,7 @@ static void prepare_row_part(struct prepare *p, uint32_t level)
             p->values[i].filled = p->many_blocks ? NO_LOCATION : p->values[i].filled;
         if (p->values[i].scope != SCOPE_ELEMENT && p->levels[i] == level &&
             !p->fusions[i].absorbed)
-            add_insn(p, i);
+            cpu_rows_add_insn(p, i);
         if (is_reduction(p, i) && p->levels[i] == level + 1)
             start_total(p, i);
     }
@@ -362,14 +362,14 @@ static void prepare_block_part(struct prepare *p, uint32_t level)
 {
     bool needed[TN_EXPR_MAX_INSNS];
     if (p->many_blocks)
-        mark_needed(p, level, needed);
+        cpu_rows_mark_needed(p, level, needed);
     for (uint32_t i = 0; i < p->source->num_insns; i++) {
         if (is_reduction(p, i)) {
             if (p->levels[i] == level + 1)
                 fold_total(p, i);
         } else if (p->values[i].scope == SCOPE_ELEMENT && !p->fusions[i].absorbed &&
                    (p->many_blocks ? needed[i] : p->levels[i] == level)) {
-            add_insn(p, i);
+            cpu_rows_add_insn(p, i);
         }
     }
     if (level + 1 == p->num_phases)
@@ -404,7 +404,7 @@ static void find_residents(struct prepare *p)
 
 // The operation that writes the elements of output k, when it writes them to memory of
 // rows without gaps; else num_ops.
-static uint32_t find_writer(const struct prepare *p, uint32_t k)
+static uint32_t cpu_rows_find_writer(const struct prepare *p, uint32_t k)
 {
     const struct program_phase *phase = &p->phases[p->num_phases - 1];
     for (uint32_t i = 0; i < p->num_pointers; i++) {
@@ -435,7 +435,7 @@ static void use_outputs(struct prepare *p)
     uint32_t count = 0;
     for (uint32_t k = 0; k < p->step->num_outputs && !p->in_place && !p->streams; k++) {
         tn_dtype dtype = tn_step_output(p->step, k)->layout.dtype;
-        uint32_t writer = find_writer(p, k);
+        uint32_t writer = cpu_rows_find_writer(p, k);
         for (uint32_t i = 0; i < p->source->num_insns && writer < p->num_ops; i++) {
             uint16_t location = p->values[i].location;
             if (p->values[i].scope != SCOPE_ELEMENT || p->values[i].dtype != dtype ||
@@ -457,7 +457,7 @@ static void use_outputs(struct prepare *p)
 static void prepare_phases(struct prepare *p)
 {
     for (uint32_t i = 0; i < p->source->num_insns; i++)
-        find_level(p, i);
+        cpu_rows_find_level(p, i);
     for (uint32_t level = 0; level < p->num_phases; level++) {
         struct program_phase *phase = &p->phases[level];
         phase->first = p->num_ops;
@@ -506,7 +506,7 @@ static bool writes_past_caches(const struct prepare *p)
 }
 
 // Begins to prepare anew.
-static void begin_rows(struct prepare *p)
+static void cpu_begin_rows(struct prepare *p)
 {
     const tn_layout *shape = step_shape(p->step);
     prepare_init(p, p->device, p->arena, p->step);
@@ -524,12 +524,12 @@ void prepare_rows(struct prepare *p)
         p->group = prepare_group(p);
         if (p->group > 1)
             return;
-        begin_rows(p);
+        cpu_begin_rows(p);
     }
     prepare_phases(p);
     if (p->num_residents * p->row * prepare_width(p) <= MOST_ROW_BYTES)
         return;
-    begin_rows(p);
+    cpu_begin_rows(p);
     p->many_blocks = true;
     prepare_phases(p);
 }
@@ -538,7 +538,7 @@ void prepare_rows(struct prepare *p)
 
 // Operands whose rows are not adjacent in memory: the elements of different rows are, and
 // reductions by columns are faster.
-static bool has_columns(const tn_step *step)
+static bool cpu_rows_has_columns(const tn_step *step)
 {
     for (uint32_t i = 0; i < step->num_inputs; i++) {
         const tn_layout *layout = &tn_step_input(step, i)->layout;
@@ -561,7 +561,7 @@ const char *program_rows_refused(const tn_device *device, const tn_step *step)
         reductions += tn_expr_class(step->program->insns[i].op) == TN_EXPR_CLASS_REDUCE;
     if (step->program->num_insns * (reductions + 1) > TN_EXPR_MAX_INSNS)
         return "it has more than 256 instructions, counted once for each reduction";
-    if (has_columns(step))
+    if (cpu_rows_has_columns(step))
         return "reductions by columns are faster than rows with gaps";
     if (row < SHORT_ROW)
         return "reductions are faster for rows as short as these";

@@ -5,7 +5,7 @@
 #include <string.h>
 
 // The row that a thread works on.
-struct row {
+struct cpu_run_row {
     const struct program *program;
     unsigned char *const *bases;
     unsigned char **locations;
@@ -14,7 +14,7 @@ struct row {
     int64_t offset[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS]; // of operands, in elements
 };
 
-static void row_begin(struct row *row, int64_t number)
+static void row_begin(struct cpu_run_row *row, int64_t number)
 {
     const struct program *program = row->program;
     const tn_layout *shape = &program->layouts[0];
@@ -29,7 +29,7 @@ static void row_begin(struct row *row, int64_t number)
     }
 }
 
-static void row_next(struct row *row)
+static void row_next(struct cpu_run_row *row)
 {
     const struct program *program = row->program;
     const tn_layout *shape = &program->layouts[0];
@@ -46,7 +46,7 @@ static void row_next(struct row *row)
 }
 
 // Points at element `first` of the row.
-static void set_pointers(const struct row *row, int64_t first)
+static void set_pointers(const struct cpu_run_row *row, int64_t first)
 {
     const struct program *program = row->program;
     for (uint32_t i = 0; i < program->num_pointers; i++) {
@@ -64,8 +64,8 @@ static void set_pointers(const struct row *row, int64_t first)
             first * program->resident_width;
 }
 
-static void move_part(const struct row *row, const struct program_op *op, int64_t first,
-                      int64_t n)
+static void move_part(const struct cpu_run_row *row, const struct program_op *op,
+                      int64_t first, int64_t n)
 {
     const tn_layout *layout = &row->program->layouts[op->operand];
     int64_t stride = layout->stride[layout->rank - 1];
@@ -78,8 +78,8 @@ static void move_part(const struct row *row, const struct program_op *op, int64_
         copy(at, stride, row->locations[op->in[0]], 1, n);
 }
 
-static void fold(const struct row *row, const struct program_op *op, int64_t first,
-                 int64_t n)
+static void cpu_rows_run_fold(const struct cpu_run_row *row, const struct program_op *op,
+                              int64_t first, int64_t n)
 {
     union cpu_accumulator *acc = (void *)row->locations[op->out];
     if (first == 0)
@@ -94,8 +94,8 @@ static void fold(const struct row *row, const struct program_op *op, int64_t fir
     memcpy(row->locations[op->single], &single, sizeof(single));
 }
 
-static void run_op(const struct row *row, const struct program_op *op, int64_t first,
-                   int64_t n)
+static void cpu_rows_run_op(const struct cpu_run_row *row, const struct program_op *op,
+                            int64_t first, int64_t n)
 {
     unsigned char *const *locations = row->locations;
     const void *in[CPU_MAX_OPERANDS];
@@ -107,7 +107,7 @@ static void run_op(const struct row *row, const struct program_op *op, int64_t f
         op->map(locations[op->out], in, op->once_a_row ? 1 : n, op->scalars);
         break;
     case ACTION_REDUCE:
-        fold(row, op, first, n);
+        cpu_rows_run_fold(row, op, first, n);
         break;
     case ACTION_FILL:
     case ACTION_SPREAD:
@@ -130,13 +130,13 @@ static void run_op(const struct row *row, const struct program_op *op, int64_t f
     }
 }
 
-static void run_phase(const struct row *row, const struct program_phase *phase)
+static void run_phase(const struct cpu_run_row *row, const struct program_phase *phase)
 {
     const struct program *program = row->program;
     const struct program_op *op = program->ops + phase->first;
     const struct program_op *block = op + phase->num_row_ops, *end = op + phase->num_ops;
     for (; op < block; op++)
-        run_op(row, op, 0, 1);
+        cpu_rows_run_op(row, op, 0, 1);
     if (block == end)
         return;
     for (int64_t first = 0; first < program->row; first += program->block) {
@@ -144,16 +144,16 @@ static void run_phase(const struct row *row, const struct program_phase *phase)
         if (program->row > program->block && first > 0)
             set_pointers(row, first);
         for (op = block; op < end; op++)
-            run_op(row, op, first, left < program->block ? left : program->block);
+            cpu_rows_run_op(row, op, first, left < program->block ? left : program->block);
     }
 }
 
 void program_run_rows(const struct program *program, unsigned char *const *bases,
                       unsigned char **locations, int64_t begin, int64_t end)
 {
-    struct row row = {.program = program, .bases = bases, .locations = locations};
+    struct cpu_run_row row = {.program = program, .bases = bases, .locations = locations};
     for (uint32_t i = 0; i < program->num_fills; i++)
-        run_op(&row, &program->fills[i], 0, program->block);
+        cpu_rows_run_op(&row, &program->fills[i], 0, program->block);
     for (row_begin(&row, begin); row.number < end; row_next(&row))
         for (uint32_t i = 0; i < program->num_phases; i++) {
             if (i == 0 || program->row > program->block)

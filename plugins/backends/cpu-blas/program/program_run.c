@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static int64_t row_length(const tn_layout *layout)
+static int64_t cpu_program_run_row_length(const tn_layout *layout)
 {
     return layout->rank > 0 ? layout->extent[layout->rank - 1] : 1;
 }
@@ -75,7 +75,7 @@ static void move_rows(cpu_copy_fn *copy, const tn_layout *layout, unsigned char 
                       bool gather)
 {
     struct layout_cursor cursor;
-    int64_t length = row_length(layout);
+    int64_t length = cpu_program_run_row_length(layout);
     int64_t stride = layout->rank > 0 ? layout->stride[layout->rank - 1] : 0;
 
     cursor_begin(&cursor, layout, first);
@@ -108,21 +108,22 @@ static void run_map(const struct program_op *op, unsigned char *const *locations
     op->map(locations[op->out], in, n, op->scalars);
 }
 
-static void number_elements(int64_t *out, int64_t first, int64_t n)
+static void cpu_program_run_number_elements(int64_t *out, int64_t first, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         out[i] = first + i;
 }
 
 // A run of a program: constant, and shared by all threads of the loop.
-struct run {
+struct cpu_program_run {
     struct cpu_queue *queue;
     const struct program *program;
     unsigned char *const *bases;
 };
 
-static void run_op(const struct run *run, const struct program_op *op,
-                   unsigned char *const *locations, int64_t first, int64_t n)
+static void cpu_program_run_op(const struct cpu_program_run *run,
+                               const struct program_op *op, unsigned char *const *locations,
+                               int64_t first, int64_t n)
 {
     const struct program *program = run->program;
     cpu_copy_fn *copy = program->kernels->copy[op->size_log2];
@@ -143,7 +144,7 @@ static void run_op(const struct run *run, const struct program_op *op,
                   locations[op->in[0]], first, n, op->size_log2, false);
         break;
     default:
-        number_elements((int64_t *)(void *)locations[op->out], first, n);
+        cpu_program_run_number_elements((int64_t *)(void *)locations[op->out], first, n);
         break;
     }
 }
@@ -163,8 +164,8 @@ static void fetch_next(const struct program *program, unsigned char *const *loca
     }
 }
 
-static void run_blocks(const struct run *run, unsigned char **locations, int64_t begin,
-                       int64_t end)
+static void run_blocks(const struct cpu_program_run *run, unsigned char **locations,
+                       int64_t begin, int64_t end)
 {
     const struct program *program = run->program;
     if (program->num_phases > 0) {
@@ -173,7 +174,7 @@ static void run_blocks(const struct run *run, unsigned char **locations, int64_t
         return;
     }
     for (uint32_t i = 0; i < program->num_fills; i++)
-        run_op(run, &program->fills[i], locations, 0, program->block);
+        cpu_program_run_op(run, &program->fills[i], locations, 0, program->block);
     for (int64_t first = begin; first < end; first += program->block) {
         int64_t n = end - first < program->block ? end - first : program->block;
         for (uint32_t i = 0; i < program->num_pointers; i++) {
@@ -187,13 +188,13 @@ static void run_blocks(const struct run *run, unsigned char **locations, int64_t
             if (op->action == ACTION_MAP)
                 run_map(op, locations, n);
             else
-                run_op(run, op, locations, first, n);
+                cpu_program_run_op(run, op, locations, first, n);
         }
     }
 }
 
 struct shared_run {
-    struct run run;
+    struct cpu_program_run run;
     unsigned char *const *locations;
 };
 
@@ -226,7 +227,8 @@ static void own_locations(const struct program *program, const struct cpu_queue 
             locations);
 }
 
-static void run_piece(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void cpu_program_run_piece(void *context, int64_t begin, int64_t end,
+                                  uint32_t worker)
 {
     const struct shared_run *shared = context;
     unsigned char *locations[PROGRAM_MAX_LOCATIONS];
@@ -256,7 +258,8 @@ void program_frame_init(const struct program *program, struct cpu_queue *queue,
 }
 
 // Computes the uniform values, on scalars.
-static void run_once(const struct program *program, const struct program_frame *frame)
+static void cpu_program_run_once(const struct program *program,
+                                 const struct program_frame *frame)
 {
     for (uint32_t i = 0; i < program->num_pointers; i++) {
         const struct program_pointer *p = &program->pointers[i];
@@ -269,7 +272,7 @@ static void run_once(const struct program *program, const struct program_frame *
 void program_begin(const struct program *program, const struct program_frame *frame)
 {
     if (program->num_once > 0 || program->num_fills > 0)
-        run_once(program, frame);
+        cpu_program_run_once(program, frame);
 }
 
 void program_run(struct cpu_queue *queue, const struct program *program,
@@ -286,7 +289,8 @@ void program_run(struct cpu_queue *queue, const struct program *program,
     if (program->count < 2 * program->grain)
         run_blocks(&shared.run, frame->locations, 0, program->count);
     else
-        pool_run(queue->device->pool, program->count, program->grain, run_piece, &shared);
+        pool_run(queue->device->pool, program->count, program->grain, cpu_program_run_piece,
+                 &shared);
 }
 
 void program_run_part(struct cpu_queue *queue, const struct program *program,
@@ -304,5 +308,5 @@ void program_run_part(struct cpu_queue *queue, const struct program *program,
         }
     }
     own_locations(program, queue, frame->locations, worker, locations);
-    run_blocks(&(struct run){queue, program, bases}, locations, begin, end);
+    run_blocks(&(struct cpu_program_run){queue, program, bases}, locations, begin, end);
 }

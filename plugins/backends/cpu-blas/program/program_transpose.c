@@ -18,7 +18,8 @@ struct axis {
 
 // Lists the axes of more than one element, with neighbours merged that both layouts can
 // step through as one.
-static int32_t merge_axes(const tn_layout *in, const tn_layout *out, struct axis *axes)
+static int32_t cpu_transpose_merge_axes(const tn_layout *in, const tn_layout *out,
+                                        struct axis *axes)
 {
     int32_t rank = 0;
     for (int32_t i = 0; i < out->rank; i++) {
@@ -76,14 +77,15 @@ static bool is_copy(const tn_step *step, uint32_t *out_input)
                tn_step_output(step, 0)->layout.dtype;
 }
 
-tn_status program_find_transposition(struct arena *arena, const tn_step *step,
+tn_status program_find_transposition(struct cpu_arena *arena, const tn_step *step,
                                      struct program *program)
 {
     struct axis axes[TN_MAX_RANK];
     if (program->count == 0 || !is_copy(step, &program->copied))
         return TN_OK;
     const tn_layout *out = &tn_step_output(step, 0)->layout;
-    int32_t rank = merge_axes(&tn_step_input(step, program->copied)->layout, out, axes);
+    int32_t rank =
+        cpu_transpose_merge_axes(&tn_step_input(step, program->copied)->layout, out, axes);
     int32_t row = rank > 0 ? find_row(axes, rank) : -1;
     bool turns = row >= 0;
     if (!turns)
@@ -129,7 +131,7 @@ static void transpose_bands(void *context, int64_t begin, int64_t end, uint32_t 
     (void)worker;
     const int64_t outer = t->count / t->bands;
     for (int64_t i = begin; i < end; i++) {
-        // Of short rows all outer elements of a band, whose lines are then in the cache.
+        // Short rows: all outer elements of a band, whose lines are then in the cache.
         bool is_short = t->band == SHORT_BAND;
         int64_t band = is_short ? i / outer : i % t->bands, column = band * t->band;
         int64_t rest = is_short ? i - band * outer : i / t->bands;

@@ -7,7 +7,7 @@
 #include "program/program.h"
 
 // An operand's address: an offset into the binding of a slot.
-struct operand {
+struct cpu_operand {
     uint32_t slot;
     bool has_memory; // false: an input that was not given, or one that is fused
     uint64_t offset; // bytes
@@ -16,24 +16,24 @@ struct operand {
 // A program that an operand of a launch's function passes through.
 struct launch_fused {
     struct program *program;
-    uint32_t operand;         // of the step: inputs, then outputs
-    uint32_t through;         // set of the program's operands that are this operand
-    struct operand *operands; // of the program; those in `through` are not set
+    uint32_t operand;             // of the step: inputs, then outputs
+    uint32_t through;             // set of the program's operands that are this operand
+    struct cpu_operand *operands; // of the program; those in `through` are not set
 };
 
 struct launch {
     struct program *program; // NULL: `function` is called
     tn_status (*function)(const tn_cpu_call *call);
-    void *state;              // what the kernel's prepare gave, if it has one
-    bool is_prepared;         // the state is there to be finished
-    const tn_step *step;      // of `function`; NULL for a program
-    struct operand *operands; // of the step: inputs, then outputs
+    void *state;                  // what the kernel's prepare gave, if it has one
+    bool is_prepared;             // the state is there to be finished
+    const tn_step *step;          // of `function`; NULL for a program
+    struct cpu_operand *operands; // of the step: inputs, then outputs
     struct launch_fused *fused;
     uint32_t num_operands, num_fused;
     const char *label, *detail, *plugin; // for messages and traces; plugin NULL: no kernel
 };
 
-// What load and store of a call find behind it.
+// A call with the state behind it that load and store need.
 struct launch_call {
     tn_cpu_call call; // first: cast back in fused_of
     struct cpu_queue *queue;
@@ -49,7 +49,7 @@ struct launch_frame {
 };
 
 struct tn_executable {
-    struct arena arena;
+    struct cpu_arena arena;
     struct launch *launches;
     uint32_t num_launches;
     // One array for each queue, made by the first run there. No lock: a queue runs one

@@ -37,7 +37,7 @@ static struct cpu_queue *queue_at(const tn_device *device, uint32_t index)
 
 // Marks a point reached and wakes the waiters. Sequentially consistent on both sides:
 // either the waiter sees the value, or this thread sees a waiter.
-static void reach(struct cpu_queue *queue, uint64_t value)
+static void cpu_queue_reach(struct cpu_queue *queue, uint64_t value)
 {
     atomic_store(&queue->reached, value);
     if (atomic_load(&queue->num_waiters) == 0)
@@ -48,7 +48,7 @@ static void reach(struct cpu_queue *queue, uint64_t value)
 }
 
 // Blocks until the point is reached. The lock is held.
-static void await(struct cpu_queue *queue, uint64_t value)
+static void cpu_queue_await(struct cpu_queue *queue, uint64_t value)
 {
     atomic_fetch_add(&queue->num_waiters, 1);
     while (atomic_load(&queue->reached) < value)
@@ -72,7 +72,7 @@ static void await_others(const tn_device *device, const tn_submission *submissio
         if (is_reached(other, submission->waits[i].value))
             continue;
         pthread_mutex_lock(&other->lock);
-        await(other, submission->waits[i].value);
+        cpu_queue_await(other, submission->waits[i].value);
         pthread_mutex_unlock(&other->lock);
     }
 }
@@ -140,7 +140,7 @@ static void run_queued(struct cpu_queue *queue, struct cpu_submission *work)
         atomic_store_explicit(&queue->has_failed, true, memory_order_relaxed);
         pthread_mutex_unlock(&queue->lock);
     }
-    reach(queue, point);
+    cpu_queue_reach(queue, point);
     free_list(queue->device->host, done);
 }
 
@@ -154,7 +154,7 @@ static struct cpu_submission *next_work(struct cpu_queue *queue)
     struct cpu_submission *work = queue->first;
     if (work) {
         // A submitting thread may still run the work before it.
-        await(queue, work->point - 1);
+        cpu_queue_await(queue, work->point - 1);
         queue->first = work->next;
         work->next = NULL;
         if (!queue->first)
@@ -220,8 +220,8 @@ static int start_thread(struct cpu_queue *queue)
     return error;
 }
 
-static tn_status enqueue(struct cpu_queue *queue, const tn_submission *submission,
-                         uint64_t *out_point)
+static tn_status cpu_queue_enqueue(struct cpu_queue *queue, const tn_submission *submission,
+                                   uint64_t *out_point)
 {
     const tn_host *host = queue->device->host;
     struct cpu_submission *work = copy_submission(host, submission);
@@ -259,10 +259,10 @@ tn_status cpu_submit(tn_device *device, const tn_submission *submission,
     uint64_t point;
     if ((submission->flags & TN_SUBMIT_ASYNC) || !waits_are_reached(device, submission) ||
         !claim_next_point(queue, &point))
-        return enqueue(queue, submission, out_point);
+        return cpu_queue_enqueue(queue, submission, out_point);
 
     tn_status status = cpu_executable_run(queue, submission);
-    reach(queue, point); // after a failure no caller knows this point
+    cpu_queue_reach(queue, point); // after a failure no caller knows this point
     if (status == TN_OK)
         *out_point = point;
     return status;
@@ -270,7 +270,7 @@ tn_status cpu_submit(tn_device *device, const tn_submission *submission,
 
 tn_status cpu_signal(tn_device *device, uint64_t value)
 {
-    reach(queue_at(device, TN_QUEUE_HOST), value);
+    cpu_queue_reach(queue_at(device, TN_QUEUE_HOST), value);
     return TN_OK;
 }
 
@@ -285,7 +285,7 @@ tn_status cpu_wait(tn_device *device, uint32_t index, uint64_t value)
         !atomic_load_explicit(&queue->has_failed, memory_order_relaxed))
         return TN_OK;
     pthread_mutex_lock(&queue->lock);
-    await(queue, value);
+    cpu_queue_await(queue, value);
     tn_status status = find_failure(queue, value, message);
     pthread_mutex_unlock(&queue->lock);
     if (status == TN_OK)

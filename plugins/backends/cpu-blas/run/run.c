@@ -28,14 +28,14 @@ static void pass_through(const tn_cpu_call *call, uint32_t operand, int64_t firs
                      first + count, worker);
 }
 
-static void load(const tn_cpu_call *call, uint32_t input, int64_t first, int64_t count,
-                 void *values, uint32_t worker)
+static void cpu_run_load(const tn_cpu_call *call, uint32_t input, int64_t first,
+                         int64_t count, void *values, uint32_t worker)
 {
     pass_through(call, input, first, count, values, worker);
 }
 
-static void store(const tn_cpu_call *call, uint32_t output, int64_t first, int64_t count,
-                  const void *values, uint32_t worker)
+static void cpu_run_store(const tn_cpu_call *call, uint32_t output, int64_t first,
+                          int64_t count, const void *values, uint32_t worker)
 {
     pass_through(call, call->num_inputs + output, first, count, (void *)(uintptr_t)values,
                  worker);
@@ -90,8 +90,8 @@ static void init_call(const struct launch *launch, struct cpu_queue *queue, void
         .num_threads = queue->device->num_threads,
         .parallel_for = parallel_for,
         .state = launch->state,
-        .load = load,
-        .store = store,
+        .load = cpu_run_load,
+        .store = cpu_run_store,
     };
     init_fused(launch, queue, own->fused);
     frame->call = own;
@@ -130,8 +130,8 @@ static tn_status frames_create(const tn_executable *executable, struct cpu_queue
 
 // --- running ---------------------------------------------------------------------------
 
-static unsigned char *address(const tn_submission *submission, uint32_t slot,
-                              uint64_t offset)
+static unsigned char *cpu_run_address(const tn_submission *submission, uint32_t slot,
+                                      uint64_t offset)
 {
     const tn_binding *binding = tn_submission_binding(submission, slot);
     return binding->buffer->bytes + binding->offset + offset;
@@ -142,20 +142,20 @@ static void begin_fused(const struct launch_fused *fused, const struct program_f
 {
     for (uint32_t i = 0; i < fused->program->num_operands; i++)
         if (fused->operands[i].has_memory)
-            frame->bases[i] =
-                address(submission, fused->operands[i].slot, fused->operands[i].offset);
+            frame->bases[i] = cpu_run_address(submission, fused->operands[i].slot,
+                                              fused->operands[i].offset);
     program_begin(fused->program, frame);
 }
 
-static tn_status run_launch(struct cpu_queue *queue, const struct launch *launch,
-                            const struct launch_frame *frame,
-                            const tn_submission *submission)
+static tn_status cpu_run_launch(struct cpu_queue *queue, const struct launch *launch,
+                                const struct launch_frame *frame,
+                                const tn_submission *submission)
 {
-    const struct operand *operands = launch->operands;
+    const struct cpu_operand *operands = launch->operands;
     if (launch->program) {
         for (uint32_t i = 0; i < launch->num_operands; i++)
             frame->program.bases[i] =
-                address(submission, operands[i].slot, operands[i].offset);
+                cpu_run_address(submission, operands[i].slot, operands[i].offset);
         program_run(queue, launch->program, &frame->program);
         return TN_OK;
     }
@@ -163,16 +163,16 @@ static tn_status run_launch(struct cpu_queue *queue, const struct launch *launch
     for (uint32_t i = 0; i < launch->num_operands; i++)
         if (operands[i].has_memory)
             frame->tensors[i].data =
-                address(submission, operands[i].slot, operands[i].offset);
+                cpu_run_address(submission, operands[i].slot, operands[i].offset);
     if (call->scratch_size > 0)
-        call->scratch =
-            address(submission, launch->step->scratch_slot, launch->step->scratch_offset);
+        call->scratch = cpu_run_address(submission, launch->step->scratch_slot,
+                                        launch->step->scratch_offset);
     for (uint32_t i = 0; i < launch->num_fused; i++)
         begin_fused(&launch->fused[i], &frame->call->fused[i], submission);
     return launch->function(call);
 }
 
-static uint64_t now_ns(void)
+static uint64_t cpu_run_now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -184,15 +184,15 @@ static tn_status run_traced(struct cpu_queue *queue, const struct launch *launch
                             const tn_submission *submission)
 {
     const tn_device *device = queue->device;
-    uint64_t begin = now_ns();
-    tn_status status = run_launch(queue, launch, frame, submission);
+    uint64_t begin = cpu_run_now_ns();
+    tn_status status = cpu_run_launch(queue, launch, frame, submission);
     device->trace->event(device->host, &(tn_trace_event){
                                            .struct_size = sizeof(tn_trace_event),
                                            .name = launch->label,
                                            .detail = launch->detail,
                                            .track = queue->track,
                                            .begin_ns = begin,
-                                           .duration_ns = now_ns() - begin,
+                                           .duration_ns = cpu_run_now_ns() - begin,
                                        });
     return status;
 }
@@ -225,8 +225,9 @@ tn_status cpu_executable_run(struct cpu_queue *queue, const tn_submission *submi
     }
     for (uint32_t i = 0; i < executable->num_launches; i++) {
         const struct launch *launch = &executable->launches[i];
-        tn_status status = is_traced ? run_traced(queue, launch, &(*frames)[i], submission)
-                                     : run_launch(queue, launch, &(*frames)[i], submission);
+        tn_status status = is_traced
+                               ? run_traced(queue, launch, &(*frames)[i], submission)
+                               : cpu_run_launch(queue, launch, &(*frames)[i], submission);
         if (status != TN_OK)
             return launch_failed(queue, launch, status);
     }

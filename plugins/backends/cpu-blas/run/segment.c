@@ -7,7 +7,8 @@
 // Sets slot and byte offset. Programs address an operand's first element (`first_element`),
 // so the layout's offset is added here; functions receive the layout and add its offset
 // themselves.
-static void set_operand(struct operand *operand, const tn_value *value, bool first_element)
+static void set_operand(struct cpu_operand *operand, const tn_value *value,
+                        bool first_element)
 {
     operand->slot = value->slot;
     operand->has_memory =
@@ -18,11 +19,12 @@ static void set_operand(struct operand *operand, const tn_value *value, bool fir
             (uint64_t)(value->layout.offset * (int64_t)cpu_dtype_size(value->layout.dtype));
 }
 
-static tn_status compile_operands(struct arena *arena, const tn_step *step, bool is_program,
-                                  struct launch *launch)
+static tn_status compile_operands(struct cpu_arena *arena, const tn_step *step,
+                                  bool is_program, struct launch *launch)
 {
     launch->num_operands = step->num_inputs + step->num_outputs;
-    launch->operands = arena_alloc(arena, launch->num_operands * sizeof(struct operand));
+    launch->operands =
+        arena_alloc(arena, launch->num_operands * sizeof(struct cpu_operand));
     if (!launch->operands)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < step->num_inputs; i++)
@@ -36,7 +38,7 @@ static tn_status compile_operands(struct arena *arena, const tn_step *step, bool
 // --- programs beside a kernel ----------------------------------------------------------
 
 // The fused program as a step of its own.
-static tn_step step_of(const tn_step *step, const tn_fused *fused)
+static tn_step cpu_segment_step_of(const tn_step *step, const tn_fused *fused)
 {
     return (tn_step){.struct_size = sizeof(tn_step),
                      .program = fused->program,
@@ -48,10 +50,11 @@ static tn_step step_of(const tn_step *step, const tn_fused *fused)
                      .value_size = step->value_size};
 }
 
-static tn_status compile_fused(tn_device *device, struct arena *arena, const tn_step *step,
-                               const tn_fused *fused, struct launch_fused *out)
+static tn_status compile_fused(tn_device *device, struct cpu_arena *arena,
+                               const tn_step *step, const tn_fused *fused,
+                               struct launch_fused *out)
 {
-    const tn_step alone = step_of(step, fused);
+    const tn_step alone = cpu_segment_step_of(step, fused);
     struct launch operands = {0};
     tn_status status = compile_operands(arena, &alone, true, &operands);
     out->operand = fused->operand;
@@ -67,7 +70,7 @@ static tn_status compile_fused(tn_device *device, struct arena *arena, const tn_
                            : status;
 }
 
-static tn_status compile_all_fused(tn_device *device, struct arena *arena,
+static tn_status compile_all_fused(tn_device *device, struct cpu_arena *arena,
                                    const tn_step *step, struct launch *launch)
 {
     launch->num_fused = step->num_fused;
@@ -81,8 +84,8 @@ static tn_status compile_all_fused(tn_device *device, struct arena *arena,
 
 // --- functions -------------------------------------------------------------------------
 
-static tn_status find_function(tn_device *device, const tn_step *step,
-                               struct launch *launch)
+static tn_status cpu_segment_find_function(tn_device *device, const tn_step *step,
+                                           struct launch *launch)
 {
     if (step->kernel) {
         const tn_cpu_kernel *kernel = step->kernel->payload;
@@ -103,7 +106,7 @@ static tn_status find_function(tn_device *device, const tn_step *step,
 }
 
 // The slot that stands for the memory of this one.
-static uint32_t memory_of(const tn_segment *segment, uint32_t slot)
+static uint32_t cpu_segment_memory_of(const tn_segment *segment, uint32_t slot)
 {
     uint32_t alias = tn_segment_slot(segment, slot)->alias;
     return alias ? alias - 1 : slot;
@@ -120,19 +123,20 @@ static uint64_t end_of(const tn_value *value)
 }
 
 // Whether an output may be in an input's memory.
-static bool is_in_place(const tn_segment *segment, const tn_step *step)
+static bool cpu_segment_is_in_place(const tn_segment *segment, const tn_step *step)
 {
     for (uint32_t k = 0; k < step->num_outputs; k++)
         for (uint32_t i = 0; i < step->num_inputs; i++) {
             const tn_value *in = tn_step_input(step, i), *out = tn_step_output(step, k);
-            if (memory_of(segment, in->slot) == memory_of(segment, out->slot) &&
+            if (cpu_segment_memory_of(segment, in->slot) ==
+                    cpu_segment_memory_of(segment, out->slot) &&
                 in->offset < end_of(out) && out->offset < end_of(in))
                 return true;
         }
     return false;
 }
 
-static tn_status compile_step(tn_device *device, struct arena *arena,
+static tn_status compile_step(tn_device *device, struct cpu_arena *arena,
                               const tn_segment *segment, const tn_step *step,
                               struct launch *launch)
 {
@@ -143,17 +147,17 @@ static tn_status compile_step(tn_device *device, struct arena *arena,
         return status;
     if (step->program) {
         launch->detail = "program";
-        return program_prepare(device, arena, step, is_in_place(segment, step),
+        return program_prepare(device, arena, step, cpu_segment_is_in_place(segment, step),
                                &launch->program);
     }
     launch->step = step;
     if (step->num_fused > 0)
         status = compile_all_fused(device, arena, step, launch);
-    return status == TN_OK ? find_function(device, step, launch) : status;
+    return status == TN_OK ? cpu_segment_find_function(device, step, launch) : status;
 }
 
 // Why the device runs the kernel and this program beside it not as one, or NULL.
-static const char *fused_refused(const tn_fused *fused)
+static const char *cpu_segment_fused_refused(const tn_fused *fused)
 {
     const tn_value *value = fused->num_outputs ? fused->outputs : NULL;
     if (fused->program->flags & TN_EXPR_ROWS || !value)
@@ -174,7 +178,7 @@ int32_t cpu_step_check(tn_device *device, const tn_step *step, const char **out_
     else if (step->program && step->program->flags & TN_EXPR_ROWS)
         reason = program_rows_refused(device, step);
     for (uint32_t i = 0; i < step->num_fused && !reason; i++)
-        reason = fused_refused(tn_step_fused(step, i));
+        reason = cpu_segment_fused_refused(tn_step_fused(step, i));
     if (reason)
         *out_reason = reason;
     return !reason;

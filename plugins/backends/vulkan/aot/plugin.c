@@ -44,11 +44,11 @@ static const tn_backend ahead_backend = {
 
 static const tn_ops ahead_ops = OWN_KERNELS_OPS;
 
-static const void *query(const char *id)
+static const void *aot_query(const char *id)
 {
     if (strcmp(id, TN_IFACE_BACKEND) == 0)
         return &ahead_backend;
     return strcmp(id, TN_IFACE_OPS) == 0 ? &ahead_ops : vk_query(id);
 }
 
-TN_PLUGIN("org.tenon.vulkan", "0.1.0", "Tenon", .deinit = vk_deinit, .query = query);
+TN_PLUGIN("org.tenon.vulkan", "0.1.0", "Tenon", .deinit = vk_deinit, .query = aot_query);

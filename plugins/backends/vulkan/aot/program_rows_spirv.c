@@ -22,7 +22,7 @@ struct spirv_rows {
     uint32_t shared_pointer[TN_NUM_DTYPES]; // types of pointers to their elements
 };
 
-static struct spirv_module *module_of(void *out)
+static struct spirv_module *rows_spirv_module_of(void *out)
 {
     return ((struct spirv_rows *)out)->w->module;
 }
@@ -32,76 +32,85 @@ static uint32_t uint_type(void *out)
     return ((struct spirv_rows *)out)->w->uint_type;
 }
 
-static uint32_t type_of(void *out, tn_dtype dtype)
+static uint32_t rows_spirv_type_of(void *out, tn_dtype dtype)
 {
-    return spirv_use(module_of(out), spirv_dtypes[dtype].computed);
+    return spirv_use(rows_spirv_module_of(out), spirv_dtypes[dtype].computed);
 }
 
-static uint32_t call(void *out, const char *name, uint32_t operand)
+static uint32_t rows_spirv_call(void *out, const char *name, uint32_t operand)
 {
-    return SPIRV_CALL(module_of(out), spirv_get(module_of(out), name), operand);
+    return SPIRV_CALL(rows_spirv_module_of(out), spirv_get(rows_spirv_module_of(out), name),
+                      operand);
 }
 
 // --- numbers ---------------------------------------------------------------------------
 
-static uint32_t number(void *out, uint32_t value)
+static uint32_t rows_spirv_number(void *out, uint32_t value)
 {
-    return spirv_uint(module_of(out), value);
+    return spirv_uint(rows_spirv_module_of(out), value);
 }
 
-static uint32_t argument(void *out, uint32_t word)
+static uint32_t rows_spirv_argument(void *out, uint32_t word)
 {
     return spirv_write_arg(((struct spirv_rows *)out)->w, word);
 }
 
 static uint32_t group_number(void *out)
 {
-    return call(out, "GROUP", number(out, 0));
+    return rows_spirv_call(out, "GROUP", rows_spirv_number(out, 0));
 }
 
-static uint32_t invocation(void *out)
+static uint32_t rows_spirv_invocation(void *out)
 {
     bool subgroups = ((struct spirv_rows *)out)->w->class->subgroup > 0;
-    return call(out, subgroups ? "SUBGROUP_LANE" : "LANE", number(out, 0));
+    return rows_spirv_call(out, subgroups ? "SUBGROUP_LANE" : "LANE",
+                           rows_spirv_number(out, 0));
 }
 
-static uint32_t compute(void *out, enum rows_operator operator, uint32_t a, uint32_t b)
+static uint32_t rows_spirv_compute(void *out, enum rows_operator operator, uint32_t a,
+                                   uint32_t b)
 {
     static const uint32_t ops[] = {
         [ROWS_ADD] = OpIAdd,       [ROWS_SUB] = OpISub,
         [ROWS_MUL] = OpIMul,       [ROWS_DIV] = OpUDiv,
         [ROWS_AND] = OpBitwiseAnd, [ROWS_SHIFT_RIGHT] = OpShiftRightLogical};
-    return SPIRV_RESULT(module_of(out), ops[operator], uint_type(out), a, b);
+    return SPIRV_RESULT(rows_spirv_module_of(out), ops[operator], uint_type(out), a, b);
 }
 
 static uint32_t is_less(void *out, uint32_t a, uint32_t b)
 {
-    return SPIRV_RESULT(module_of(out), OpULessThan, type_of(out, TN_BOOL), a, b);
+    return SPIRV_RESULT(rows_spirv_module_of(out), OpULessThan,
+                        rows_spirv_type_of(out, TN_BOOL), a, b);
 }
 
-static uint32_t both(void *out, uint32_t a, uint32_t b)
+static uint32_t rows_spirv_both(void *out, uint32_t a, uint32_t b)
 {
-    return SPIRV_RESULT(module_of(out), OpLogicalAnd, type_of(out, TN_BOOL), a, b);
+    return SPIRV_RESULT(rows_spirv_module_of(out), OpLogicalAnd,
+                        rows_spirv_type_of(out, TN_BOOL), a, b);
 }
 
-static uint32_t choose(void *out, tn_dtype dtype, uint32_t test, uint32_t a, uint32_t b)
+static uint32_t rows_spirv_choose(void *out, tn_dtype dtype, uint32_t test, uint32_t a,
+                                  uint32_t b)
 {
-    return SPIRV_RESULT(module_of(out), OpSelect, type_of(out, dtype), test, a, b);
+    return SPIRV_RESULT(rows_spirv_module_of(out), OpSelect, rows_spirv_type_of(out, dtype),
+                        test, a, b);
 }
 
 // --- memory ----------------------------------------------------------------------------
 
-static uint32_t quarter(void *out, uint32_t index)
+static uint32_t rows_spirv_quarter(void *out, uint32_t index)
 {
-    return compute(out, ROWS_SHIFT_RIGHT, index, number(out, 2));
+    return rows_spirv_compute(out, ROWS_SHIFT_RIGHT, index, rows_spirv_number(out, 2));
 }
 
-static void load(void *out, uint32_t operand, bool four, uint32_t index, uint32_t *values)
+static void rows_spirv_load(void *out, uint32_t operand, bool four, uint32_t index,
+                            uint32_t *values)
 {
     struct spirv_writer *w = ((struct spirv_rows *)out)->w;
     tn_dtype dtype = spirv_operand_dtype(w, operand);
     uint32_t type = spirv_use(w->module, spirv_dtypes[dtype].loaded);
-    uint32_t all = spirv_write_load(w, operand, four, four ? quarter(out, index) : index);
+    uint32_t all =
+        spirv_write_load(w, operand, four, four ? rows_spirv_quarter(out, index) : index);
     for (uint32_t lane = 0; lane < (four ? 4u : 1u); lane++) {
         uint32_t one =
             four ? SPIRV_RESULT(w->module, OpCompositeExtract, type, all, lane) : all;
@@ -109,8 +118,8 @@ static void load(void *out, uint32_t operand, bool four, uint32_t index, uint32_
     }
 }
 
-static void store(void *out, uint32_t operand, bool four, uint32_t index,
-                  const uint32_t *values)
+static void rows_spirv_store(void *out, uint32_t operand, bool four, uint32_t index,
+                             const uint32_t *values)
 {
     struct spirv_writer *w = ((struct spirv_rows *)out)->w;
     tn_dtype dtype = spirv_operand_dtype(w, operand);
@@ -123,27 +132,27 @@ static void store(void *out, uint32_t operand, bool four, uint32_t index,
     }
     uint32_t type = spirv_use(w->module, spirv_dtypes[dtype].loaded_four);
     uint32_t all = spirv_result(w->module, OpCompositeConstruct, type, encoded, 4);
-    spirv_write_store(w, operand, true, quarter(out, index), all);
+    spirv_write_store(w, operand, true, rows_spirv_quarter(out, index), all);
 }
 
 // --- instructions ----------------------------------------------------------------------
 
-static uint32_t constant(void *out, tn_dtype dtype, uint64_t bits)
+static uint32_t rows_spirv_constant(void *out, tn_dtype dtype, uint64_t bits)
 {
     return spirv_write_constant(((struct spirv_rows *)out)->w, dtype, bits);
 }
 
-static uint32_t param(void *out, tn_dtype dtype, uint32_t word)
+static uint32_t rows_spirv_param(void *out, tn_dtype dtype, uint32_t word)
 {
     return spirv_write_param(((struct spirv_rows *)out)->w, dtype, word);
 }
 
-static uint32_t wide(void *out, uint32_t value)
+static uint32_t rows_spirv_wide(void *out, uint32_t value)
 {
-    return call(out, "INDEX", value);
+    return rows_spirv_call(out, "INDEX", value);
 }
 
-static uint32_t instruction(void *out, uint32_t position, const uint32_t *values)
+static uint32_t rows_spirv_instruction(void *out, uint32_t position, const uint32_t *values)
 {
     struct spirv_writer *w = ((struct spirv_rows *)out)->w;
     const tn_expr_insn *insn = &w->program->insns[position];
@@ -155,7 +164,8 @@ static uint32_t instruction(void *out, uint32_t position, const uint32_t *values
                                  operands);
 }
 
-static uint32_t fold(void *out, uint32_t op, tn_dtype dtype, uint32_t a, uint32_t b)
+static uint32_t rows_spirv_fold(void *out, uint32_t op, tn_dtype dtype, uint32_t a,
+                                uint32_t b)
 {
     return spirv_write_operation(((struct spirv_rows *)out)->w, op, dtype, dtype,
                                  (const uint32_t[]){a, b});
@@ -163,18 +173,18 @@ static uint32_t fold(void *out, uint32_t op, tn_dtype dtype, uint32_t a, uint32_
 
 // --- other invocations -----------------------------------------------------------------
 
-static uint32_t shuffle(void *out, tn_dtype dtype, uint32_t value, uint32_t mask)
+static uint32_t rows_spirv_shuffle(void *out, tn_dtype dtype, uint32_t value, uint32_t mask)
 {
-    struct spirv_module *m = module_of(out);
+    struct spirv_module *m = rows_spirv_module_of(out);
     char name[MAX_NAME];
     snprintf(name, sizeof(name), "SHUFFLE_%s", dtype_glsl(spirv_class_of(dtype)));
     return SPIRV_CALL(m, spirv_get(m, name), value, mask);
 }
 
 // Declares a global variable of a class of storage.
-static uint32_t declare(void *out, uint32_t type, uint32_t storage)
+static uint32_t rows_spirv_declare(void *out, uint32_t type, uint32_t storage)
 {
-    struct spirv_module *m = module_of(out);
+    struct spirv_module *m = rows_spirv_module_of(out);
     uint32_t pointer = spirv_new_id(m), variable = spirv_new_id(m);
     SPIRV_ADD(m, globals, OpTypePointer, pointer, storage, type);
     SPIRV_ADD(m, globals, OpVariable, pointer, variable, storage);
@@ -185,14 +195,15 @@ static uint32_t declare(void *out, uint32_t type, uint32_t storage)
 static uint32_t shared_element(void *out, tn_dtype dtype, uint32_t index)
 {
     struct spirv_rows *rows = out;
-    struct spirv_module *m = module_of(out);
+    struct spirv_module *m = rows_spirv_module_of(out);
     tn_dtype class = spirv_class_of(dtype);
-    uint32_t type = type_of(out, class);
+    uint32_t type = rows_spirv_type_of(out, class);
     if (rows->shared[class] == 0) {
         uint32_t array = spirv_new_id(m);
-        uint32_t size = number(out, rows_shared_size(rows->w->program, rows->w->class));
+        uint32_t size =
+            rows_spirv_number(out, rows_shared_size(rows->w->program, rows->w->class));
         SPIRV_ADD(m, globals, OpTypeArray, array, type, size);
-        rows->shared[class] = declare(out, array, StorageClassWorkgroup);
+        rows->shared[class] = rows_spirv_declare(out, array, StorageClassWorkgroup);
         rows->shared_pointer[class] = spirv_new_id(m);
         SPIRV_ADD(m, globals, OpTypePointer, rows->shared_pointer[class],
                   StorageClassWorkgroup, type);
@@ -204,91 +215,94 @@ static uint32_t shared_element(void *out, tn_dtype dtype, uint32_t index)
 static uint32_t shared_load(void *out, tn_dtype dtype, uint32_t index)
 {
     uint32_t pointer = shared_element(out, dtype, index);
-    return SPIRV_RESULT(module_of(out), OpLoad, type_of(out, dtype), pointer);
+    return SPIRV_RESULT(rows_spirv_module_of(out), OpLoad, rows_spirv_type_of(out, dtype),
+                        pointer);
 }
 
 static void shared_store(void *out, tn_dtype dtype, uint32_t index, uint32_t value)
 {
     uint32_t pointer = shared_element(out, dtype, index);
-    SPIRV_ADD(module_of(out), code, OpStore, pointer, value);
+    SPIRV_ADD(rows_spirv_module_of(out), code, OpStore, pointer, value);
 }
 
-static void barrier(void *out)
+static void rows_spirv_barrier(void *out)
 {
-    uint32_t scope = number(out, ScopeWorkgroup);
-    SPIRV_ADD(module_of(out), code, OpControlBarrier, scope, scope,
-              number(out, BARRIER_SEMANTICS));
+    uint32_t scope = rows_spirv_number(out, ScopeWorkgroup);
+    SPIRV_ADD(rows_spirv_module_of(out), code, OpControlBarrier, scope, scope,
+              rows_spirv_number(out, BARRIER_SEMANTICS));
 }
 
 // --- variables and control flow ----------------------------------------------------------
 
-static void set(void *out, uint32_t variable, uint32_t value)
+static void rows_spirv_set(void *out, uint32_t variable, uint32_t value)
 {
-    SPIRV_ADD(module_of(out), code, OpStore, variable, value);
+    SPIRV_ADD(rows_spirv_module_of(out), code, OpStore, variable, value);
 }
 
-static uint32_t get(void *out, tn_dtype dtype, uint32_t variable)
+static uint32_t rows_spirv_get(void *out, tn_dtype dtype, uint32_t variable)
 {
-    return SPIRV_RESULT(module_of(out), OpLoad, type_of(out, dtype), variable);
+    return SPIRV_RESULT(rows_spirv_module_of(out), OpLoad, rows_spirv_type_of(out, dtype),
+                        variable);
 }
 
-static uint32_t variable(void *out, tn_dtype dtype, uint32_t value)
+static uint32_t rows_spirv_variable(void *out, tn_dtype dtype, uint32_t value)
 {
-    uint32_t id = declare(out, type_of(out, dtype), StorageClassPrivate);
-    set(out, id, value);
+    uint32_t id =
+        rows_spirv_declare(out, rows_spirv_type_of(out, dtype), StorageClassPrivate);
+    rows_spirv_set(out, id, value);
     return id;
 }
 
-static void begin_block(struct spirv_rows *rows, uint32_t label)
+static void rows_spirv_begin_block(struct spirv_rows *rows, uint32_t label)
 {
-    SPIRV_ADD(module_of(rows), code, OpLabel, label);
+    SPIRV_ADD(rows_spirv_module_of(rows), code, OpLabel, label);
     rows->label = label;
 }
 
-static void branch(struct spirv_rows *rows, uint32_t label)
+static void rows_spirv_branch(struct spirv_rows *rows, uint32_t label)
 {
-    SPIRV_ADD(module_of(rows), code, OpBranch, label);
+    SPIRV_ADD(rows_spirv_module_of(rows), code, OpBranch, label);
 }
 
 static void begin_if(void *out, uint32_t test)
 {
     struct spirv_rows *rows = out;
-    struct spirv_module *m = module_of(out);
+    struct spirv_module *m = rows_spirv_module_of(out);
     struct spirv_block *block = &rows->blocks[rows->depth++];
     uint32_t body = spirv_new_id(m);
     block->end = spirv_new_id(m);
     SPIRV_ADD(m, code, OpSelectionMerge, block->end, 0);
     SPIRV_ADD(m, code, OpBranchConditional, test, body, block->end);
-    begin_block(rows, body);
+    rows_spirv_begin_block(rows, body);
 }
 
 static void end_if(void *out)
 {
     struct spirv_rows *rows = out;
     uint32_t end = rows->blocks[--rows->depth].end;
-    branch(rows, end);
-    begin_block(rows, end);
+    rows_spirv_branch(rows, end);
+    rows_spirv_begin_block(rows, end);
 }
 
 static uint32_t begin_loop(void *out, uint32_t stop, uint32_t step)
 {
     struct spirv_rows *rows = out;
-    struct spirv_module *m = module_of(out);
+    struct spirv_module *m = rows_spirv_module_of(out);
     struct spirv_block *block = &rows->blocks[rows->depth++];
     uint32_t test = spirv_new_id(m), body = spirv_new_id(m), i = spirv_new_id(m);
-    uint32_t before = rows->label, zero = number(out, 0);
+    uint32_t before = rows->label, zero = rows_spirv_number(out, 0);
     *block = (struct spirv_block){spirv_new_id(m), spirv_new_id(m), spirv_new_id(m),
                                   spirv_new_id(m)};
-    branch(rows, block->header);
-    begin_block(rows, block->header);
+    rows_spirv_branch(rows, block->header);
+    rows_spirv_begin_block(rows, block->header);
     SPIRV_ADD(m, code, OpPhi, uint_type(out), i, zero, before, block->next_value,
               block->next);
     SPIRV_ADD(m, code, OpLoopMerge, block->end, block->next, 0);
-    branch(rows, test);
-    begin_block(rows, test);
+    rows_spirv_branch(rows, test);
+    rows_spirv_begin_block(rows, test);
     uint32_t more = is_less(out, i, stop);
     SPIRV_ADD(m, code, OpBranchConditional, more, body, block->end);
-    begin_block(rows, body);
+    rows_spirv_begin_block(rows, body);
     SPIRV_ADD(m, code, OpIAdd, uint_type(out), block->next_value, i, step);
     return i;
 }
@@ -297,35 +311,35 @@ static void end_loop(void *out)
 {
     struct spirv_rows *rows = out;
     const struct spirv_block block = rows->blocks[--rows->depth];
-    branch(rows, block.next);
-    begin_block(rows, block.next);
-    branch(rows, block.header);
-    begin_block(rows, block.end);
+    rows_spirv_branch(rows, block.next);
+    rows_spirv_begin_block(rows, block.next);
+    rows_spirv_branch(rows, block.header);
+    rows_spirv_begin_block(rows, block.end);
 }
 
 static const struct rows_language spirv = {
-    .number = number,
-    .argument = argument,
+    .number = rows_spirv_number,
+    .argument = rows_spirv_argument,
     .group_number = group_number,
-    .invocation = invocation,
-    .compute = compute,
+    .invocation = rows_spirv_invocation,
+    .compute = rows_spirv_compute,
     .is_less = is_less,
-    .both = both,
-    .choose = choose,
-    .load = load,
-    .store = store,
-    .constant = constant,
-    .param = param,
-    .wide = wide,
-    .instruction = instruction,
-    .fold = fold,
-    .shuffle = shuffle,
+    .both = rows_spirv_both,
+    .choose = rows_spirv_choose,
+    .load = rows_spirv_load,
+    .store = rows_spirv_store,
+    .constant = rows_spirv_constant,
+    .param = rows_spirv_param,
+    .wide = rows_spirv_wide,
+    .instruction = rows_spirv_instruction,
+    .fold = rows_spirv_fold,
+    .shuffle = rows_spirv_shuffle,
     .shared_load = shared_load,
     .shared_store = shared_store,
-    .barrier = barrier,
-    .variable = variable,
-    .get = get,
-    .set = set,
+    .barrier = rows_spirv_barrier,
+    .variable = rows_spirv_variable,
+    .get = rows_spirv_get,
+    .set = rows_spirv_set,
     .begin_if = begin_if,
     .end_if = end_if,
     .begin_loop = begin_loop,
@@ -341,7 +355,7 @@ uint32_t program_write_rows_spirv(struct spirv_writer *w)
     w->words.num_args = rows_first_param(w->class) + program_count_params(w->program);
     spirv_declare_push(w);
     SPIRV_ADD(m, code, OpFunction, model->result, entry, 0, model->type);
-    begin_block(&rows, spirv_new_id(m));
+    rows_spirv_begin_block(&rows, spirv_new_id(m));
     if (!program_write_rows(&spirv, &rows, w->program, w->class))
         m->failed = true;
     spirv_add(m, &m->code, OpReturn, NULL, 0);

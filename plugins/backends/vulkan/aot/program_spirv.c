@@ -457,7 +457,8 @@ static void spirv_end_main(void *out)
 
 // --- a function ------------------------------------------------------------------------
 
-// What the kernel would store comes in, rather than that it loads.
+// Whether the program's input is the element that the kernel would store, not one that it
+// loads.
 static bool spirv_is_store(const struct spirv_kernel *k)
 {
     return program_through(k->w.class) < k->w.class->num_inputs;

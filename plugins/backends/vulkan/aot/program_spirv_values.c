@@ -93,12 +93,13 @@ uint32_t spirv_write_param(struct spirv_writer *w, tn_dtype dtype, uint32_t word
 
 // Uses a part for exactly this dtype if there is one (floats saturate at its range). Else
 // converts between the computed dtypes and cuts the result to its width.
-static uint32_t write_cast(struct spirv_writer *w, tn_dtype from, tn_dtype to,
-                           uint32_t value)
+static uint32_t spirv_values_write_cast(struct spirv_writer *w, tn_dtype from, tn_dtype to,
+                                        uint32_t value)
 {
     char name[MAX_NAME];
     if (tn_is_complex(to) && !tn_is_complex(from))
-        return write_complex(w, to, write_cast(w, from, tn_dtype_real(to), value));
+        return write_complex(w, to,
+                             spirv_values_write_cast(w, from, tn_dtype_real(to), value));
     if (tn_is_complex(from) && !tn_is_complex(to) && to != TN_BOOL) {
         snprintf(name, sizeof(name), "REAL_%s", class_name(from));
         value = SPIRV_CALL(w->module, spirv_get(w->module, name), value);
@@ -120,7 +121,7 @@ uint32_t spirv_write_operation(struct spirv_writer *w, uint32_t op, tn_dtype fro
 {
     uint32_t all[4] = {0}, num = tn_expr_operands(op);
     if (op == TN_EXPR_CAST)
-        return write_cast(w, from, dtype, operands[0]);
+        return spirv_values_write_cast(w, from, dtype, operands[0]);
     if (op == TN_EXPR_SELECT && tn_is_complex(dtype))
         from = dtype; // the part is named by the others
     else if (op == TN_EXPR_SELECT)
@@ -135,7 +136,7 @@ uint32_t spirv_write_operation(struct spirv_writer *w, uint32_t op, tn_dtype fro
     return spirv_write_if_any(w, "NARROW", dtype, value);
 }
 
-static uint32_t num_operands(const struct spirv_writer *w)
+static uint32_t spirv_values_num_operands(const struct spirv_writer *w)
 {
     return w->class->num_inputs + w->class->num_outputs;
 }
@@ -166,8 +167,8 @@ void spirv_declare_push(struct spirv_writer *w)
 {
     struct spirv_module *m = w->module;
     if (w->class->args_in_buffer)
-        w->args_buffer =
-            declare_buffer(w, spirv_dtypes[TN_U32].ones, num_operands(w), true);
+        w->args_buffer = declare_buffer(w, spirv_dtypes[TN_U32].ones,
+                                        spirv_values_num_operands(w), true);
     if (w->class->is_function) { // restrict: loaded once for all elements of an invocation
         SPIRV_ADD(m, decorations, OpDecorate, w->args_buffer, DecorationRestrict);
         return;

@@ -78,7 +78,7 @@ const struct spirv_part *spirv_entry(struct spirv_module *module)
 
 // --- writing ---------------------------------------------------------------------------
 
-static bool reserve(struct spirv_stream *stream, size_t more)
+static bool aot_spirv_reserve(struct spirv_stream *stream, size_t more)
 {
     if (stream->num_words + more <= stream->capacity)
         return true;
@@ -91,9 +91,10 @@ static bool reserve(struct spirv_stream *stream, size_t more)
     return true;
 }
 
-static bool append(struct spirv_stream *stream, const uint32_t *words, size_t count)
+static bool aot_spirv_append(struct spirv_stream *stream, const uint32_t *words,
+                             size_t count)
 {
-    if (!reserve(stream, count))
+    if (!aot_spirv_reserve(stream, count))
         return false;
     if (count > 0) // memcpy takes no NULL, even for 0 bytes
         memcpy(stream->words + stream->num_words, words, count * sizeof(uint32_t));
@@ -105,7 +106,7 @@ static bool append_insn(struct spirv_stream *stream, uint32_t op, const uint32_t
                         size_t count)
 {
     uint32_t head = op | (uint32_t)(count + 1) << 16;
-    return append(stream, &head, 1) && append(stream, operands, count);
+    return aot_spirv_append(stream, &head, 1) && aot_spirv_append(stream, operands, count);
 }
 
 void spirv_add(struct spirv_module *module, struct spirv_stream *stream, uint32_t op,
@@ -119,7 +120,8 @@ uint32_t spirv_result(struct spirv_module *module, uint32_t op, uint32_t type,
                       const uint32_t *operands, size_t count)
 {
     uint32_t head[] = {op | (uint32_t)(count + 3) << 16, type, spirv_new_id(module)};
-    if (!append(&module->code, head, 3) || !append(&module->code, operands, count))
+    if (!aot_spirv_append(&module->code, head, 3) ||
+        !aot_spirv_append(&module->code, operands, count))
         module->failed = true;
     return head[2];
 }
@@ -129,7 +131,8 @@ uint32_t spirv_call(struct spirv_module *module, const struct spirv_part *part,
 {
     uint32_t head[] = {OpFunctionCall | (uint32_t)(count + 4) << 16, part->result,
                        spirv_new_id(module), part->id};
-    if (!append(&module->code, head, 4) || !append(&module->code, operands, count))
+    if (!aot_spirv_append(&module->code, head, 4) ||
+        !aot_spirv_append(&module->code, operands, count))
         module->failed = true;
     return head[2];
 }
@@ -194,7 +197,7 @@ static bool append_entry(const struct spirv_module *module, struct spirv_stream 
                        SPIRV_LIST(entry, ExecutionModeLocalSize, group_size, 1, 1));
 }
 
-static bool is_function(const struct spirv_item *item)
+static bool aot_spirv_is_function(const struct spirv_item *item)
 {
     return (spirv_words[item->at] & 0xffffu) == OpFunction;
 }
@@ -210,17 +213,17 @@ static bool append_items(const struct spirv_module *module, struct spirv_stream 
         if (!module->needed[i])
             continue;
         if (section == DECORATIONS)
-            ok =
-                append(out, spirv_words + item->decorations_at, item->num_decoration_words);
-        else if (is_function(item) == (section == FUNCTIONS))
-            ok = append(out, spirv_words + item->at, item->num_words);
+            ok = aot_spirv_append(out, spirv_words + item->decorations_at,
+                                  item->num_decoration_words);
+        else if (aot_spirv_is_function(item) == (section == FUNCTIONS))
+            ok = aot_spirv_append(out, spirv_words + item->at, item->num_words);
     }
     return ok;
 }
 
 static bool append_stream(struct spirv_stream *out, const struct spirv_stream *from)
 {
-    return from->num_words == 0 || append(out, from->words, from->num_words);
+    return from->num_words == 0 || aot_spirv_append(out, from->words, from->num_words);
 }
 
 uint32_t *spirv_link(const struct spirv_module *module, uint32_t entry, uint32_t group_size,
@@ -231,8 +234,8 @@ uint32_t *spirv_link(const struct spirv_module *module, uint32_t entry, uint32_t
     struct spirv_stream out = {0};
     const struct spirv_item *import = &spirv_items[0];
     uint32_t header[] = {SPIRV_MAGIC, VERSION_1_3, 0, module->next_id, 0};
-    bool ok = append(&out, header, 5) && append_capabilities(module, &out) &&
-              append(&out, spirv_words + import->at, import->num_words) &&
+    bool ok = aot_spirv_append(&out, header, 5) && append_capabilities(module, &out) &&
+              aot_spirv_append(&out, spirv_words + import->at, import->num_words) &&
               append_entry(module, &out, entry, group_size) &&
               append_items(module, &out, DECORATIONS) &&
               append_stream(&out, &module->decorations) &&

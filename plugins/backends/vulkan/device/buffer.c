@@ -11,8 +11,8 @@
 // is faster.
 #define MAX_BUS_READ 256
 
-static tn_status create(tn_device *device, uint64_t size, enum vk_memory_kind kind,
-                        tn_buffer **out_buffer)
+static tn_status vk_buffer_make(tn_device *device, uint64_t size, enum vk_memory_kind kind,
+                                tn_buffer **out_buffer)
 {
     tn_buffer *buffer = device->host->alloc(device->host, sizeof(*buffer), 0);
     if (!buffer)
@@ -29,23 +29,24 @@ static tn_status create(tn_device *device, uint64_t size, enum vk_memory_kind ki
 tn_status vk_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buffer)
 {
     tn_status status = vk_check_lost(device);
-    return status != TN_OK ? status : create(device, size, VK_MEMORY_OWN, out_buffer);
+    return status != TN_OK ? status
+                           : vk_buffer_make(device, size, VK_MEMORY_OWN, out_buffer);
 }
 
 tn_status vk_buffer_create_visible(tn_device *device, uint64_t size, tn_buffer **out_buffer)
 {
     const struct vk_memory_type *types = device->memory.types;
     if (types[VK_MEMORY_OWN].is_mapped) {
-        tn_status status = create(device, size, VK_MEMORY_OWN, out_buffer);
+        tn_status status = vk_buffer_make(device, size, VK_MEMORY_OWN, out_buffer);
         if (status != TN_OK || (*out_buffer)->map)
             return status;
         vk_buffer_destroy(device, *out_buffer);
-        return create(device, size, VK_MEMORY_STAGING, out_buffer);
+        return vk_buffer_make(device, size, VK_MEMORY_STAGING, out_buffer);
     }
     if (types[VK_MEMORY_WINDOW].is_mapped &&
-        create(device, size, VK_MEMORY_WINDOW, out_buffer) == TN_OK)
+        vk_buffer_make(device, size, VK_MEMORY_WINDOW, out_buffer) == TN_OK)
         return TN_OK;
-    return create(device, size, VK_MEMORY_STAGING, out_buffer);
+    return vk_buffer_make(device, size, VK_MEMORY_STAGING, out_buffer);
 }
 
 void vk_buffer_give_own(tn_device *device, tn_buffer *buffer)
@@ -91,7 +92,7 @@ static tn_status staging_ready(tn_device *device, struct vk_staging *staging)
 {
     tn_status status = TN_OK;
     if (!staging->buffer)
-        status = create(device, STAGING_SIZE, VK_MEMORY_STAGING, &staging->buffer);
+        status = vk_buffer_make(device, STAGING_SIZE, VK_MEMORY_STAGING, &staging->buffer);
     return status == TN_OK ? commands_ready(device, staging) : status;
 }
 
@@ -254,7 +255,8 @@ tn_status vk_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
 }
 
 // Whether reading takes a copy on the device.
-static bool is_staged(const tn_device *device, const tn_buffer *buffer, uint64_t size)
+static bool vk_buffer_is_staged(const tn_device *device, const tn_buffer *buffer,
+                                uint64_t size)
 {
     return !buffer->map || (!device->memory.host_cached && size > MAX_BUS_READ);
 }
@@ -265,7 +267,7 @@ tn_status vk_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, 
     tn_status status = vk_check_lost(device);
     if (status != TN_OK)
         return status;
-    if (is_staged(device, buffer, size))
+    if (vk_buffer_is_staged(device, buffer, size))
         return read_staged(device, buffer, offset, data, size);
     status = vk_ask_lost(device); // memcpy does not detect a lost device
     if (status == TN_OK)
@@ -280,7 +282,8 @@ tn_status vk_buffer_read_after(tn_device *device, tn_buffer *buffer, uint64_t of
     tn_status status = vk_check_lost(device);
     if (status != TN_OK)
         return status;
-    if (is_staged(device, buffer, size) && !atomic_load(&device->waits_for_host) &&
+    if (vk_buffer_is_staged(device, buffer, size) &&
+        !atomic_load(&device->waits_for_host) &&
         pthread_mutex_trylock(&staging->lock) == 0) {
         status = read_on(device, after.queue, buffer, offset, data, size);
         unlock_staging(device, after.queue);

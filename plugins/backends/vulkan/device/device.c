@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define MAX_EXTENSIONS (5 + VK_MAX_OPTIONAL)
-static uint32_t list_extensions(const struct vk_facts *facts, const char **out)
+static uint32_t vk_device_list_extensions(const struct vk_facts *facts, const char **out)
 {
     uint32_t count = 0;
     if (facts->share_fd)
@@ -34,7 +34,7 @@ static VkResult create_logical(tn_device *device)
                                      .pNext = &has11};
     device->instance->vk.GetPhysicalDeviceFeatures2(device->physical, &has);
     const char *extensions[MAX_EXTENSIONS];
-    uint32_t num_extensions = list_extensions(facts, extensions);
+    uint32_t num_extensions = vk_device_list_extensions(facts, extensions);
     struct vk_optional optional = facts->optional;
     void *chain = vk_optional_chain(&optional, NULL, extensions, &num_extensions);
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16 = {

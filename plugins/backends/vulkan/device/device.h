@@ -217,8 +217,8 @@ struct vk_queue {
     struct vk_staging staging;
 };
 
-// What a pipeline was made of, for others of the same code (special.c) and for those who
-// watch launches. Owned by it.
+// Source of a pipeline, for others of the same code (special.c) and for those who watch
+// launches. Owned by it.
 struct vk_source;
 
 struct vk_pipeline {
@@ -315,7 +315,7 @@ tn_status vk_ask_lost(tn_device *device);
 // wait for the work that the driver runs.
 tn_status vk_lose(tn_device *device);
 
-// What both plugins answer beside the interfaces that each has of its own.
+// Answers both plugins' queries beside the interfaces that each has of its own.
 const void *vk_query(const char *id);
 
 // The queues that compute, and then the one that only copies, if there is one.
@@ -431,7 +431,7 @@ tn_status vk_queue_init(tn_device *device, uint32_t index);
 void vk_queue_finish(tn_device *device, uint32_t index);
 // Whether a point is reached; false as well if the driver's answer is an error.
 bool vk_queue_has_reached(tn_device *device, uint32_t index, uint64_t value);
-// What orders work behind the host.
+// The semaphore that orders work behind the host.
 tn_status vk_host_init(tn_device *device);
 void vk_host_finish(tn_device *device);
 // A pool whose command buffers are recorded one by one, and a command buffer of it.

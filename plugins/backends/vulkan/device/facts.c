@@ -14,8 +14,8 @@ struct extensions {
 };
 
 // Without memory, or when the driver fails, there are none.
-static struct extensions list_extensions(const struct vk_instance *instance,
-                                         VkPhysicalDevice physical)
+static struct extensions vk_facts_list_extensions(const struct vk_instance *instance,
+                                                  VkPhysicalDevice physical)
 {
     struct extensions list = {0};
     instance->vk.EnumerateDeviceExtensionProperties(physical, NULL, &list.count, NULL);
@@ -26,7 +26,7 @@ static struct extensions list_extensions(const struct vk_instance *instance,
     return list;
 }
 
-static bool has_extension(const void *context, const char *name)
+static bool vk_facts_has_extension(const void *context, const char *name)
 {
     const struct extensions *list = context;
     for (uint32_t i = 0; i < list->count; i++)
@@ -37,8 +37,8 @@ static bool has_extension(const void *context, const char *name)
 
 // Whether a family that computes is better than the one before: on an H100 a submission to
 // one without graphics costs the device 9 us, to others 16. It has no fewer queues.
-static bool is_better(const VkQueueFamilyProperties *family,
-                      const VkQueueFamilyProperties *best)
+static bool vk_facts_is_better(const VkQueueFamilyProperties *family,
+                               const VkQueueFamilyProperties *best)
 {
     return !best || (!(family->queueFlags & VK_QUEUE_GRAPHICS_BIT) &&
                      (best->queueFlags & VK_QUEUE_GRAPHICS_BIT) &&
@@ -55,7 +55,7 @@ static bool find_queue(const struct vk_instance *instance, VkPhysicalDevice phys
     instance->vk.GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
     for (uint32_t i = 0; i < count; i++)
         if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) &&
-            is_better(&families[i], best))
+            vk_facts_is_better(&families[i], best))
             best = &families[i];
     if (!best)
         return false;
@@ -100,7 +100,7 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
     VkPhysicalDeviceDriverProperties driver = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &id};
     if (out->properties.apiVersion >= VK_API_VERSION_1_3 ||
-        has_extension(extensions, "VK_EXT_subgroup_size_control"))
+        vk_facts_has_extension(extensions, "VK_EXT_subgroup_size_control"))
         driver.pNext = &sizes;
     VkPhysicalDeviceProperties2 all = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
@@ -123,7 +123,8 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
                    subgroup.subgroupSize >= 4 && subgroup.subgroupSize <= 128 &&
                    (subgroup.subgroupSize & (subgroup.subgroupSize - 1)) == 0;
     out->max_buffer = maintenance.maxMemoryAllocationSize;
-    out->tells_budget = has_extension(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    out->tells_budget =
+        vk_facts_has_extension(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     snprintf(out->driver, sizeof(out->driver), "%.60s %.60s", driver.driverName,
              driver.driverInfo);
 }
@@ -137,7 +138,7 @@ static void read_host_import(const struct vk_instance *instance, VkPhysicalDevic
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
     if ((type != VK_PHYSICAL_DEVICE_TYPE_CPU &&
          type != VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) ||
-        !has_extension(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
+        !vk_facts_has_extension(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
         return;
     instance->vk.GetPhysicalDeviceProperties2(
         physical,
@@ -163,8 +164,9 @@ static void read_sharing(const struct vk_instance *instance, VkPhysicalDevice ph
         &has);
     VkExternalMemoryFeatureFlags features =
         has.externalMemoryProperties.externalMemoryFeatures;
-    out->share_fd = (features & wanted) == wanted &&
-                    has_extension(extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+    out->share_fd =
+        (features & wanted) == wanted &&
+        vk_facts_has_extension(extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
     out->share_dedicated = features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT;
 }
 
@@ -178,7 +180,7 @@ static void read_timeline_sharing(const struct vk_instance *instance,
         .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
     VkExternalSemaphoreProperties has = {
         .sType = VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
-    if (!has_extension(extensions, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME))
+    if (!vk_facts_has_extension(extensions, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME))
         return;
     instance->vk.GetPhysicalDeviceExternalSemaphoreProperties(
         physical,
@@ -192,8 +194,8 @@ static void read_timeline_sharing(const struct vk_instance *instance,
 }
 
 // Whether subgroups multiply matrices of 16x16x16 of a component, with sums in f32.
-static bool multiplies(const struct vk_instance *instance, VkPhysicalDevice physical,
-                       VkComponentTypeKHR component)
+static bool vk_facts_multiplies(const struct vk_instance *instance,
+                                VkPhysicalDevice physical, VkComponentTypeKHR component)
 {
     VkCooperativeMatrixPropertiesKHR all[64];
     uint32_t count = sizeof(all) / sizeof(all[0]);
@@ -226,9 +228,9 @@ static void read_matrices(const struct vk_instance *instance, VkPhysicalDevice p
     VkPhysicalDeviceVulkan12Features v12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &matrices};
     if (!out->shuffle ||
-        !has_extension(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
+        !vk_facts_has_extension(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
         return;
-    if (has_extension(extensions, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME))
+    if (vk_facts_has_extension(extensions, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME))
         matrices.pNext = &bfloat16;
     instance->vk.GetPhysicalDeviceFeatures2(
         physical,
@@ -236,11 +238,12 @@ static void read_matrices(const struct vk_instance *instance, VkPhysicalDevice p
                                      .pNext = &v12});
     bool usable = matrices.cooperativeMatrix && v12.vulkanMemoryModel &&
                   v12.vulkanMemoryModelDeviceScope;
-    out->f16_matrices = usable && v12.shaderFloat16 &&
-                        multiplies(instance, physical, VK_COMPONENT_TYPE_FLOAT16_KHR);
-    out->bf16_matrices = usable && bfloat16.shaderBFloat16Type &&
-                         bfloat16.shaderBFloat16CooperativeMatrix &&
-                         multiplies(instance, physical, VK_COMPONENT_TYPE_BFLOAT16_KHR);
+    out->f16_matrices =
+        usable && v12.shaderFloat16 &&
+        vk_facts_multiplies(instance, physical, VK_COMPONENT_TYPE_FLOAT16_KHR);
+    out->bf16_matrices =
+        usable && bfloat16.shaderBFloat16Type && bfloat16.shaderBFloat16CooperativeMatrix &&
+        vk_facts_multiplies(instance, physical, VK_COMPONENT_TYPE_BFLOAT16_KHR);
 }
 
 // Whether workgroups of 128 invocations multiply matrices of a component, of any multiples
@@ -298,8 +301,8 @@ static void read_group_matrices(const struct vk_instance *instance,
         multiplies_in_groups(instance, physical, VK_COMPONENT_TYPE_BFLOAT16_KHR);
 }
 
-static const char *read_features(const struct vk_instance *instance,
-                                 VkPhysicalDevice physical, struct vk_facts *out)
+static const char *vk_facts_read_features(const struct vk_instance *instance,
+                                          VkPhysicalDevice physical, struct vk_facts *out)
 {
     VkPhysicalDeviceVulkan12Features v12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
@@ -387,16 +390,17 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
         return false;
     }
     uint32_t subgroup_operations;
-    struct extensions extensions = list_extensions(instance, physical);
+    struct extensions extensions = vk_facts_list_extensions(instance, physical);
     read_properties(instance, physical, &extensions, out, &subgroup_operations);
     read_sharing(instance, physical, &extensions, out);
     read_timeline_sharing(instance, physical, &extensions, out);
     read_host_import(instance, physical, &extensions, out);
     read_matrices(instance, physical, &extensions, out);
-    vk_optional_read(&instance->vk, physical, has_extension, &extensions, &out->optional);
+    vk_optional_read(&instance->vk, physical, vk_facts_has_extension, &extensions,
+                     &out->optional);
     read_group_matrices(instance, physical, out);
     out->fast_dots = has_fast_dots(instance, physical, out);
-    const char *reason = read_features(instance, physical, out);
+    const char *reason = vk_facts_read_features(instance, physical, out);
     set_limits(out, subgroup_operations);
     if (!reason && !find_queue(instance, physical, out))
         reason = "has no queue that computes";

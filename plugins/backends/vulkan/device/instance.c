@@ -45,8 +45,8 @@ static bool has_layer(const struct vk_loader *loader, const char *name)
     return found;
 }
 
-static bool has_extension(const struct vk_loader *loader, const char *layer,
-                          const char *name)
+static bool vk_instance_has_extension(const struct vk_loader *loader, const char *layer,
+                                      const char *name)
 {
     VkExtensionProperties all[32];
     uint32_t count = sizeof(all) / sizeof(all[0]);
@@ -135,7 +135,8 @@ static struct validation prepare_validation(const struct vk_instance *instance)
     }
     v.num_layers = 1;
     v.extensions[v.num_extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
-    if (has_extension(&instance->loader, LAYER, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
+    if (vk_instance_has_extension(&instance->loader, LAYER,
+                                  VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
         v.extensions[v.num_extensions++] = VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME;
     else
         host->log(host, TN_LOG_WARN, VK_TOPIC,
@@ -180,7 +181,8 @@ static bool create_instance(struct vk_instance *instance)
 
 // All devices of the drivers, in the loader's order, for free(). NULL: there is none, and
 // instance->reason says why, or out of memory.
-static VkPhysicalDevice *enumerate(struct vk_instance *instance, uint32_t *out_count)
+static VkPhysicalDevice *vk_instance_enumerate(struct vk_instance *instance,
+                                               uint32_t *out_count)
 {
     uint32_t count = 0;
     VkResult result = instance->vk.EnumeratePhysicalDevices(instance->handle, &count, NULL);
@@ -203,10 +205,10 @@ static VkPhysicalDevice *enumerate(struct vk_instance *instance, uint32_t *out_c
 }
 
 // Lists the usable devices: hardware first, then software, each in the loader's order.
-static void list_devices(struct vk_instance *instance)
+static void vk_instance_list_devices(struct vk_instance *instance)
 {
     uint32_t count = 0;
-    VkPhysicalDevice *all = enumerate(instance, &count);
+    VkPhysicalDevice *all = vk_instance_enumerate(instance, &count);
     instance->devices = calloc(count + 1, sizeof(*all));
     for (int software = 0; software < 2 && all && instance->devices; software++) {
         for (uint32_t i = 0; i < count; i++) {
@@ -251,7 +253,7 @@ static struct vk_instance *instance_create(const tn_host *host)
         return NULL;
     instance->host = host;
     if (vk_loader_open(&instance->loader, instance->reason) && create_instance(instance))
-        list_devices(instance);
+        vk_instance_list_devices(instance);
     return instance;
 }
 
@@ -372,9 +374,10 @@ tn_status vk_device_info(const tn_host *host, uint32_t index, tn_device_info *ou
 
 // --- interfaces ------------------------------------------------------------------------
 
-static tn_status watch(const tn_host *host,
-                       void (*planned)(void *context, const tn_planned_launch *launch),
-                       void *context)
+static tn_status vk_instance_watch(const tn_host *host,
+                                   void (*planned)(void *context,
+                                                   const tn_planned_launch *launch),
+                                   void *context)
 {
     struct vk_instance *instance;
     tn_status status = vk_instance_get(host, &instance);
@@ -386,11 +389,10 @@ static tn_status watch(const tn_host *host,
     return status;
 }
 
-static tn_status measure(const tn_host *host,
-                         uint64_t (*wanted)(void *context, const tn_planned_launch *launch),
-                         void (*measured)(void *context, uint64_t number,
-                                          const tn_launch_cost *cost),
-                         void *context)
+static tn_status vk_instance_measure(
+    const tn_host *host, uint64_t (*wanted)(void *context, const tn_planned_launch *launch),
+    void (*measured)(void *context, uint64_t number, const tn_launch_cost *cost),
+    void *context)
 {
     struct vk_instance *instance;
     tn_status status = vk_instance_get(host, &instance);
@@ -405,8 +407,8 @@ static tn_status measure(const tn_host *host,
 
 static const tn_launches launches = {
     .struct_size = sizeof(launches),
-    .watch = watch,
-    .measure = measure,
+    .watch = vk_instance_watch,
+    .measure = vk_instance_measure,
 };
 
 static const tn_device_loss device_loss = {

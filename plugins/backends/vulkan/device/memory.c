@@ -25,7 +25,7 @@
 // host may not see. Smaller ones are read and written sooner than handed over.
 #define SHARED_PIECE (UINT64_C(4) << 10)
 
-struct range {
+struct vk_memory_range {
     uint64_t begin, end;
 };
 
@@ -37,7 +37,7 @@ struct vk_block {
     uint64_t size;
     uint64_t allocated; // bytes of `memory`
     bool is_exportable;
-    struct range *free; // sorted by `begin`
+    struct vk_memory_range *free; // sorted by `begin`
     uint32_t num_free, max_free;
     uint32_t num_buffers; // in use
     enum vk_memory_kind kind;
@@ -128,7 +128,7 @@ static void set_shared_type(tn_device *device)
 // memory. If all device memory is host-visible, no staging is needed, until the bus has no
 // addresses left for it: blocks are of `own` then. If only a window is (256 MiB on many
 // cards), the window is for small buffers.
-static void set_types(tn_device *device, int own, int both, int staging)
+static void vk_memory_set_types(tn_device *device, int own, int both, int staging)
 {
     const struct vk_facts *facts = &device->facts;
     struct vk_memory *memory = &device->memory;
@@ -179,7 +179,7 @@ tn_status vk_memory_init(tn_device *device)
         return device->host->fail(device->host, TN_ERR_DEVICE,
                                   "%s: no memory type for storage buffers",
                                   facts->properties.deviceName);
-    set_types(device, own, both, staging);
+    vk_memory_set_types(device, own, both, staging);
     if (device->exports)
         set_shared_type(device);
     return TN_OK;
@@ -257,7 +257,7 @@ static bool is_out_of_memory(VkResult result)
            result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_MEMORY_MAP_FAILED;
 }
 
-static bool is_empty(const struct vk_block *block)
+static bool vk_memory_is_empty(const struct vk_block *block)
 {
     return block->num_free == 1 && block->free[0].end - block->free[0].begin == block->size;
 }
@@ -270,7 +270,7 @@ static void drop_spares(tn_device *device, uint64_t keep)
         struct vk_block **oldest = NULL;
         uint64_t kept = 0;
         for (struct vk_block **at = &device->memory.blocks; *at; at = &(*at)->next) {
-            if (!is_empty(*at))
+            if (!vk_memory_is_empty(*at))
                 continue;
             kept += (*at)->size;
             if (!oldest || (*at)->emptied_at < (*oldest)->emptied_at)
@@ -318,7 +318,7 @@ static tn_status block_create(tn_device *device, uint64_t size, enum vk_memory_k
     if (size > type->max_bytes - type->reserved)
         return TN_ERR_MEMORY; // only the window has a limit: the caller takes other memory
     struct vk_block *block = calloc(1, sizeof(*block));
-    struct range *ranges = calloc(8, sizeof(*ranges));
+    struct vk_memory_range *ranges = calloc(8, sizeof(*ranges));
     if (!block || !ranges) {
         free(block);
         free(ranges);
@@ -327,7 +327,7 @@ static tn_status block_create(tn_device *device, uint64_t size, enum vk_memory_k
     block->free = ranges;
     block->max_free = 8;
     block->num_free = 1;
-    block->free[0] = (struct range){0, size};
+    block->free[0] = (struct vk_memory_range){0, size};
     block->size = size;
     block->kind = kind;
     block->serial = ++device->memory.last_serial;
@@ -371,7 +371,7 @@ static struct vk_block *find_range(const struct vk_memory *memory, uint64_t size
     return best;
 }
 
-static uint64_t padded(uint64_t size)
+static uint64_t vk_memory_padded(uint64_t size)
 {
     return (size + VK_ALIGNMENT - 1) / VK_ALIGNMENT * VK_ALIGNMENT;
 }
@@ -382,7 +382,8 @@ static bool reserve_ranges(struct vk_block *block)
 {
     if (block->num_buffers + 2 <= block->max_free)
         return true;
-    struct range *more = realloc(block->free, 2 * block->max_free * sizeof(*more));
+    struct vk_memory_range *more =
+        realloc(block->free, 2 * block->max_free * sizeof(*more));
     if (!more)
         return false;
     block->free = more;
@@ -448,18 +449,18 @@ tn_status vk_memory_take(tn_device *device, uint64_t size, enum vk_memory_kind k
     tn_status status = TN_ERR_MEMORY;
     pthread_mutex_lock(&device->memory.lock);
     if (kind == VK_MEMORY_OWN && is_for_others(device, size))
-        status = take_locked(device, padded(size), VK_MEMORY_SHARED, out);
+        status = take_locked(device, vk_memory_padded(size), VK_MEMORY_SHARED, out);
     if (kind == VK_MEMORY_OWN && size <= WINDOW_PIECE &&
         device->memory.types[VK_MEMORY_WINDOW].max_bytes > 0)
-        status = take_locked(device, padded(size), VK_MEMORY_WINDOW, out);
+        status = take_locked(device, vk_memory_padded(size), VK_MEMORY_WINDOW, out);
     if (status == TN_ERR_MEMORY)
-        status = take_locked(device, padded(size), kind, out);
+        status = take_locked(device, vk_memory_padded(size), kind, out);
     pthread_mutex_unlock(&device->memory.lock);
     return status;
 }
 
 // Inserts a free range at index `at`. reserve_ranges() made room for it.
-static void insert_range(struct vk_block *block, uint32_t at, struct range range)
+static void insert_range(struct vk_block *block, uint32_t at, struct vk_memory_range range)
 {
     memmove(&block->free[at + 1], &block->free[at],
             (block->num_free - at) * sizeof(block->free[0]));
@@ -468,7 +469,7 @@ static void insert_range(struct vk_block *block, uint32_t at, struct range range
 }
 
 // Frees a range, merged with its free neighbours.
-static void give_range(struct vk_block *block, struct range range)
+static void give_range(struct vk_block *block, struct vk_memory_range range)
 {
     uint32_t at = 0;
     while (at < block->num_free && block->free[at].begin < range.begin)
@@ -497,8 +498,9 @@ void vk_memory_give(tn_device *device, tn_buffer *buffer)
     if (block->kind != VK_MEMORY_STAGING)
         memory->used -= buffer->size;
     block->num_buffers--;
-    give_range(block, (struct range){buffer->offset, buffer->offset + buffer->size});
-    if (is_empty(block)) {
+    give_range(block,
+               (struct vk_memory_range){buffer->offset, buffer->offset + buffer->size});
+    if (vk_memory_is_empty(block)) {
         int own = (int)memory->types[VK_MEMORY_OWN].index;
         block->emptied_at = ++memory->num_emptied;
         drop_spares(device, heap_size(&device->facts, own) / SPARE_SHARE);
@@ -530,8 +532,9 @@ void vk_memory_finish(tn_device *device)
     }
 }
 
-// What the heap of the device's own memory can still give: by the driver's budget, which
-// knows of other programs, or else all that the blocks have not taken. Each is a guess.
+// Bytes that the heap of the device's own memory can still give: by the driver's budget,
+// which knows of other programs, or else all that the blocks have not taken. Each is a
+// guess.
 static uint64_t heap_left(const tn_device *device)
 {
     const struct vk_memory_type *own = &device->memory.types[VK_MEMORY_OWN];

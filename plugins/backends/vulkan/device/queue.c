@@ -389,7 +389,7 @@ bool vk_queue_has_reached(tn_device *device, uint32_t index, uint64_t value)
 }
 
 // Polls for POLL_NS at most. True: the point is reached.
-static bool poll(tn_device *device, struct vk_queue *queue, uint64_t value)
+static bool vk_queue_poll(tn_device *device, struct vk_queue *queue, uint64_t value)
 {
     uint64_t end_ns = vk_now_ns() + POLL_NS;
     do {
@@ -415,14 +415,14 @@ VkResult vk_wait_idle(tn_device *device)
     return result;
 }
 
-static VkResult wait_for(tn_device *device, struct vk_queue *queue, uint64_t value)
+static VkResult vk_queue_wait_for(tn_device *device, struct vk_queue *queue, uint64_t value)
 {
     VkResult result = give_until(device, queue, value);
     if (result == VK_SUCCESS && atomic_load(&queue->given) < value)
         result = VK_ERROR_DEVICE_LOST; // the driver refused what was held
     if (result != VK_SUCCESS)
         return result;
-    if (!device->is_software && poll(device, queue, value))
+    if (!device->is_software && vk_queue_poll(device, queue, value))
         return VK_SUCCESS;
     value = signalled_from(queue, value);
     result = device->vk->WaitSemaphores(
@@ -458,7 +458,7 @@ tn_status vk_wait(tn_device *device, uint32_t index, uint64_t value)
     struct vk_queue *queue = &device->queues[index];
     bool was_lost = atomic_load(&device->lost);
     if (atomic_load(&queue->reached) < value) {
-        VkResult result = wait_for(device, queue, value);
+        VkResult result = vk_queue_wait_for(device, queue, value);
         if (result != VK_SUCCESS && !was_lost)
             return vk_fail(device, result, "vkWaitSemaphores");
     }

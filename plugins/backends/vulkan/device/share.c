@@ -22,7 +22,7 @@ static const VkExternalMemoryBufferCreateInfo external = {
     .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
     .handleTypes = HANDLE_TYPE};
 
-static tn_status check_shares(tn_device *device)
+static tn_status vk_check_shares(tn_device *device)
 {
     tn_status status = vk_check_lost(device);
     return status == TN_OK && !device->facts.share_fd
@@ -33,7 +33,7 @@ static tn_status check_shares(tn_device *device)
 }
 
 // A duplicate that exec() closes.
-static tn_status duplicate(tn_device *device, int fd, int *out)
+static tn_status vk_share_duplicate(tn_device *device, int fd, int *out)
 {
     const tn_host *host = device->host;
     *out = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -45,8 +45,8 @@ static tn_status duplicate(tn_device *device, int fd, int *out)
 }
 
 // Allocates with `next` in the chain, and binds the buffer's handle.
-static VkResult allocate(tn_device *device, tn_buffer *buffer, uint64_t size, uint32_t type,
-                         const void *next, const char **out_call)
+static VkResult vk_share_allocate(tn_device *device, tn_buffer *buffer, uint64_t size,
+                                  uint32_t type, const void *next, const char **out_call)
 {
     const VkMemoryDedicatedAllocateInfo dedicated = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO,
@@ -124,10 +124,11 @@ static tn_status make_exportable(tn_device *device, uint64_t size, tn_buffer *sh
                                   device->facts.properties.deviceName);
     out->kind = (uint32_t)type + 1;
     out->size = needs.size;
-    result = allocate(device, shared, needs.size, (uint32_t)type, &export, &call);
+    result = vk_share_allocate(device, shared, needs.size, (uint32_t)type, &export, &call);
     if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY && !shared->memory) {
         vk_memory_drop_spares(device);
-        result = allocate(device, shared, needs.size, (uint32_t)type, &export, &call);
+        result =
+            vk_share_allocate(device, shared, needs.size, (uint32_t)type, &export, &call);
     }
     return vk_check(device, result, call);
 }
@@ -183,7 +184,7 @@ static tn_status learn_file(tn_device *device, uint64_t *out)
     return TN_OK;
 }
 
-static bool is_shared(const tn_buffer *buffer)
+static bool vk_share_is_shared(const tn_buffer *buffer)
 {
     return !buffer->block && buffer->fd >= 0;
 }
@@ -194,14 +195,14 @@ tn_status vk_buffer_export_fd(tn_device *device, tn_buffer *buffer, uint64_t off
     tn_buffer shared = {.fd = -1};
     const struct vk_copy copy = {buffer, &shared, offset, 0, size};
     tn_buffer_fd mine = {.struct_size = out->struct_size, .fd = -1};
-    tn_status status = check_shares(device);
+    tn_status status = vk_check_shares(device);
     if (status != TN_OK)
         return status;
-    if (is_shared(buffer)) {
+    if (vk_share_is_shared(buffer)) {
         mine.kind = buffer->kind;
         mine.size = buffer->size;
         mine.offset = offset;
-        status = duplicate(device, buffer->fd, &mine.fd);
+        status = vk_share_duplicate(device, buffer->fd, &mine.fd);
     } else {
         status = export_copy(device, &copy, &shared, &mine);
         vk_buffer_give_own(device, &shared);
@@ -229,7 +230,7 @@ tn_status vk_buffer_place(tn_device *device, tn_buffer *buffer, uint32_t wants,
 {
     tn_buffer_place place = {.struct_size = out->struct_size, .fd = -1};
     VkDeviceMemory memory = VK_NULL_HANDLE;
-    tn_status status = check_shares(device);
+    tn_status status = vk_check_shares(device);
     if (status != TN_OK)
         return status;
     if (buffer->block)
@@ -285,7 +286,8 @@ static void close_if_left(int fd, const struct stat *was)
         close(fd);
 }
 
-static tn_status refuse(tn_device *device, const tn_buffer_fd *memory, const char *why)
+static tn_status vk_share_refuse(tn_device *device, const tn_buffer_fd *memory,
+                                 const char *why)
 {
     return device->host->fail(
         device->host, TN_ERR_ARGUMENT,
@@ -304,17 +306,17 @@ static tn_status import_memory(tn_device *device, const tn_buffer_fd *memory, ui
     uint64_t expected;
     tn_status status = learn_file(device, &expected);
     if (status == TN_OK)
-        status = duplicate(device, memory->fd, &import.fd);
+        status = vk_share_duplicate(device, memory->fd, &import.fd);
     if (status != TN_OK)
         return status;
     bool is_other = fstat(import.fd, &file) || file_kind(&file) != expected;
     if (is_other || (S_ISREG(file.st_mode) && file.st_size >= 0 &&
                      (uint64_t)file.st_size < memory->size)) {
         close(import.fd);
-        return refuse(device, memory,
-                      is_other ? "it is another kind of file" : "it is shorter");
+        return vk_share_refuse(device, memory,
+                               is_other ? "it is another kind of file" : "it is shorter");
     }
-    VkResult result = allocate(device, buffer, memory->size, type, &import, &call);
+    VkResult result = vk_share_allocate(device, buffer, memory->size, type, &import, &call);
     if (!buffer->memory)
         close_if_left(import.fd, &file);
     if (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST ||
@@ -322,7 +324,7 @@ static tn_status import_memory(tn_device *device, const tn_buffer_fd *memory, ui
         return vk_check(device, result, call);
     char why[128];
     snprintf(why, sizeof(why), "%s: %s", call, vk_result_name(result));
-    return refuse(device, memory, why);
+    return vk_share_refuse(device, memory, why);
 }
 
 static tn_status choose_type(tn_device *device, const tn_buffer_fd *memory,
@@ -333,15 +335,15 @@ static tn_status choose_type(tn_device *device, const tn_buffer_fd *memory,
     int type = memory->kind ? (int)(memory->kind - 1) % 32
                             : own_type(device, needs.memoryTypeBits);
     if (needs.size > memory->size)
-        return refuse(device, memory, "buffers of this size need more");
+        return vk_share_refuse(device, memory, "buffers of this size need more");
     if (type < 0 || memory->kind > device->facts.memory.memoryTypeCount ||
         !(needs.memoryTypeBits >> type & 1))
-        return refuse(device, memory, "the device has no such memory for buffers");
+        return vk_share_refuse(device, memory, "the device has no such memory for buffers");
     *out = (uint32_t)type;
     return TN_OK;
 }
 
-static tn_status map(tn_device *device, tn_buffer *buffer)
+static tn_status vk_share_map(tn_device *device, tn_buffer *buffer)
 {
     const VkMemoryPropertyFlags wanted =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -361,7 +363,7 @@ static tn_status make_import(tn_device *device, const tn_buffer_fd *memory,
 {
     uint32_t type = 0;
     if (memory->size == 0 || memory->size > device->facts.max_buffer)
-        return refuse(device, memory, "a buffer cannot have this size");
+        return vk_share_refuse(device, memory, "a buffer cannot have this size");
     VkResult result =
         vk_memory_create_buffer(device, memory->size, &external, &buffer->handle);
     if (result != VK_SUCCESS)
@@ -372,17 +374,17 @@ static tn_status make_import(tn_device *device, const tn_buffer_fd *memory,
     if (status != TN_OK)
         return status;
     buffer->kind = type + 1;
-    status = map(device, buffer);
+    status = vk_share_map(device, buffer);
     if (status == TN_OK)
         status = vk_run_commands(device, record_import, &(struct vk_copy){.to = buffer});
-    return status == TN_OK ? duplicate(device, memory->fd, &buffer->fd) : status;
+    return status == TN_OK ? vk_share_duplicate(device, memory->fd, &buffer->fd) : status;
 }
 
 tn_status vk_buffer_import_fd(tn_device *device, const tn_buffer_fd *memory,
                               tn_buffer **out_buffer)
 {
     const tn_host *host = device->host;
-    tn_status status = check_shares(device);
+    tn_status status = vk_check_shares(device);
     if (status != TN_OK)
         return status;
     tn_buffer *buffer = host->alloc(host, sizeof(*buffer), 0);
@@ -471,7 +473,7 @@ static tn_status import_pages(tn_device *device, const tn_buffer_import *import,
     if (result == VK_SUCCESS && type < 0)
         return copy_instead(device, import, "the driver cannot map it");
     if (result == VK_SUCCESS)
-        result = allocate(device, buffer, size, (uint32_t)type, &host, &call);
+        result = vk_share_allocate(device, buffer, size, (uint32_t)type, &host, &call);
     buffer->offset = below;
     buffer->map = import->memory;
     if (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST)

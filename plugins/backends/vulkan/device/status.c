@@ -2,7 +2,7 @@
 // Reports the errors of devices, and whether they are lost.
 #include "device.h"
 
-static const char *remedy(VkResult result)
+static const char *vk_status_remedy(VkResult result)
 {
     switch (result) {
     case VK_ERROR_DEVICE_LOST:
@@ -33,7 +33,7 @@ tn_status vk_fail(tn_device *device, VkResult result, const char *call)
     }
     return device->host->fail(device->host, status, "%s: %s: %s%s",
                               device->facts.properties.deviceName, call,
-                              vk_result_name(result), remedy(result));
+                              vk_result_name(result), vk_status_remedy(result));
 }
 
 tn_status vk_check(tn_device *device, VkResult result, const char *call)
@@ -47,7 +47,7 @@ tn_status vk_check_lost(tn_device *device)
         return TN_OK;
     return device->host->fail(device->host, TN_ERR_DEVICE, "%s was lost before%s",
                               device->facts.properties.deviceName,
-                              remedy(VK_ERROR_DEVICE_LOST));
+                              vk_status_remedy(VK_ERROR_DEVICE_LOST));
 }
 
 tn_status vk_ask_lost(tn_device *device)

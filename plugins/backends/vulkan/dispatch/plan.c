@@ -6,8 +6,8 @@
 #include "../program/program.h"
 
 // Makes room for `need` elements of `size` bytes; `array` points to the array's pointer.
-static tn_status grow(struct vk_plan *plan, void *array, uint32_t *max, uint32_t need,
-                      size_t size)
+static tn_status dispatch_plan_grow(struct vk_plan *plan, void *array, uint32_t *max,
+                                    uint32_t need, size_t size)
 {
     void **at = array;
     if (need <= *max)
@@ -71,9 +71,10 @@ static bool needs_barrier(const struct vk_plan *plan, const struct vk_operand *o
     return false;
 }
 
-static tn_status check_limits(const struct vk_plan *plan,
-                              const struct vk_pipeline_desc *desc,
-                              const struct vk_operand *operands, const uint32_t groups[3])
+static tn_status dispatch_plan_check_limits(const struct vk_plan *plan,
+                                            const struct vk_pipeline_desc *desc,
+                                            const struct vk_operand *operands,
+                                            const uint32_t groups[3])
 {
     const tn_host *host = plan->device->host;
     const tn_vulkan_limits *limits = &plan->device->facts.limits;
@@ -128,20 +129,23 @@ void plan_choose_sets(struct vk_plan *plan)
 // Makes room for one more dispatch.
 static tn_status grow_for(struct vk_plan *plan, const struct vk_pipeline_desc *desc)
 {
-    tn_status status = grow(plan, &plan->dispatches, &plan->max_dispatches,
-                            plan->num_dispatches + 1, sizeof(*plan->dispatches));
+    tn_status status =
+        dispatch_plan_grow(plan, &plan->dispatches, &plan->max_dispatches,
+                           plan->num_dispatches + 1, sizeof(*plan->dispatches));
     if (status == TN_OK)
-        status = grow(plan, &plan->operands, &plan->max_operands,
-                      plan->num_operands + desc->num_bindings, sizeof(*plan->operands));
+        status = dispatch_plan_grow(plan, &plan->operands, &plan->max_operands,
+                                    plan->num_operands + desc->num_bindings,
+                                    sizeof(*plan->operands));
     if (status == TN_OK)
-        status = grow(plan, &plan->push, &plan->max_push, plan->num_push + desc->num_push,
-                      sizeof(*plan->push));
+        status = dispatch_plan_grow(plan, &plan->push, &plan->max_push,
+                                    plan->num_push + desc->num_push, sizeof(*plan->push));
     return status;
 }
 
-// Of a plan that is thrown away: sees to it that the pipeline exists, and holds it until
+// Sees to it that the pipeline of a plan that is thrown away exists, and holds it until
 // then.
-static tn_status make_ahead(struct vk_plan *plan, const struct vk_pipeline_desc *desc)
+static tn_status dispatch_plan_make_ahead(struct vk_plan *plan,
+                                          const struct vk_pipeline_desc *desc)
 {
     struct vk_pipeline *pipeline;
     tn_status status =
@@ -158,13 +162,13 @@ tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
 {
     if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
         return TN_OK;
-    tn_status status = check_limits(plan, desc, operands, groups);
+    tn_status status = dispatch_plan_check_limits(plan, desc, operands, groups);
     if (status == TN_OK)
         status = grow_for(plan, desc);
     if (status != TN_OK)
         return status;
     if (plan->is_ahead)
-        return make_ahead(plan, desc);
+        return dispatch_plan_make_ahead(plan, desc);
     struct vk_dispatch dispatch = {.first_operand = plan->num_operands,
                                    .num_operands = desc->num_bindings,
                                    .first_push = plan->num_push,
@@ -217,8 +221,8 @@ tn_status plan_constants_at(struct vk_plan *plan, const uint32_t *words, uint32_
                             uint32_t alignment, uint32_t *out_at)
 {
     uint32_t at = (plan->num_constants + alignment - 1) / alignment * alignment;
-    tn_status status = grow(plan, &plan->constants, &plan->max_constants, at + count,
-                            sizeof(*plan->constants));
+    tn_status status = dispatch_plan_grow(plan, &plan->constants, &plan->max_constants,
+                                          at + count, sizeof(*plan->constants));
     if (status != TN_OK)
         return status;
     for (uint32_t i = plan->num_constants; i < at; i++)

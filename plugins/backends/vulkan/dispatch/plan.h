@@ -139,7 +139,7 @@ static inline void launch_spec(struct vk_launch *launch, uint32_t value)
 // Plans a step with a kernel of family vulkan.glsl/1 or vulkan.spirv/1.
 tn_status plan_kernel(struct vk_plan *plan, const tn_step *step);
 
-// What the step's kernel is among this backend's own. KERNEL_OTHER: none of these, or
+// The kind of the step's kernel among this backend's own. KERNEL_OTHER: none of these, or
 // another plugin's, or the step is a program.
 enum kernel_kind plan_own_kind(const tn_device *device, const tn_step *step);
 

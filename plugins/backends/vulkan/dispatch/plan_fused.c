@@ -20,7 +20,7 @@ tn_step plan_fused_step(const tn_step *step, const tn_fused *fused)
                      .value_size = step->value_size};
 }
 
-static const tn_value *value_of(const tn_step *alone, uint32_t operand)
+static const tn_value *fused_plan_value_of(const tn_step *alone, uint32_t operand)
 {
     return operand < alone->num_inputs ? tn_step_input(alone, operand)
                                        : tn_step_output(alone, operand - alone->num_inputs);
@@ -36,7 +36,7 @@ static uint32_t num_bindings(const tn_step *alone)
 {
     uint32_t count = 1;
     for (uint32_t i = 0; i < num_values(alone); i++)
-        count += !(value_of(alone, i)->flags & TN_VALUE_FUSED);
+        count += !(fused_plan_value_of(alone, i)->flags & TN_VALUE_FUSED);
     return count;
 }
 
@@ -85,13 +85,13 @@ struct fused_part *plan_fused_find(struct fused_part *parts, uint32_t num_parts,
 static struct vk_operand operand_of(const tn_step *alone, uint32_t i)
 {
     return i < alone->num_inputs ? plan_program_input(alone, i)
-                                 : plan_operand(value_of(alone, i), VK_WRITES);
+                                 : plan_operand(fused_plan_value_of(alone, i), VK_WRITES);
 }
 
 bool plan_fused_memory(const struct fused_part *part, struct vk_operand *out)
 {
     uint32_t i = 0, count = num_values(&part->alone);
-    while (i < count && value_of(&part->alone, i)->flags & TN_VALUE_FUSED)
+    while (i < count && fused_plan_value_of(&part->alone, i)->flags & TN_VALUE_FUSED)
         i++;
     if (i < count)
         *out = operand_of(&part->alone, i);
@@ -156,7 +156,7 @@ bool plan_fused_operands(struct fused_binding *bindings, uint32_t count,
         if (num_bindings(alone) > most || *num_operands > most - num_bindings(alone))
             return false;
         for (uint32_t k = 0; k < num_values(alone); k++)
-            if (!(value_of(alone, k)->flags & TN_VALUE_FUSED))
+            if (!(fused_plan_value_of(alone, k)->flags & TN_VALUE_FUSED))
                 operands[(*num_operands)++] = operand_of(alone, k);
         // The arguments: the operand at the kernel's binding is the same memory.
         if (!bindings[i].is_pushed)
@@ -194,7 +194,7 @@ static uint32_t map_bindings(const struct fused_binding *binding,
     const tn_step *alone = &binding->part->alone;
     uint32_t next = binding->first, count = num_values(alone);
     for (uint32_t i = 0; i < count; i++)
-        map[i] = value_of(alone, i)->flags & TN_VALUE_FUSED ? 0 : next++;
+        map[i] = fused_plan_value_of(alone, i)->flags & TN_VALUE_FUSED ? 0 : next++;
     map[count] = args_binding(binding);
     return count + 1;
 }
@@ -230,8 +230,8 @@ static tn_status link_one(tn_device *device, const struct fused_binding *binding
 }
 
 // Moves the arguments of the programs to the push constants, where the launch has them.
-static tn_status push_args(const struct fused_binding *bindings, uint32_t count,
-                           struct vk_code *code, char reason[VK_REASON])
+static tn_status fused_plan_push_args(const struct fused_binding *bindings, uint32_t count,
+                                      struct vk_code *code, char reason[VK_REASON])
 {
     struct spirv_pushed lists[VK_MAX_OPERANDS];
     struct vk_code pushed;
@@ -259,5 +259,5 @@ tn_status plan_fused_link(tn_device *device, const struct fused_binding *binding
     reason[0] = '\0';
     for (uint32_t i = 0; i < count && status == TN_OK; i++)
         status = link_one(device, &bindings[i], code, reason);
-    return status == TN_OK ? push_args(bindings, count, code, reason) : status;
+    return status == TN_OK ? fused_plan_push_args(bindings, count, code, reason) : status;
 }

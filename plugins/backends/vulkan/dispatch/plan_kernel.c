@@ -37,9 +37,10 @@ static const char *kernel_name(struct planning *p)
     return p->name;
 }
 
-static tn_status refuse(struct planning *p, tn_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static tn_status refuse(struct planning *p, tn_status status, const char *format, ...)
+static tn_status vk_plan_refuse(struct planning *p, tn_status status, const char *format,
+                                ...) __attribute__((format(printf, 3, 4)));
+static tn_status vk_plan_refuse(struct planning *p, tn_status status, const char *format,
+                                ...)
 {
     const tn_host *host = p->plan->device->host;
     char text[VK_REASON];
@@ -53,7 +54,7 @@ static tn_status refuse(struct planning *p, tn_status status, const char *format
 // --- modules ---------------------------------------------------------------------------
 
 // The module of a launch, until its pipeline exists.
-struct source {
+struct vk_plan_source {
     struct planning *planning;
     struct kernel_module module;
     const struct vk_pipeline_desc *desc;
@@ -64,7 +65,7 @@ struct source {
 
 // Our own modules were validated when this plugin was built: they are compared with what
 // is launched under validation, in tests.
-static tn_status check_code(tn_device *device, const struct source *source,
+static tn_status check_code(tn_device *device, const struct vk_plan_source *source,
                             uint32_t num_push, const struct vk_code *code)
 {
     const struct vk_pipeline_desc *desc = source->desc;
@@ -79,12 +80,12 @@ static tn_status check_code(tn_device *device, const struct source *source,
         return TN_OK;
     if (vk_spirv_check(&device->facts, code, &wants, reason))
         return TN_OK;
-    return refuse(source->planning, TN_ERR_REFUSED, "its %s%.60s %.300s",
-                  name ? "module " : "code", name ? name : "", reason);
+    return vk_plan_refuse(source->planning, TN_ERR_REFUSED, "its %s%.60s %.300s",
+                          name ? "module " : "code", name ? name : "", reason);
 }
 
 // Links the programs that operands of the launch pass through into its module.
-static tn_status link_programs(tn_device *device, const struct source *source,
+static tn_status link_programs(tn_device *device, const struct vk_plan_source *source,
                                struct vk_code *code)
 {
     const char *name = source->module.record->name;
@@ -94,8 +95,8 @@ static tn_status link_programs(tn_device *device, const struct source *source,
     tn_status status =
         plan_fused_link(device, source->fused, source->num_fused, code, reason);
     if (status != TN_OK && reason[0])
-        return refuse(source->planning, status, "its %s%.60s %.300s",
-                      name ? "module " : "code", name ? name : "", reason);
+        return vk_plan_refuse(source->planning, status, "its %s%.60s %.300s",
+                              name ? "module " : "code", name ? name : "", reason);
     return status != TN_OK || !device->instance->messenger
                ? status
                : check_code(device, source, source->desc->num_push, code);
@@ -103,7 +104,7 @@ static tn_status link_programs(tn_device *device, const struct source *source,
 
 static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 {
-    const struct source *source = context;
+    const struct vk_plan_source *source = context;
     struct vk_code code = {0};
     tn_status status = module_spirv(device, source->desc->name, &source->module, &code);
     if (status == TN_OK)
@@ -126,7 +127,7 @@ static const tn_value *step_value(const tn_step *step, uint32_t operand)
 }
 
 // The part whose program an operand of the step passes through.
-static struct fused_part *part_of(const struct planning *p, const tn_value *value)
+static struct fused_part *vk_plan_part_of(const struct planning *p, const tn_value *value)
 {
     const tn_step *step = p->face.step;
     for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++)
@@ -142,13 +143,13 @@ static tn_status resolve_memory(struct planning *p, const tn_value *value, uint3
                                 struct vk_operand *out)
 {
     bool passes = value->flags & TN_VALUE_FUSED;
-    struct fused_part *part = passes ? part_of(p, value) : NULL;
+    struct fused_part *part = passes ? vk_plan_part_of(p, value) : NULL;
     if (part && part->is_pushed && plan_fused_memory(part, out))
         return TN_OK;
     if (part)
         return plan_fused_args(p->plan, part, out);
     if (passes)
-        return refuse(p, TN_ERR_INTERNAL, "an operand passes through no program");
+        return vk_plan_refuse(p, TN_ERR_INTERNAL, "an operand passes through no program");
     *out = plan_operand(value, access);
     return TN_OK;
 }
@@ -160,10 +161,11 @@ static tn_status resolve_value(struct planning *p, uint32_t i,
     bool is_input = given->kind == TN_VULKAN_INPUT;
     uint32_t count = is_input ? step->num_inputs : step->num_outputs;
     if (given->index >= count)
-        return refuse(p, TN_ERR_REFUSED, "operand %u is %s %u, but the step has %u", i,
-                      is_input ? "input" : "output", given->index, count);
+        return vk_plan_refuse(p, TN_ERR_REFUSED, "operand %u is %s %u, but the step has %u",
+                              i, is_input ? "input" : "output", given->index, count);
     if (is_input && (given->access & VK_WRITES))
-        return refuse(p, TN_ERR_REFUSED, "operand %u writes to input %u", i, given->index);
+        return vk_plan_refuse(p, TN_ERR_REFUSED, "operand %u writes to input %u", i,
+                              given->index);
     const tn_value *value =
         is_input ? tn_step_input(step, given->index) : tn_step_output(step, given->index);
     // A descriptor needs a buffer: an absent input gets that of the first output.
@@ -178,18 +180,18 @@ static tn_status resolve_scratch(struct planning *p, uint32_t i,
     const tn_step *step = p->face.step;
     uint64_t has = step->scratch_size, size = given->size, offset = given->offset;
     if (size == 0 || size > has || offset > has - size)
-        return refuse(p, TN_ERR_REFUSED,
-                      "operand %u is bytes %llu to %llu of the scratch memory, but "
-                      "scratch_size gave %llu",
-                      i, (unsigned long long)offset,
-                      (unsigned long long)tn_saturated_add(offset, size),
-                      (unsigned long long)has);
+        return vk_plan_refuse(p, TN_ERR_REFUSED,
+                              "operand %u is bytes %llu to %llu of the scratch memory, but "
+                              "scratch_size gave %llu",
+                              i, (unsigned long long)offset,
+                              (unsigned long long)tn_saturated_add(offset, size),
+                              (unsigned long long)has);
     if (offset % TN_VULKAN_ALIGNMENT != 0 || size % 4 != 0)
-        return refuse(p, TN_ERR_REFUSED,
-                      "operand %u is %llu bytes of scratch memory from byte %llu on, "
-                      "expected multiples of 4 and %d",
-                      i, (unsigned long long)size, (unsigned long long)offset,
-                      TN_VULKAN_ALIGNMENT);
+        return vk_plan_refuse(
+            p, TN_ERR_REFUSED,
+            "operand %u is %llu bytes of scratch memory from byte %llu on, "
+            "expected multiples of 4 and %d",
+            i, (unsigned long long)size, (unsigned long long)offset, TN_VULKAN_ALIGNMENT);
     *out = plan_scratch(step, offset, size);
     out->access = given->access;
     return TN_OK;
@@ -202,11 +204,12 @@ static tn_status resolve_data(struct planning *p, uint32_t i,
     if (!given->data || given->size == 0 || given->size % 4 != 0 ||
         given->size > p->face.limits->max_range || given->size > UINT32_MAX ||
         given->access != VK_READS)
-        return refuse(p, TN_ERR_REFUSED,
-                      "operand %u is %llu bytes of data%s with access %u, expected a "
-                      "multiple of 4 that is read",
-                      i, (unsigned long long)given->size,
-                      given->data ? "" : " at no address", given->access);
+        return vk_plan_refuse(
+            p, TN_ERR_REFUSED,
+            "operand %u is %llu bytes of data%s with access %u, expected a "
+            "multiple of 4 that is read",
+            i, (unsigned long long)given->size, given->data ? "" : " at no address",
+            given->access);
     tn_status status = plan_constants_at(p->plan, given->data, (uint32_t)given->size / 4,
                                          TN_VULKAN_ALIGNMENT / 4, &at);
     *out = (struct vk_operand){VK_SLOT_CONSTANTS, VK_READS, (uint64_t)at * 4, given->size};
@@ -225,12 +228,13 @@ static tn_status resolve_counters(struct planning *p, const tn_vulkan_operand *g
     return TN_OK;
 }
 
-static tn_status resolve(struct planning *p, uint32_t i, const tn_vulkan_operand *given,
-                         struct vk_operand *out)
+static tn_status vk_plan_resolve(struct planning *p, uint32_t i,
+                                 const tn_vulkan_operand *given, struct vk_operand *out)
 {
     if (given->access == 0 || (given->access & ~(VK_READS | VK_WRITES)))
-        return refuse(p, TN_ERR_REFUSED, "operand %u has access %u, expected 1 to 3", i,
-                      given->access);
+        return vk_plan_refuse(p, TN_ERR_REFUSED,
+                              "operand %u has access %u, expected 1 to 3", i,
+                              given->access);
     switch (given->kind) {
     case TN_VULKAN_INPUT:
     case TN_VULKAN_OUTPUT:
@@ -244,8 +248,8 @@ static tn_status resolve(struct planning *p, uint32_t i, const tn_vulkan_operand
             return resolve_counters(p, given, out);
         // fall through
     default:
-        return refuse(p, TN_ERR_REFUSED, "operand %u is of kind %u, expected 1 to 4", i,
-                      given->kind);
+        return vk_plan_refuse(p, TN_ERR_REFUSED,
+                              "operand %u is of kind %u, expected 1 to 4", i, given->kind);
     }
 }
 
@@ -258,14 +262,15 @@ static const tn_vulkan_operand *operand_at(const tn_vulkan_launch *given, uint32
 }
 
 // Whether a list of `count` elements is there, and not longer than `most`.
-static tn_status check_list(struct planning *p, const char *what, const void *list,
-                            uint32_t count, uint32_t most)
+static tn_status vk_plan_check_list(struct planning *p, const char *what, const void *list,
+                                    uint32_t count, uint32_t most)
 {
     if (count > most)
-        return refuse(p, TN_ERR_UNSUPPORTED, "got %u %s, but %s takes at most %u", count,
-                      what, p->plan->device->facts.properties.deviceName, most);
+        return vk_plan_refuse(p, TN_ERR_UNSUPPORTED, "got %u %s, but %s takes at most %u",
+                              count, what, p->plan->device->facts.properties.deviceName,
+                              most);
     if (count > 0 && !list)
-        return refuse(p, TN_ERR_REFUSED, "got %u %s at no address", count, what);
+        return vk_plan_refuse(p, TN_ERR_REFUSED, "got %u %s at no address", count, what);
     return TN_OK;
 }
 
@@ -273,33 +278,37 @@ static tn_status check_launch(struct planning *p, const tn_vulkan_launch *given)
 {
     const tn_vulkan_limits *limits = p->face.limits;
     if (given->struct_size < TN_END_OF(given, constants))
-        return refuse(p, TN_ERR_REFUSED, "a launch of %u bytes, expected at least %llu",
-                      given->struct_size, (unsigned long long)TN_END_OF(given, constants));
+        return vk_plan_refuse(
+            p, TN_ERR_REFUSED, "a launch of %u bytes, expected at least %llu",
+            given->struct_size, (unsigned long long)TN_END_OF(given, constants));
     if (given->module >= p->payload->num_modules)
-        return refuse(p, TN_ERR_REFUSED, "a launch of module %u, but it has %u",
-                      given->module, p->payload->num_modules);
+        return vk_plan_refuse(p, TN_ERR_REFUSED, "a launch of module %u, but it has %u",
+                              given->module, p->payload->num_modules);
     if (given->groups[0] != 0 && given->groups[1] == 0 && given->groups[2] == 0)
-        return refuse(p, TN_ERR_REFUSED, "%u x 0 x 0 workgroups, expected %u x 1 x 1",
-                      given->groups[0], given->groups[0]);
+        return vk_plan_refuse(p, TN_ERR_REFUSED,
+                              "%u x 0 x 0 workgroups, expected %u x 1 x 1",
+                              given->groups[0], given->groups[0]);
     if ((given->num_operands > 0 && given->operand_size < sizeof(tn_vulkan_operand)) ||
         (given->num_constants > 0 && given->constant_size < sizeof(tn_vulkan_constant)))
-        return refuse(p, TN_ERR_REFUSED, "operands or constants without their size");
-    tn_status status = check_list(p, "operands", given->operands, given->num_operands,
-                                  limits->max_operands);
+        return vk_plan_refuse(p, TN_ERR_REFUSED,
+                              "operands or constants without their size");
+    tn_status status = vk_plan_check_list(p, "operands", given->operands,
+                                          given->num_operands, limits->max_operands);
     if (status == TN_OK)
-        status = check_list(p, "words of push constants", given->push, given->num_push,
-                            limits->max_push / 4);
+        status = vk_plan_check_list(p, "words of push constants", given->push,
+                                    given->num_push, limits->max_push / 4);
     if (status == TN_OK)
-        status = check_list(p, "specialisation constants", given->constants,
-                            given->num_constants, limits->max_constants);
+        status = vk_plan_check_list(p, "specialisation constants", given->constants,
+                                    given->num_constants, limits->max_constants);
     return status;
 }
 
 // Finds the operands of a launch that pass through programs, and appends the programs' own
 // operands to those of the launch.
-static tn_status add_programs(struct planning *p, const tn_vulkan_launch *given,
-                              struct vk_operand *operands, uint32_t *push,
-                              struct source *source, struct vk_pipeline_desc *desc)
+static tn_status vk_plan_add_programs(struct planning *p, const tn_vulkan_launch *given,
+                                      struct vk_operand *operands, uint32_t *push,
+                                      struct vk_plan_source *source,
+                                      struct vk_pipeline_desc *desc)
 {
     const tn_step *step = p->face.step;
     for (uint32_t i = 0; i < given->num_operands; i++) {
@@ -310,29 +319,33 @@ static tn_status add_programs(struct planning *p, const tn_vulkan_launch *given,
         uint32_t number = is_input ? operand->index : step->num_inputs + operand->index;
         const tn_value *value = step_value(step, number);
         if (value->flags & TN_VALUE_FUSED)
-            source->fused[source->num_fused++] = (struct fused_binding){
-                .part = part_of(p, value), .binding = i, .dtype = value->layout.dtype};
+            source->fused[source->num_fused++] =
+                (struct fused_binding){.part = vk_plan_part_of(p, value),
+                                       .binding = i,
+                                       .dtype = value->layout.dtype};
     }
     plan_fused_push(source->fused, source->num_fused, push, desc);
     if (!plan_fused_operands(source->fused, source->num_fused, operands,
                              &desc->num_bindings, p->face.limits->max_operands))
-        return refuse(p, TN_ERR_REFUSED,
-                      "a launch of %u operands, expected at most %d where operands pass "
-                      "through programs",
-                      given->num_operands, TN_VULKAN_FUSED_OPERANDS);
+        return vk_plan_refuse(
+            p, TN_ERR_REFUSED,
+            "a launch of %u operands, expected at most %d where operands pass "
+            "through programs",
+            given->num_operands, TN_VULKAN_FUSED_OPERANDS);
     desc->key = plan_fused_key(desc->key, source->fused, source->num_fused);
     return TN_OK;
 }
 
-static tn_status add_launch(struct planning *p, const tn_vulkan_launch *given,
-                            struct vk_operand *operands,
-                            const tn_vulkan_constant *constants)
+static tn_status vk_plan_add_launch(struct planning *p, const tn_vulkan_launch *given,
+                                    struct vk_operand *operands,
+                                    const tn_vulkan_constant *constants)
 {
     const tn_vulkan_module *record = tn_vulkan_module_at(p->payload, given->module);
     bool can_unpack = TN_HAS(p->payload, unpack);
     if ((!record->code && !can_unpack) || record->code_size == 0)
-        return refuse(p, TN_ERR_REFUSED, "it has no code in module %u", given->module);
-    struct source source;
+        return vk_plan_refuse(p, TN_ERR_REFUSED, "it has no code in module %u",
+                              given->module);
+    struct vk_plan_source source;
     source.planning = p;
     source.module =
         (struct kernel_module){.record = record,
@@ -347,7 +360,7 @@ static tn_status add_launch(struct planning *p, const tn_vulkan_launch *given,
                                     .entry = record->entry,
                                     .code = get_code,
                                     .context = &source};
-    // Which words of others are values is not known.
+    // Other plugins' launches do not tell which of their words are values.
     bool is_known = p->is_own && given->struct_size >= sizeof(struct own_launch);
     desc.values =
         is_known ? ((const struct own_launch *)(const void *)given)->values : UINT64_MAX;
@@ -363,7 +376,7 @@ static tn_status add_launch(struct planning *p, const tn_vulkan_launch *given,
     else
         status = module_others_key(p->plan->device, &source.module, &desc.key);
     if (status == TN_OK && p->parts)
-        status = add_programs(p, given, operands, push, &source, &desc);
+        status = vk_plan_add_programs(p, given, operands, push, &source, &desc);
     return status != TN_OK ? status
                            : plan_add(p->plan, &desc, operands, push, given->groups);
 }
@@ -381,7 +394,7 @@ static void choose_pushed(struct planning *p, const tn_vulkan_launch *given)
     }
 }
 
-static tn_status read_launch(struct planning *p, const tn_vulkan_launch *given)
+static tn_status vk_plan_read_launch(struct planning *p, const tn_vulkan_launch *given)
 {
     struct vk_operand operands[VK_MAX_OPERANDS];
     tn_vulkan_constant constants[VK_MAX_SPEC];
@@ -389,27 +402,27 @@ static tn_status read_launch(struct planning *p, const tn_vulkan_launch *given)
     if (status == TN_OK)
         choose_pushed(p, given);
     for (uint32_t i = 0; i < given->num_operands && status == TN_OK; i++)
-        status = resolve(p, i, operand_at(given, i), &operands[i]);
+        status = vk_plan_resolve(p, i, operand_at(given, i), &operands[i]);
     if (status != TN_OK)
         return status;
     if (given->num_constants == 0 || given->constant_size == sizeof(constants[0]))
-        return add_launch(p, given, operands, given->constants);
+        return vk_plan_add_launch(p, given, operands, given->constants);
     for (uint32_t i = 0; i < given->num_constants; i++)
         memcpy(&constants[i],
                (const char *)given->constants + (size_t)i * given->constant_size,
                sizeof(constants[0]));
-    return add_launch(p, given, operands, constants);
+    return vk_plan_add_launch(p, given, operands, constants);
 }
 
-static tn_status launch(const tn_vulkan_plan *face, const tn_vulkan_launch *given)
+static tn_status vk_plan_launch(const tn_vulkan_plan *face, const tn_vulkan_launch *given)
 {
     struct planning *p = (struct planning *)(uintptr_t)face;
     if (p->status == TN_OK)
-        p->status = read_launch(p, given);
+        p->status = vk_plan_read_launch(p, given);
     return p->status;
 }
 
-static int32_t shares(const tn_vulkan_plan *face, uint32_t input, uint32_t output)
+static int32_t vk_plan_shares(const tn_vulkan_plan *face, uint32_t input, uint32_t output)
 {
     const struct planning *p = (const struct planning *)face;
     const tn_step *step = face->step;
@@ -505,29 +518,30 @@ static tn_status check_plain(struct planning *p)
     const tn_vulkan_kernel *payload = p->payload;
     uint32_t num_operands = p->face.step->num_inputs + p->face.step->num_outputs;
     if (payload->num_push > VK_MAX_PUSH || (payload->num_push > 0 && !payload->push))
-        return refuse(p, TN_ERR_REFUSED, "got %u push fields, expected at most %d",
-                      payload->num_push, VK_MAX_PUSH);
+        return vk_plan_refuse(p, TN_ERR_REFUSED, "got %u push fields, expected at most %d",
+                              payload->num_push, VK_MAX_PUSH);
     if (payload->elements_per_group == 0)
-        return refuse(p, TN_ERR_REFUSED,
-                      "it has no plan, and elements_per_group is 0, expected 1 at least");
+        return vk_plan_refuse(
+            p, TN_ERR_REFUSED,
+            "it has no plan, and elements_per_group is 0, expected 1 at least");
     if (num_operands > VK_MAX_OPERANDS)
-        return refuse(p, TN_ERR_REFUSED, "got %u operands, expected at most %d",
-                      num_operands, VK_MAX_OPERANDS);
+        return vk_plan_refuse(p, TN_ERR_REFUSED, "got %u operands, expected at most %d",
+                              num_operands, VK_MAX_OPERANDS);
     return TN_OK;
 }
 
 // --- a step ----------------------------------------------------------------------------
 
-static tn_status check_payload(struct planning *p, const tn_kernel *kernel)
+static tn_status vk_plan_check_payload(struct planning *p, const tn_kernel *kernel)
 {
     const struct vk_flavour *flavour = p->plan->device->flavour;
     bool is_spirv = strcmp(kernel->family, TN_FAMILY_VULKAN_SPIRV) == 0;
     if (!is_spirv && !(p->is_glsl && flavour->compile))
-        return refuse(p, TN_ERR_UNSUPPORTED, "%s does not run family %s", flavour->name,
-                      kernel->family);
+        return vk_plan_refuse(p, TN_ERR_UNSUPPORTED, "%s does not run family %s",
+                              flavour->name, kernel->family);
     if (!TN_HAS(p->payload, modules) || p->payload->num_modules == 0 ||
         p->payload->module_size < sizeof(tn_vulkan_module))
-        return refuse(p, TN_ERR_REFUSED, "it has no modules");
+        return vk_plan_refuse(p, TN_ERR_REFUSED, "it has no modules");
     return TN_OK;
 }
 
@@ -544,7 +558,7 @@ enum kernel_kind plan_own_kind(const tn_device *device, const tn_step *step)
     return ((const struct own_kernel *)payload)->kind;
 }
 
-static bool is_empty(const tn_step *step)
+static bool vk_plan_is_empty(const tn_step *step)
 {
     for (uint32_t i = 0; i < step->num_outputs; i++)
         if (layout_count(&tn_step_output(step, i)->layout) > 0)
@@ -562,8 +576,8 @@ tn_status plan_kernel(struct vk_plan *plan, const tn_step *step)
                               .host = plan->device->host,
                               .step = step,
                               .limits = &plan->device->facts.limits,
-                              .launch = launch,
-                              .shares = shares};
+                              .launch = vk_plan_launch,
+                              .shares = vk_plan_shares};
     p.plan = plan;
     p.payload = payload;
     p.is_glsl = strcmp(step->kernel->family, TN_FAMILY_VULKAN_GLSL) == 0;
@@ -571,8 +585,8 @@ tn_status plan_kernel(struct vk_plan *plan, const tn_step *step)
     p.status = TN_OK;
     p.parts = NULL;
     p.name[0] = '\0';
-    tn_status status = check_payload(&p, step->kernel);
-    if (status != TN_OK || is_empty(step))
+    tn_status status = vk_plan_check_payload(&p, step->kernel);
+    if (status != TN_OK || vk_plan_is_empty(step))
         return status;
     bool has_plan = TN_HAS(payload, plan);
     status = has_plan ? TN_OK : check_plain(&p);

@@ -25,8 +25,8 @@ static bool is_plain_copy(const tn_step *step)
            program->input_dtypes[0] == program->output_dtypes[0];
 }
 
-static void collect_axes(const tn_layout *from, const tn_layout *to,
-                         struct transposition *out)
+static void transpose_plan_collect_axes(const tn_layout *from, const tn_layout *to,
+                                        struct transposition *out)
 {
     for (int32_t axis = 0; axis < to->rank; axis++) {
         uint64_t extent = (uint64_t)to->extent[axis];
@@ -53,7 +53,7 @@ static bool find_transposition(const tn_layout *from, const tn_layout *to,
                                struct transposition *out)
 {
     *out = (struct transposition){0};
-    collect_axes(from, to, out);
+    transpose_plan_collect_axes(from, to, out);
     if (out->num_axes < 2 || out->num_axes > MAX_AXES)
         return false;
     uint32_t last = out->num_axes - 1;

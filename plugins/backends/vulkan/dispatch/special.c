@@ -36,8 +36,8 @@ static uint32_t pushed_words(const struct special_kernel *kernel)
     return kernel->open != 0 && kernel->is_rest ? kernel->num_push : 0;
 }
 
-// Of its code.
-static struct vk_hash key_of(const struct special_kernel *kernel)
+// The key of a kernel's code.
+static struct vk_hash special_key_of(const struct special_kernel *kernel)
 {
     struct vk_hash key = vk_pipeline_describe(kernel->plain).key;
     return vk_hash_bytes(vk_hash_u64(key, kernel->open), kernel->push,
@@ -64,8 +64,9 @@ struct vk_special {
     uint64_t begin_ns, next_ns; // when the thread began; when runs look for kernels again
 };
 
-static void read_shape(const struct vk_plan *plan, const struct vk_dispatch *dispatch,
-                       uint32_t words[VK_MOST_PUSH])
+static void special_read_shape(const struct vk_plan *plan,
+                               const struct vk_dispatch *dispatch,
+                               uint32_t words[VK_MOST_PUSH])
 {
     for (uint32_t i = 0; i < dispatch->num_push; i++)
         words[i] = dispatch->values >> i & 1 ? 0 : plan->push[dispatch->first_push + i];
@@ -73,7 +74,8 @@ static void read_shape(const struct vk_plan *plan, const struct vk_dispatch *dis
 
 // A launch that pushes nothing, of whose words nothing is known, or that has no binding
 // left, has no shape.
-static bool has_shape(const struct vk_plan *plan, const struct vk_dispatch *dispatch)
+static bool special_has_shape(const struct vk_plan *plan,
+                              const struct vk_dispatch *dispatch)
 {
     return dispatch->num_push > 0 && dispatch->values != UINT64_MAX &&
            dispatch->num_operands < plan->device->facts.limits.max_operands;
@@ -85,9 +87,9 @@ static struct vk_special_launch launch_of(const struct vk_plan *plan, uint32_t i
     struct vk_special_launch launch = {.kernel = dispatch->pipeline->key,
                                        .words = dispatch->num_push};
     uint32_t words[VK_MOST_PUSH];
-    if (!has_shape(plan, dispatch))
+    if (!special_has_shape(plan, dispatch))
         return launch;
-    read_shape(plan, dispatch, words);
+    special_read_shape(plan, dispatch, words);
     launch.shape = vk_hash_u64((struct vk_hash){21, 3}, dispatch->values);
     launch.shape =
         vk_hash_bytes(launch.shape, words, dispatch->num_push * sizeof(words[0]));
@@ -95,8 +97,8 @@ static struct vk_special_launch launch_of(const struct vk_plan *plan, uint32_t i
 }
 
 // Takes what a launch of the kernel has: words in which launches differ are open.
-static void join(const struct vk_plan *plan, const struct vk_dispatch *dispatch,
-                 struct special_kernel *kernel)
+static void special_join(const struct vk_plan *plan, const struct vk_dispatch *dispatch,
+                         struct special_kernel *kernel)
 {
     const uint32_t *push = plan->push + dispatch->first_push;
     if (!kernel->plain) {
@@ -134,7 +136,7 @@ static void add_rest(const struct vk_plan *plan, struct vk_special *special)
     for (uint32_t i = 0; i < plan->num_dispatches; i++) {
         const struct vk_dispatch *dispatch = &plan->dispatches[i];
         uint32_t k = begin;
-        if (special->of_dispatch[i] != NONE || !has_shape(plan, dispatch))
+        if (special->of_dispatch[i] != NONE || !special_has_shape(plan, dispatch))
             continue;
         while (k < special->num_kernels && special->kernels[k].plain != dispatch->pipeline)
             k++;
@@ -142,12 +144,12 @@ static void add_rest(const struct vk_plan *plan, struct vk_special *special)
             continue;
         special->num_kernels += k == special->num_kernels;
         special->of_dispatch[i] = k;
-        join(plan, dispatch, &special->kernels[k]);
+        special_join(plan, dispatch, &special->kernels[k]);
         special->kernels[k].is_rest = true;
     }
 }
 
-static void destroy(struct vk_special *special)
+static void special_destroy(struct vk_special *special)
 {
     if (special) {
         free(special->kernels);
@@ -178,7 +180,8 @@ static tn_status take_choice(struct vk_plan *plan, struct vk_special *special)
     }
     for (uint32_t i = 0; done && i < count; i++)
         if (special->of_dispatch[i] != NONE)
-            join(plan, &plan->dispatches[i], &special->kernels[special->of_dispatch[i]]);
+            special_join(plan, &plan->dispatches[i],
+                         &special->kernels[special->of_dispatch[i]]);
     return done ? TN_OK
                 : plan->device->host->fail(plan->device->host, TN_ERR_MEMORY,
                                            "out of memory");
@@ -195,7 +198,7 @@ static void known_key(const struct vk_special *special, char key[KNOWN_KEY])
     struct vk_hash h = vk_hash_text((struct vk_hash){36, 1}, device->facts.driver);
     h = vk_hash_bytes(h, device->facts.properties.pipelineCacheUUID, VK_UUID_SIZE);
     for (uint32_t i = 0; i < special->num_kernels; i++) {
-        struct vk_hash kernel = key_of(&special->kernels[i]);
+        struct vk_hash kernel = special_key_of(&special->kernels[i]);
         h = vk_hash_u64(vk_hash_u64(h, kernel.lo), kernel.hi);
     }
     snprintf(key, KNOWN_KEY, "vulkan shapes/1 %016llx%016llx", (unsigned long long)h.lo,
@@ -238,7 +241,7 @@ struct baking {
     struct vk_pipeline_desc plain;
 };
 
-static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
+static tn_status special_get_code(tn_device *device, void *context, struct vk_code *out)
 {
     const struct baking *baking = context;
     const struct special_kernel *kernel = baking->kernel;
@@ -266,10 +269,10 @@ static void make_one(struct vk_special *special, uint32_t number, struct vk_ahea
     struct baking baking = {kernel, vk_pipeline_describe(kernel->plain)};
     struct vk_pipeline_desc desc = baking.plain;
     struct vk_pipeline *made = NULL, *none = NULL;
-    desc.key = key_of(kernel);
+    desc.key = special_key_of(kernel);
     desc.num_push = pushed_words(kernel);
     desc.num_bindings += is_moved(kernel);
-    desc.code = get_code;
+    desc.code = special_get_code;
     desc.context = &baking;
     if (vk_pipeline_get(device, &desc, ahead, is_helper, &made) != TN_OK)
         device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
@@ -311,14 +314,14 @@ static void make_all(struct vk_special *special)
     atomic_store_explicit(&special->state, STATE_MADE, memory_order_release);
 }
 
-static void *run(void *argument)
+static void *special_run(void *argument)
 {
     make_all(argument);
     return NULL;
 }
 
 // Signals stay with the application's threads.
-static bool start(struct vk_special *special)
+static bool special_start(struct vk_special *special)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -326,7 +329,7 @@ static bool start(struct vk_special *special)
     atomic_store(&special->state, STATE_RUNNING);
     special->begin_ns = vk_now_ns();
     special->next_ns = special->begin_ns + FIRST_LOOK_NS;
-    special->has_thread = pthread_create(&special->thread, NULL, run, special) == 0;
+    special->has_thread = pthread_create(&special->thread, NULL, special_run, special) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return special->has_thread;
 }
@@ -348,13 +351,13 @@ tn_status vk_special_plan(struct vk_plan *plan)
         status = place_words(plan, special);
     }
     if (status != TN_OK || special->num_kernels == 0) {
-        destroy(special);
+        special_destroy(special);
         return status;
     }
     plan->special = special;
     special->is_known = was_made(special);
     if (special->is_known)
-        (void)start(special);
+        (void)special_start(special);
     return TN_OK;
 }
 
@@ -383,7 +386,7 @@ static bool use_made(struct vk_special *special)
 
 // The plan's operands, with one more for each launch that gets a kernel and whose words are
 // in the constants. NULL: out of memory.
-static struct vk_operand *list_operands(struct vk_plan *plan)
+static struct vk_operand *special_list_operands(struct vk_plan *plan)
 {
     const struct vk_special *special = plan->special;
     struct vk_operand *all =
@@ -411,14 +414,14 @@ static struct vk_operand *list_operands(struct vk_plan *plan)
 
 // Gives launches the kernels that are made. Where there is no memory, the plan stays as it
 // is. True: it has changed.
-static bool put_in_place(struct vk_plan *plan)
+static bool special_put_in_place(struct vk_plan *plan)
 {
     struct vk_special *special = plan->special;
     const tn_host *host = special->device->host;
     uint32_t num_launches = 0;
     if (!use_made(special))
         return false;
-    struct vk_operand *operands = list_operands(plan);
+    struct vk_operand *operands = special_list_operands(plan);
     if (!operands)
         return false;
     free(plan->operands);
@@ -451,7 +454,7 @@ tn_status vk_special_make(struct vk_plan *plan)
         make_all(special);
     special->has_thread = false;
     atomic_store(&special->state, STATE_USED);
-    (void)put_in_place(plan);
+    (void)special_put_in_place(plan);
     return TN_OK;
 }
 
@@ -472,10 +475,10 @@ bool vk_special_count_run(struct vk_plan *plan)
     struct vk_special *special = plan->special;
     int state = atomic_load_explicit(&special->state, memory_order_acquire);
     if (state == STATE_IDLE && ++special->num_runs > vk_special_rule.runs)
-        (void)start(special);
+        (void)special_start(special);
     if (state == STATE_MADE) {
         atomic_store(&special->state, STATE_USED);
-        return put_in_place(plan);
+        return special_put_in_place(plan);
     }
     if (state != STATE_RUNNING || atomic_load(&special->num_made) == special->num_used)
         return false;
@@ -483,7 +486,7 @@ bool vk_special_count_run(struct vk_plan *plan)
     if (now_ns < special->next_ns)
         return false;
     special->next_ns = special->begin_ns + 2 * (now_ns - special->begin_ns);
-    return put_in_place(plan);
+    return special_put_in_place(plan);
 }
 
 void vk_special_finish(struct vk_plan *plan)
@@ -500,6 +503,6 @@ void vk_special_finish(struct vk_plan *plan)
     for (uint32_t i = 0; i < special->num_kernels; i++)
         if (special->kernels[i].made)
             vk_pipeline_release(special->device, special->kernels[i].made);
-    destroy(special);
+    special_destroy(special);
     plan->special = NULL;
 }

@@ -17,8 +17,8 @@ struct vk_special_rule {
 };
 extern const struct vk_special_rule vk_special_rule;
 
-// What the rule sees of a launch: its kernel, and that with the words of its shape. The
-// same numbers say the same.
+// A launch as the rule sees it: its kernel, and that with the words of its shape. The same
+// numbers say the same.
 struct vk_special_launch {
     struct vk_hash kernel, shape; // shape {0, 0}: it has none
     uint32_t words;               // that it reads, of shape and values

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <tenon/glsl.h>
 
-static tn_status compile(const tn_host *host, const char *text, uint64_t size,
-                         const char *name, tn_glsl_code *out)
+static tn_status jit_glsl_compile(const tn_host *host, const char *text, uint64_t size,
+                                  const char *name, tn_glsl_code *out)
 {
     if (!text || !name || !out || out->struct_size < sizeof(*out))
         return host->fail(host, TN_ERR_ARGUMENT, "glsl.compile: %s",
@@ -30,7 +30,7 @@ static tn_status compile(const tn_host *host, const char *text, uint64_t size,
     return TN_ERR_ARGUMENT;
 }
 
-static void release(const tn_host *host, tn_glsl_code *code)
+static void jit_glsl_release(const tn_host *host, tn_glsl_code *code)
 {
     (void)host;
     struct glsl_result result = {.words = (uint32_t *)(uintptr_t)code->words};
@@ -40,6 +40,6 @@ static void release(const tn_host *host, tn_glsl_code *code)
 
 const tn_glsl jit_glsl = {
     .struct_size = sizeof(jit_glsl),
-    .compile = compile,
-    .release = release,
+    .compile = jit_glsl_compile,
+    .release = jit_glsl_release,
 };

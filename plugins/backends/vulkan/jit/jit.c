@@ -14,7 +14,7 @@ static void release_words(struct vk_code *code)
 }
 
 // The cache key, as text: all that the SPIR-V depends on (compiler, definitions, source).
-static void write_key(struct text *key, const struct glsl_source *source)
+static void jit_write_key(struct text *key, const struct glsl_source *source)
 {
     text_add(key, "spirv/2 %s %u\n", glsl_compiler_version(), (unsigned)source->flags);
     for (size_t i = 0; i < source->num_defines; i++)
@@ -24,7 +24,7 @@ static void write_key(struct text *key, const struct glsl_source *source)
 
 // Loads SPIR-V from the disk cache, unless a driver has just refused some. The cache has
 // verified the checksum; whether the entry is SPIR-V at all is checked here.
-static bool load(tn_device *device, const struct text *key, struct vk_code *out)
+static bool jit_load(tn_device *device, const struct text *key, struct vk_code *out)
 {
     const tn_host *host = device->host;
     const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
@@ -46,8 +46,8 @@ static bool load(tn_device *device, const struct text *key, struct vk_code *out)
     return true;
 }
 
-static void store(tn_device *device, const struct text *key, const char *name,
-                  const struct vk_code *code)
+static void jit_store(tn_device *device, const struct text *key, const char *name,
+                      const struct vk_code *code)
 {
     const tn_host *host = device->host;
     const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
@@ -62,9 +62,9 @@ static tn_status compile_source(tn_device *device, const char *name,
                                 const struct glsl_source *source, struct vk_code *out)
 {
     struct text key = {0};
-    write_key(&key, source);
+    jit_write_key(&key, source);
     tn_status status = TN_OK;
-    if (load(device, &key, out))
+    if (jit_load(device, &key, out))
         goto finish;
     struct glsl_result result;
     struct glsl_source given = *source;
@@ -83,7 +83,7 @@ static tn_status compile_source(tn_device *device, const char *name,
     *out = (struct vk_code){.words = result.words,
                             .size = result.num_words * sizeof(uint32_t),
                             .release = release_words};
-    store(device, &key, name, out);
+    jit_store(device, &key, name, out);
 finish:
     text_finish(&key);
     return status;

@@ -64,7 +64,7 @@ static const tn_backend jit_backend = {
 
 static const tn_ops jit_ops = OWN_KERNELS_OPS;
 
-static const void *query(const char *id)
+static const void *jit_query(const char *id)
 {
     static const char *const own[] = {TN_IFACE_LAUNCHES, TN_IFACE_GLSL, NULL};
     if (strcmp(id, TN_IFACE_BACKEND) == 0)
@@ -79,14 +79,14 @@ static const void *query(const char *id)
 // All runtimes of the process share the compiler; the last one frees it.
 static atomic_uint num_runtimes;
 
-static tn_status init(const tn_host *host)
+static tn_status jit_init(const tn_host *host)
 {
     (void)host;
     atomic_fetch_add(&num_runtimes, 1);
     return TN_OK;
 }
 
-static void deinit(const tn_host *host)
+static void jit_deinit(const tn_host *host)
 {
     vk_deinit(host);
     if (atomic_fetch_sub(&num_runtimes, 1) == 1) {
@@ -95,5 +95,5 @@ static void deinit(const tn_host *host)
     }
 }
 
-TN_PLUGIN("org.tenon.vulkan-jit", "0.1.0", "Tenon", .init = init, .deinit = deinit,
-          .query = query);
+TN_PLUGIN("org.tenon.vulkan-jit", "0.1.0", "Tenon", .init = jit_init, .deinit = jit_deinit,
+          .query = jit_query);

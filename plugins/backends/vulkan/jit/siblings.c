@@ -24,7 +24,7 @@ static const tn_fused *program_before(const tn_step *step)
 }
 
 // Whether the program is a function of its inputs' elements alone.
-static bool is_plain(const tn_expr_program *program)
+static bool jit_siblings_is_plain(const tn_expr_program *program)
 {
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (program->insns[i].op == TN_EXPR_INDEX)
@@ -74,7 +74,7 @@ static uint32_t accumulator_bytes(const struct sibling *own)
 
 // --- collecting ------------------------------------------------------------------------
 
-// What is found of a launch before its axes are merged. Strides are by the axes of x.
+// A launch before its axes are merged. Strides are by the axes of x.
 struct finding {
     struct siblings *s;
     const tn_layout *x; // of the first step
@@ -90,8 +90,8 @@ static bool same_strides(const struct finding *f, uint32_t operand,
 
 // The number of an array among the operands, which may become one more. False: there are
 // too many.
-static bool add_operand(struct finding *f, const tn_value *value, uint8_t *out,
-                        bool *out_is_shared)
+static bool jit_siblings_add_operand(struct finding *f, const tn_value *value, uint8_t *out,
+                                     bool *out_is_shared)
 {
     struct siblings *s = f->s;
     int64_t stride[TN_MAX_RANK] = {0};
@@ -115,7 +115,7 @@ static bool add_operand(struct finding *f, const tn_value *value, uint8_t *out,
     return true;
 }
 
-static bool same_extents(const tn_layout *a, const tn_layout *b)
+static bool jit_siblings_same_extents(const tn_layout *a, const tn_layout *b)
 {
     return a->rank == b->rank &&
            memcmp(a->extent, b->extent, (size_t)a->rank * sizeof(a->extent[0])) == 0;
@@ -127,7 +127,7 @@ static bool is_spread_alike(const struct reduction *a, const struct reduction *b
 }
 
 // Adds a step. False: it is no sibling of those before.
-static bool add_step(struct finding *f, const tn_step *step, bool is_software)
+static bool jit_siblings_add_step(struct finding *f, const tn_step *step, bool is_software)
 {
     struct siblings *s = f->s;
     struct sibling *own = &s->all[s->count];
@@ -141,22 +141,22 @@ static bool add_step(struct finding *f, const tn_step *step, bool is_software)
         .in = in->layout.dtype, .out = out->layout.dtype, .before = program_before(step)};
     own->op = reduction_name(step, &own->length);
     own->computed = computed_in(own);
-    if (!same_extents(&in->layout, f->x) || reduction_axes(step) != f->reduced ||
-        !is_spread_alike(&shape, &s->shape) || shape.num_outputs == 0 ||
-        shape.num_reduced == 0 ||
+    if (!jit_siblings_same_extents(&in->layout, f->x) ||
+        reduction_axes(step) != f->reduced || !is_spread_alike(&shape, &s->shape) ||
+        shape.num_outputs == 0 || shape.num_reduced == 0 ||
         (shape.splits > 1 && step->scratch_size < reduction_parts_bytes(&shape)) ||
-        (own->before && !is_plain(own->before->program)))
+        (own->before && !jit_siblings_is_plain(own->before->program)))
         return false;
     if (!own->before)
-        done = add_operand(f, in, &own->operands[0], &is_shared);
+        done = jit_siblings_add_operand(f, in, &own->operands[0], &is_shared);
     for (uint32_t i = 0; own->before && i < own->before->num_inputs && done; i++)
-        done = add_operand(f, tn_fused_input(step, own->before, i), &own->operands[i],
-                           &is_shared);
+        done = jit_siblings_add_operand(f, tn_fused_input(step, own->before, i),
+                                        &own->operands[i], &is_shared);
     return done && (is_shared || s->count == 0) && ++s->count > 0;
 }
 
 // Whether axis `axis` of x continues the last axis of the launch, in all operands.
-static bool continues(const struct finding *f, uint32_t last, int32_t axis)
+static bool jit_siblings_continues(const struct finding *f, uint32_t last, int32_t axis)
 {
     for (uint32_t i = 0; i < f->s->num_operands; i++)
         if (f->s->operands[i].stride[last] !=
@@ -166,7 +166,7 @@ static bool continues(const struct finding *f, uint32_t last, int32_t axis)
 }
 
 // Appends the axes of x in `set`, neighbours merged, behind the first ones.
-static void merge_axes(struct finding *f, uint32_t set)
+static void jit_siblings_merge_axes(struct finding *f, uint32_t set)
 {
     struct siblings *s = f->s;
     uint32_t first = s->num_axes;
@@ -174,7 +174,7 @@ static void merge_axes(struct finding *f, uint32_t set)
         uint32_t extent = (uint32_t)f->x->extent[axis];
         if (!(set >> axis & 1) || extent == 1)
             continue;
-        if (s->num_axes > first && continues(f, s->num_axes - 1, axis))
+        if (s->num_axes > first && jit_siblings_continues(f, s->num_axes - 1, axis))
             s->extent[s->num_axes - 1] *= extent;
         else
             s->extent[s->num_axes++] = extent;
@@ -198,7 +198,8 @@ static void find_kept(struct siblings *s)
 }
 
 // Bindings of the launch that has most.
-static uint32_t count_bindings(const struct siblings *s, const tn_step *const *steps)
+static uint32_t jit_siblings_count_bindings(const struct siblings *s,
+                                            const tn_step *const *steps)
 {
     uint32_t most = s->num_operands > s->count ? s->num_operands : s->count;
     uint32_t bindings = most + s->count + 1;
@@ -211,7 +212,7 @@ static uint32_t count_bindings(const struct siblings *s, const tn_step *const *s
     return bindings;
 }
 
-static uint32_t shared_bytes(const struct siblings *s)
+static uint32_t jit_siblings_shared_bytes(const struct siblings *s)
 {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < s->count; i++)
@@ -220,8 +221,8 @@ static uint32_t shared_bytes(const struct siblings *s)
 }
 
 // Describes the launch of the steps. False: they do not fit one.
-static bool describe(const struct vk_plan *plan, const tn_step *const *steps,
-                     uint32_t count, struct siblings *out)
+static bool jit_siblings_describe(const struct vk_plan *plan, const tn_step *const *steps,
+                                  uint32_t count, struct siblings *out)
 {
     const tn_vulkan_limits *limits = &plan->device->facts.limits;
     bool is_software = limits->features & TN_VULKAN_IS_SOFTWARE;
@@ -230,29 +231,31 @@ static bool describe(const struct vk_plan *plan, const tn_step *const *steps,
                         .reduced = reduction_axes(steps[0])};
     out->count = out->num_operands = out->num_axes = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (!add_step(&f, steps[i], is_software))
+        if (!jit_siblings_add_step(&f, steps[i], is_software))
             return false;
-    merge_axes(&f, ~f.reduced);
+    jit_siblings_merge_axes(&f, ~f.reduced);
     out->num_kept = out->num_axes;
-    merge_axes(&f, f.reduced);
+    jit_siblings_merge_axes(&f, f.reduced);
     find_kept(out);
     uint32_t most =
         limits->max_operands < VK_MAX_OPERANDS ? limits->max_operands : VK_MAX_OPERANDS;
-    return count_bindings(out, steps) <= most && shared_bytes(out) <= limits->max_shared;
+    return jit_siblings_count_bindings(out, steps) <= most &&
+           jit_siblings_shared_bytes(out) <= limits->max_shared;
 }
 
 static bool siblings_fit(const struct vk_plan *plan, const tn_step *const *steps,
                          uint32_t count)
 {
     struct siblings s;
-    return is_own_reduction(plan, steps[count - 1]) && describe(plan, steps, count, &s);
+    return is_own_reduction(plan, steps[count - 1]) &&
+           jit_siblings_describe(plan, steps, count, &s);
 }
 
 // --- launches --------------------------------------------------------------------------
 
 #define NAME_SIZE 96
 
-struct launch {
+struct jit_siblings_launch {
     const struct siblings *s;
     enum siblings_role role;
     bool args_in_buffer;
@@ -264,7 +267,7 @@ struct launch {
 
 static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 {
-    const struct launch *l = context;
+    const struct jit_siblings_launch *l = context;
     struct text text = {0};
     char reason[VK_REASON] = "";
     tn_status status = siblings_write_glsl(&text, l->s, l->role, l->args_in_buffer);
@@ -281,7 +284,7 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 }
 
 // The key of the code: of all that siblings_write_glsl and the programs behind depend on.
-static struct vk_hash key_of(const struct launch *l)
+static struct vk_hash jit_siblings_key_of(const struct jit_siblings_launch *l)
 {
     const struct siblings *s = l->s;
     struct vk_hash h = {8, (uint64_t)l->role << 1 | l->args_in_buffer};
@@ -305,8 +308,8 @@ static struct vk_hash key_of(const struct launch *l)
 }
 
 // Writes the arguments.
-static void list_args(const struct launch *l, const tn_step *const *steps,
-                      struct program_args *args)
+static void jit_siblings_list_args(const struct jit_siblings_launch *l,
+                                   const tn_step *const *steps, struct program_args *args)
 {
     const struct siblings *s = l->s;
     bool is_second = l->role == SIBLINGS_SECOND;
@@ -334,8 +337,8 @@ static void list_args(const struct launch *l, const tn_step *const *steps,
 }
 
 // Binds the result of reduction `i`: its memory, or the arguments of the program behind it.
-static tn_status bind_result(struct launch *l, struct vk_plan *plan, const tn_step *step,
-                             struct fused_part *parts)
+static tn_status bind_result(struct jit_siblings_launch *l, struct vk_plan *plan,
+                             const tn_step *step, struct fused_part *parts)
 {
     const tn_value *out = tn_step_output(step, 0);
     struct fused_part *part = plan_fused_find(parts, step->num_fused, step->num_inputs);
@@ -353,8 +356,9 @@ static tn_status bind_result(struct launch *l, struct vk_plan *plan, const tn_st
     return status;
 }
 
-static tn_status bind(struct launch *l, struct vk_plan *plan, const tn_step *const *steps,
-                      struct fused_part *const *parts)
+static tn_status jit_siblings_bind(struct jit_siblings_launch *l, struct vk_plan *plan,
+                                   const tn_step *const *steps,
+                                   struct fused_part *const *parts)
 {
     const struct siblings *s = l->s;
     tn_status status = TN_OK;
@@ -372,7 +376,7 @@ static tn_status bind(struct launch *l, struct vk_plan *plan, const tn_step *con
 }
 
 // Passes the arguments: pushed, or in the constants.
-static tn_status pass_args(struct launch *l, struct vk_plan *plan,
+static tn_status pass_args(struct jit_siblings_launch *l, struct vk_plan *plan,
                            const struct program_args *args)
 {
     uint32_t at;
@@ -391,7 +395,7 @@ static tn_status pass_args(struct launch *l, struct vk_plan *plan,
 }
 
 // "reduce mean+max", shortened.
-static void write_name(struct launch *l)
+static void jit_siblings_write_name(struct jit_siblings_launch *l)
 {
     size_t size = (size_t)snprintf(l->name, NAME_SIZE, "reduce ");
     for (uint32_t i = 0; i < l->s->count && size < NAME_SIZE - 16; i++)
@@ -399,18 +403,19 @@ static void write_name(struct launch *l)
                                  (int)l->s->all[i].length, l->s->all[i].op);
 }
 
-static tn_status add_launch(struct vk_plan *plan, const struct siblings *s,
-                            enum siblings_role role, const tn_step *const *steps,
-                            struct fused_part *const *parts)
+static tn_status jit_siblings_add_launch(struct vk_plan *plan, const struct siblings *s,
+                                         enum siblings_role role,
+                                         const tn_step *const *steps,
+                                         struct fused_part *const *parts)
 {
-    struct launch l = {.s = s, .role = role};
+    struct jit_siblings_launch l = {.s = s, .role = role};
     struct program_args args;
     bool is_second = role == SIBLINGS_SECOND;
     uint32_t lanes = is_second ? reduction_second_lanes(&s->shape) : s->shape.lanes;
     uint64_t units = s->shape.num_outputs * (is_second ? 1 : s->shape.splits);
-    write_name(&l);
-    list_args(&l, steps, &args);
-    tn_status status = bind(&l, plan, steps, parts);
+    jit_siblings_write_name(&l);
+    jit_siblings_list_args(&l, steps, &args);
+    tn_status status = jit_siblings_bind(&l, plan, steps, parts);
     if (status == TN_OK)
         status = pass_args(&l, plan, &args);
     if (status != TN_OK)
@@ -423,7 +428,7 @@ static tn_status add_launch(struct vk_plan *plan, const struct siblings *s,
     l.launch.groups = ceil_div(units, REDUCE_GROUP / lanes);
     l.launch.pipeline =
         (struct vk_pipeline_desc){.name = l.name,
-                                  .key = key_of(&l),
+                                  .key = jit_siblings_key_of(&l),
                                   .values = l.args_in_buffer ? 0 : args.values,
                                   .code = get_code,
                                   .context = &l};
@@ -436,17 +441,17 @@ static tn_status siblings_plan(struct vk_plan *plan, const tn_step *const *steps
     struct fused_part *parts[SIBLINGS_MAX] = {NULL};
     struct siblings s;
     tn_status status = TN_OK;
-    if (!describe(plan, steps, count, &s))
+    if (!jit_siblings_describe(plan, steps, count, &s))
         return plan->device->host->fail(plan->device->host, TN_ERR_INTERNAL,
                                         "%u reductions fit no launch", count);
     for (uint32_t i = 0; i < count && status == TN_OK; i++)
         status = plan_fused_parts(plan, steps[i], &parts[i]);
     bool in_parts = s.shape.splits > 1;
     if (status == TN_OK)
-        status =
-            add_launch(plan, &s, in_parts ? SIBLINGS_FIRST : SIBLINGS_WHOLE, steps, parts);
+        status = jit_siblings_add_launch(
+            plan, &s, in_parts ? SIBLINGS_FIRST : SIBLINGS_WHOLE, steps, parts);
     if (status == TN_OK && in_parts)
-        status = add_launch(plan, &s, SIBLINGS_SECOND, steps, parts);
+        status = jit_siblings_add_launch(plan, &s, SIBLINGS_SECOND, steps, parts);
     for (uint32_t i = 0; i < count; i++)
         free(parts[i]);
     return status;

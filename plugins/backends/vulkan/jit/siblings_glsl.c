@@ -7,7 +7,7 @@
 #include "embedded.h"
 #include "../program/program_glsl.h"
 
-struct writer {
+struct siblings_writer {
     struct text *out;
     const struct siblings *s;
     enum siblings_role role;
@@ -23,8 +23,9 @@ static bool is_op(const struct sibling *own, const char *name)
 
 // The program before a reduction, for the writers of program_glsl.h. Its params begin at
 // word `first_param` of the arguments.
-static struct glsl_writer writer_of(const struct writer *w, const struct sibling *own,
-                                    struct program_class *class, uint32_t first_param)
+static struct glsl_writer writer_of(const struct siblings_writer *w,
+                                    const struct sibling *own, struct program_class *class,
+                                    uint32_t first_param)
 {
     *class = (struct program_class){.per_item = 1,
                                     .num_inputs = own->before->num_inputs,
@@ -34,7 +35,7 @@ static struct glsl_writer writer_of(const struct writer *w, const struct sibling
         w->out, own->before->program, class, {.first_param = first_param}};
 }
 
-static void write_needs(const struct writer *w, bool *out_complex)
+static void write_needs(const struct siblings_writer *w, bool *out_complex)
 {
     uint32_t dtypes = 0;
     for (uint32_t i = 0; i < w->s->count; i++) {
@@ -61,7 +62,8 @@ static void write_needs(const struct writer *w, bool *out_complex)
         text_add(w->out, "#define NEED_I64\n");
 }
 
-static void write_args(const struct writer *w, uint32_t binding, uint32_t num_words)
+static void write_args(const struct siblings_writer *w, uint32_t binding,
+                       uint32_t num_words)
 {
     if (w->args_in_buffer)
         text_add(w->out,
@@ -83,7 +85,8 @@ static void write_args(const struct writer *w, uint32_t binding, uint32_t num_wo
 
 // --- one reduction ---------------------------------------------------------------------
 
-static void write_operation(const struct writer *w, uint32_t i, const char *operation)
+static void write_operation(const struct siblings_writer *w, uint32_t i,
+                            const char *operation)
 {
     const struct sibling *own = &w->s->all[i];
     // Bool is computed as a number: the larger of two is one of them.
@@ -105,7 +108,7 @@ static void write_operation(const struct writer *w, uint32_t i, const char *oper
 }
 
 // The function element<i> of the program before reduction i.
-static void write_program(const struct writer *w, uint32_t i, uint32_t first_param)
+static void write_program(const struct siblings_writer *w, uint32_t i, uint32_t first_param)
 {
     struct program_class class;
     struct glsl_writer program = writer_of(w, &w->s->all[i], &class, first_param);
@@ -117,13 +120,14 @@ static void write_program(const struct writer *w, uint32_t i, uint32_t first_par
 // --- all of them -----------------------------------------------------------------------
 
 // Writes `format` with the number of each reduction, separated by commas.
-static void write_each(const struct writer *w, const char *before, const char *after)
+static void write_each(const struct siblings_writer *w, const char *before,
+                       const char *after)
 {
     for (uint32_t i = 0; i < w->s->count; i++)
         text_add(w->out, "%s%s%u%s", i ? ", " : "", before, i, after);
 }
 
-static void write_accumulator(const struct writer *w)
+static void write_accumulator(const struct siblings_writer *w)
 {
     text_add(w->out, "struct accumulator {");
     for (uint32_t i = 0; i < w->s->count; i++)
@@ -137,7 +141,7 @@ static void write_accumulator(const struct writer *w)
     text_add(w->out, ");\n}\n");
 }
 
-static void write_bindings(const struct writer *w)
+static void write_bindings(const struct siblings_writer *w)
 {
     uint32_t binding = 0;
     for (uint32_t i = 0; w->role != SIBLINGS_SECOND && i < w->s->num_operands; i++)
@@ -155,8 +159,8 @@ static void write_bindings(const struct writer *w)
 }
 
 // Coordinates c<axis> of element `number` of the axes from `first` up to `end`.
-static void write_coordinates(const struct writer *w, const char *number, uint32_t first,
-                              uint32_t end)
+static void write_coordinates(const struct siblings_writer *w, const char *number,
+                              uint32_t first, uint32_t end)
 {
     text_add(w->out, "    uint rest = %s;\n", number);
     for (uint32_t left = end; left > first; left--) {
@@ -171,8 +175,9 @@ static void write_coordinates(const struct writer *w, const char *number, uint32
     }
 }
 
-// What is added to the place of operand i for the coordinates.
-static void write_steps(const struct writer *w, uint32_t i, uint32_t first, uint32_t end)
+// Writes the terms that the coordinates add to the place of operand i.
+static void write_steps(const struct siblings_writer *w, uint32_t i, uint32_t first,
+                        uint32_t end)
 {
     uint32_t at = SIBLINGS_ARGS + w->s->num_axes + i * (1 + w->s->num_axes);
     for (uint32_t axis = first; axis < end; axis++)
@@ -180,7 +185,7 @@ static void write_steps(const struct writer *w, uint32_t i, uint32_t first, uint
 }
 
 // Where operand i has the first element of an output: an index, to be continued.
-static void write_start(const struct writer *w, uint32_t i)
+static void siblings_glsl_write_start(const struct siblings_writer *w, uint32_t i)
 {
     text_add(w->out, "A(%u)", SIBLINGS_ARGS + w->s->num_axes + i * (1 + w->s->num_axes));
     write_steps(w, i, 0, w->s->num_kept);
@@ -193,7 +198,7 @@ static const char *operand_type(const struct siblings *s, uint32_t i)
 
 // `place`: the element itself of an operand that has one for all that are reduced to one,
 // of others where the first one is.
-static void write_places(const struct writer *w)
+static void siblings_glsl_write_places(const struct siblings_writer *w)
 {
     const struct siblings *s = w->s;
     text_add(w->out, "struct place {");
@@ -210,13 +215,13 @@ static void write_places(const struct writer *w)
         text_add(w->out, i ? ", " : "");
         if (is_kept)
             text_add(w->out, "W_%s(b%u.d[", operand_type(s, i), i);
-        write_start(w, i);
+        siblings_glsl_write_start(w, i);
         text_add(w->out, is_kept ? "])" : "");
     }
     text_add(w->out, ");\n}\n");
 }
 
-static void write_loads(const struct writer *w)
+static void write_loads(const struct siblings_writer *w)
 {
     const struct siblings *s = w->s;
     const char *comma = "";
@@ -239,13 +244,13 @@ static void write_loads(const struct writer *w)
 }
 
 // The element of operand i, as it was loaded.
-static void write_element_of(const struct writer *w, uint32_t i)
+static void write_element_of(const struct siblings_writer *w, uint32_t i)
 {
     text_add(w->out, "%s.x%u", w->s->operands[i].is_kept ? "from" : "x", i);
 }
 
 // Makes the accumulator of loaded elements, by way of the programs.
-static void write_taken(const struct writer *w)
+static void siblings_glsl_write_taken(const struct siblings_writer *w)
 {
     text_add(w->out, "accumulator taken(place from, loaded x, uint r)\n{\n");
     for (uint32_t i = 0; i < w->s->count; i++) {
@@ -272,7 +277,7 @@ static void write_taken(const struct writer *w)
     text_add(w->out, ");\n}\n");
 }
 
-static void write_loads_of_parts(const struct writer *w)
+static void write_loads_of_parts(const struct siblings_writer *w)
 {
     text_add(
         w->out,
@@ -284,7 +289,8 @@ static void write_loads_of_parts(const struct writer *w)
     text_add(w->out, ");\n}\n");
 }
 
-static void write_results(const struct writer *w, uint32_t first_offset)
+static void siblings_glsl_write_results(const struct siblings_writer *w,
+                                        uint32_t first_offset)
 {
     text_add(w->out, "void write_result(uint unit, uint output_index, accumulator a)\n{\n");
     for (uint32_t i = 0; i < w->s->count; i++)
@@ -298,22 +304,23 @@ static void write_results(const struct writer *w, uint32_t first_offset)
     text_add(w->out, "}\n");
 }
 
-static void write_elements(const struct writer *w, uint32_t first_param)
+static void siblings_glsl_write_elements(const struct siblings_writer *w,
+                                         uint32_t first_param)
 {
     for (uint32_t i = 0; i < w->s->count; i++)
         if (w->s->all[i].before) {
             write_program(w, i, first_param);
             first_param += program_count_params(w->s->all[i].before->program);
         }
-    write_places(w);
+    siblings_glsl_write_places(w);
     write_loads(w);
-    write_taken(w);
+    siblings_glsl_write_taken(w);
 }
 
 tn_status siblings_write_glsl(struct text *out, const struct siblings *s,
                               enum siblings_role role, bool args_in_buffer)
 {
-    const struct writer w = {out, s, role, args_in_buffer};
+    const struct siblings_writer w = {out, s, role, args_in_buffer};
     const char *head = glsl_expression(), *complex_head = glsl_complex();
     const char *operation = glsl_reduce_op(), *loop = glsl_reduce_loop();
     uint32_t first_offset =
@@ -341,8 +348,8 @@ tn_status siblings_write_glsl(struct text *out, const struct siblings *s,
     if (role == SIBLINGS_SECOND)
         write_loads_of_parts(&w);
     else
-        write_elements(&w, first_param);
-    write_results(&w, first_offset);
+        siblings_glsl_write_elements(&w, first_param);
+    siblings_glsl_write_results(&w, first_offset);
     text_add(out, "%s", loop);
     return out->failed ? TN_ERR_MEMORY : TN_OK;
 }

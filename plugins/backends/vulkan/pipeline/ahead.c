@@ -18,7 +18,7 @@ static uint32_t threads_beside(const tn_host *host, long busy)
 }
 
 // False: no thread may be started.
-static bool begin(struct vk_ahead *ahead)
+static bool pipeline_ahead_begin(struct vk_ahead *ahead)
 {
     if (ahead->begun)
         return true;
@@ -48,7 +48,7 @@ static bool plan_next(struct vk_ahead *ahead, uint32_t thread)
     return any;
 }
 
-static void *run(void *argument)
+static void *pipeline_ahead_run(void *argument)
 {
     struct vk_ahead_thread *thread = argument;
     while (plan_next(thread->ahead, thread->number))
@@ -57,24 +57,24 @@ static void *run(void *argument)
 }
 
 // Signals stay with the application's threads.
-static bool start(struct vk_ahead_thread *thread)
+static bool pipeline_ahead_start(struct vk_ahead_thread *thread)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&thread->handle, NULL, run, thread) == 0;
+    bool started = pthread_create(&thread->handle, NULL, pipeline_ahead_run, thread) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
 
 void vk_ahead_more(struct vk_ahead *ahead, bool is_helper)
 {
-    if (!ahead || (!is_helper && !begin(ahead)))
+    if (!ahead || (!is_helper && !pipeline_ahead_begin(ahead)))
         return;
     pthread_mutex_lock(&ahead->lock);
     if (!ahead->stop && ahead->next < ahead->num_steps &&
         ahead->num_threads < ahead->max_threads &&
-        start(&ahead->threads[ahead->num_threads]))
+        pipeline_ahead_start(&ahead->threads[ahead->num_threads]))
         ahead->num_threads++;
     pthread_mutex_unlock(&ahead->lock);
 }

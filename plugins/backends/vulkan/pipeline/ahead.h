@@ -31,7 +31,7 @@ struct vk_ahead {
     // other has the number.
     void (*plan)(void *context, uint32_t thread, uint32_t step);
     void *context;
-    // Of ahead.c: 0 at first.
+    // State of ahead.c: 0 at first.
     uint32_t reached; // the step that the caller is at
     bool begun; // the fields below are there; of interest to the caller's thread alone
     pthread_mutex_t lock; // guards the fields below

@@ -10,7 +10,7 @@ struct kernel_module {
     const tn_vulkan_module *record;
     uint32_t number; // of the kernel's modules
     bool is_glsl;
-    // Of the kernel; NULL: the code is in the record.
+    // Unpacks the kernel's code; NULL: the code is in the record.
     tn_status (*unpack)(const tn_host *host, uint32_t module, void *out_code);
 };
 

@@ -283,9 +283,9 @@ static VkResult create_module(tn_device *device, const struct vk_code *code,
     return result;
 }
 
-static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *desc,
-                              const struct vk_code *code, struct vk_pipeline *pipeline,
-                              const char **out_call)
+static VkResult shader_create_handle(tn_device *device, const struct vk_pipeline_desc *desc,
+                                     const struct vk_code *code,
+                                     struct vk_pipeline *pipeline, const char **out_call)
 {
     VkSpecializationMapEntry entries[VK_MAX_SPEC];
     for (uint32_t i = 0; i < desc->num_spec; i++)
@@ -340,7 +340,7 @@ static tn_status pipeline_create(tn_device *device, const struct vk_pipeline_des
     const char *call;
     VkResult result = create_layouts(device, desc, pipeline, &call);
     if (result == VK_SUCCESS)
-        result = create_handle(device, desc, code, pipeline, &call);
+        result = shader_create_handle(device, desc, code, pipeline, &call);
     if (result == VK_SUCCESS) {
         *out_pipeline = pipeline;
         return TN_OK;
@@ -371,7 +371,7 @@ struct vk_hash vk_pipeline_key(const struct vk_pipeline_desc *desc)
 
 // --- the cache of pipelines ------------------------------------------------------------
 
-static struct vk_pipeline **bucket_of(struct vk_shaders *shaders, struct vk_hash key)
+static struct vk_pipeline **shader_bucket_of(struct vk_shaders *shaders, struct vk_hash key)
 {
     return &shaders->buckets[key.lo % VK_PIPELINE_BUCKETS];
 }
@@ -391,9 +391,9 @@ static void add_unused(struct vk_shaders *shaders, struct vk_pipeline *pipeline)
 }
 
 // Finds a pipeline and adds a user to it. NULL: there is none. The lock is held.
-static struct vk_pipeline *use(struct vk_shaders *shaders, struct vk_hash key)
+static struct vk_pipeline *shader_use(struct vk_shaders *shaders, struct vk_hash key)
 {
-    struct vk_pipeline *pipeline = *bucket_of(shaders, key);
+    struct vk_pipeline *pipeline = *shader_bucket_of(shaders, key);
     while (pipeline && !vk_hash_equal(pipeline->key, key))
         pipeline = pipeline->next;
     if (pipeline && pipeline->num_users++ == 0)
@@ -401,9 +401,9 @@ static struct vk_pipeline *use(struct vk_shaders *shaders, struct vk_hash key)
     return pipeline;
 }
 
-static void insert(struct vk_shaders *shaders, struct vk_pipeline *pipeline)
+static void shader_insert(struct vk_shaders *shaders, struct vk_pipeline *pipeline)
 {
-    struct vk_pipeline **bucket = bucket_of(shaders, pipeline->key);
+    struct vk_pipeline **bucket = shader_bucket_of(shaders, pipeline->key);
     pipeline->next = *bucket;
     pipeline->num_users = 1;
     *bucket = pipeline;
@@ -419,7 +419,7 @@ static struct vk_pipeline *take_surplus(struct vk_shaders *shaders)
     while (shaders->oldest && (shaders->num_pipelines > VK_MAX_PIPELINES ||
                                shaders->size > VK_MAX_PIPELINE_BYTES)) {
         struct vk_pipeline *pipeline = shaders->oldest;
-        struct vk_pipeline **at = bucket_of(shaders, pipeline->key);
+        struct vk_pipeline **at = shader_bucket_of(shaders, pipeline->key);
         while (*at != pipeline)
             at = &(*at)->next;
         *at = pipeline->next;
@@ -482,7 +482,8 @@ static struct vk_pipeline *find_or_begin(struct vk_shaders *shaders,
                                          struct vk_making *making, struct vk_ahead *ahead)
 {
     struct vk_pipeline *pipeline;
-    while (!(pipeline = use(shaders, making->key)) && find_making(shaders, making->key)) {
+    while (!(pipeline = shader_use(shaders, making->key)) &&
+           find_making(shaders, making->key)) {
         pthread_mutex_unlock(&shaders->lock);
         bool helped = vk_ahead_help(ahead);
         pthread_mutex_lock(&shaders->lock);
@@ -507,8 +508,8 @@ static void end_making(struct vk_shaders *shaders, const struct vk_making *makin
 }
 
 // Compiles one code on one thread at a time: the next one finds it in the disk cache.
-static tn_status get_code(tn_device *device, const struct vk_pipeline_desc *desc,
-                          struct vk_making *making, struct vk_code *out)
+static tn_status shader_get_code(tn_device *device, const struct vk_pipeline_desc *desc,
+                                 struct vk_making *making, struct vk_code *out)
 {
     struct vk_shaders *shaders = &device->shaders;
     pthread_mutex_lock(&shaders->lock);
@@ -529,7 +530,7 @@ static tn_status make_once(tn_device *device, const struct vk_pipeline_desc *des
 {
     struct vk_code code = {0};
     uint64_t begin_ns = vk_now_ns();
-    tn_status status = get_code(device, desc, making, &code);
+    tn_status status = shader_get_code(device, desc, making, &code);
     if (status != TN_OK)
         return status;
     uint64_t code_ns = vk_now_ns() - begin_ns;
@@ -547,8 +548,8 @@ static tn_status make_once(tn_device *device, const struct vk_pipeline_desc *des
 
 // A checksum does not say that code of the disk cache is what was compiled. What is refused
 // is compiled anew, which replaces the entries.
-static tn_status make(tn_device *device, const struct vk_pipeline_desc *desc,
-                      struct vk_making *making, struct vk_pipeline **out_pipeline)
+static tn_status shader_make(tn_device *device, const struct vk_pipeline_desc *desc,
+                             struct vk_making *making, struct vk_pipeline **out_pipeline)
 {
     struct vk_shaders *shaders = &device->shaders;
     unsigned loaded = atomic_load(&shaders->num_loaded);
@@ -584,11 +585,11 @@ tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc
     if (pipeline || is_others)
         return TN_OK;
     vk_ahead_more(ahead, is_helper);
-    tn_status status = make(device, desc, &making, &pipeline);
+    tn_status status = shader_make(device, desc, &making, &pipeline);
     pthread_mutex_lock(&shaders->lock);
     end_making(shaders, &making);
     if (status == TN_OK)
-        insert(shaders, pipeline);
+        shader_insert(shaders, pipeline);
     pthread_mutex_unlock(&shaders->lock);
     if (status != TN_OK)
         return status;

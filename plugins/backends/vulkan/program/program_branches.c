@@ -30,7 +30,7 @@ static uint32_t parent_of(const struct program_branches *b, uint32_t region)
     return b->region[(region - 1) / 2];
 }
 
-static uint32_t depth_of(const struct program_branches *b, uint32_t region)
+static uint32_t program_branches_depth_of(const struct program_branches *b, uint32_t region)
 {
     uint32_t depth = 0;
     for (; region != REGION_PROGRAM; region = parent_of(b, region))
@@ -99,7 +99,7 @@ void program_find_branches(const tn_expr_program *program, struct program_branch
         uint32_t one = weight[region_of_side(i, 0)], other = weight[region_of_side(i, 1)];
         out->is_branch[i] = out->is_branch[i] &&
                             (one >= WORTH_BRANCH || other >= WORTH_BRANCH) &&
-                            depth_of(out, out->region[i]) < MOST_NESTED;
+                            program_branches_depth_of(out, out->region[i]) < MOST_NESTED;
     }
     place_all(program, out);
 }

@@ -21,7 +21,7 @@ uint64_t program_elements(const tn_step *step)
     return n;
 }
 
-static bool is_contiguous(const tn_layout *layout)
+static bool program_class_is_contiguous(const tn_layout *layout)
 {
     int64_t expected = 1;
     for (int32_t axis = layout->rank - 1; axis >= 0; axis--) {
@@ -34,7 +34,7 @@ static bool is_contiguous(const tn_layout *layout)
     return true;
 }
 
-static bool is_scalar(const tn_layout *layout)
+static bool program_class_is_scalar(const tn_layout *layout)
 {
     for (int32_t axis = 0; axis < layout->rank; axis++)
         if (layout->extent[axis] != 1 && layout->stride[axis] != 0)
@@ -52,9 +52,9 @@ bool program_is_aligned(const tn_layout *layout)
 
 static char classify_flat(const tn_layout *layout, bool is_input)
 {
-    if (is_input && is_scalar(layout))
+    if (is_input && program_class_is_scalar(layout))
         return ACCESS_SCALAR;
-    if (is_contiguous(layout))
+    if (program_class_is_contiguous(layout))
         return layout->offset % 4 == 0 ? ACCESS_FLAT : ACCESS_LOOSE;
     return ACCESS_STRIDED;
 }
@@ -137,8 +137,8 @@ static void add_divisor(struct program_args *args, uint64_t divisor)
     program_add_arg(args, words[1]);
 }
 
-static void list_args(const tn_step *step, const struct program_class *class,
-                      struct program_args *args)
+static void program_class_list_args(const tn_step *step, const struct program_class *class,
+                                    struct program_args *args)
 {
     uint32_t num_operands = step->num_inputs + step->num_outputs;
     args->num_words = 0;
@@ -179,7 +179,7 @@ static char classify_operand(const tn_step *step, uint32_t operand)
 {
     const tn_layout *layout = program_operand(step, operand);
     if (operand < step->num_inputs && program_takes(step->program, operand))
-        return is_scalar(layout) ? ACCESS_TAKEN_FLAT : ACCESS_TAKEN;
+        return program_class_is_scalar(layout) ? ACCESS_TAKEN_FLAT : ACCESS_TAKEN;
     return classify_flat(layout, operand < step->num_inputs);
 }
 
@@ -212,7 +212,7 @@ bool program_takes_rows(const tn_step *step, uint32_t operand, const bool *is_ev
     return rows;
 }
 
-// Of what is gathered from at strides, finds what four elements have side by side.
+// Finds where four elements that are gathered at strides lie side by side.
 static void find_taken_rows(const tn_step *step, struct program_class *class)
 {
     bool even[TN_EXPR_MAX_INSNS], is_found = false;
@@ -261,10 +261,10 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
     }
     find_taken_rows(step, &class);
     class.divides = class.rank > 1;
-    list_args(step, &class, args);
+    program_class_list_args(step, &class, args);
     if (class.divides && args->num_words > push_words) {
         class.divides = false;
-        list_args(step, &class, args);
+        program_class_list_args(step, &class, args);
     }
     class.args_in_buffer = args->num_words > push_words;
     *out = class;
@@ -291,7 +291,7 @@ void program_classify_function(const tn_step *step, struct program_class *out,
         if (access_has_strides(class.access[i]))
             class.rank = (uint32_t)value->layout.rank;
     }
-    list_args(step, &class, args);
+    program_class_list_args(step, &class, args);
     *out = class;
 }
 
@@ -304,7 +304,7 @@ uint32_t program_through(const struct program_class *class)
 }
 
 // The hash of a program's structure, without its name.
-static struct vk_hash program_hash(const tn_expr_program *program)
+static struct vk_hash class_program_hash(const tn_expr_program *program)
 {
     struct vk_hash h = {1, 2};
     h = vk_hash_u64(h, program->num_insns);
@@ -326,7 +326,7 @@ static struct vk_hash program_hash(const tn_expr_program *program)
 struct vk_hash program_class_hash(const tn_expr_program *program,
                                   const struct program_class *class)
 {
-    struct vk_hash h = program_hash(program);
+    struct vk_hash h = class_program_hash(program);
     h = vk_hash_u64(h, (uint64_t) class->divides << 33 |
                            (uint64_t) class->is_function << 32 | class->rank << 16 |
                            class->per_item << 1 | class->args_in_buffer);

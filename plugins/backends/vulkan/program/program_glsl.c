@@ -137,17 +137,17 @@ static bool has_function(tn_dtype from, tn_dtype to)
     return tn_is_signed(from) && !is_wide(from) && !tn_is_float(to) && is_wide(to);
 }
 
-static void write_cast(const struct glsl_writer *w, tn_dtype from, tn_dtype dtype,
-                       const char *name)
+static void program_glsl_write_cast(const struct glsl_writer *w, tn_dtype from,
+                                    tn_dtype dtype, const char *name)
 {
     const char *to = dtype_glsl(dtype);
     char part[MAX_PART];
     snprintf(part, sizeof(part), "%s.x", name);
     if (tn_is_complex(from) && dtype != TN_BOOL && !tn_is_complex(dtype))
-        write_cast(w, tn_dtype_real(from), dtype, part);
+        program_glsl_write_cast(w, tn_dtype_real(from), dtype, part);
     else if (tn_is_complex(dtype) && !tn_is_complex(from)) {
         text_add(w->out, "C_%s(", to);
-        write_cast(w, from, tn_dtype_real(dtype), name);
+        program_glsl_write_cast(w, from, tn_dtype_real(dtype), name);
         text_add(w->out, ", 0)");
     } else if (has_function(from, dtype))
         text_add(w->out, "to_%s(%s)", to, name);
@@ -171,7 +171,7 @@ void glsl_write_operation(const struct glsl_writer *w, uint32_t op, tn_dtype fro
                           tn_dtype dtype, const char *const *names)
 {
     if (op == TN_EXPR_CAST) {
-        write_cast(w, from, dtype, names[0]);
+        program_glsl_write_cast(w, from, dtype, names[0]);
         return;
     }
     text_add(w->out, "WRAP_%s(op_%s%s(", dtype_glsl(dtype), tn_expr_name(op),

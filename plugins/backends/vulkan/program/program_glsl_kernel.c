@@ -462,7 +462,8 @@ static void glsl_end_inner_block(void *out)
 
 // --- a function ------------------------------------------------------------------------
 
-// What the kernel would store comes in, rather than that it loads.
+// Whether the program's input is the element that the kernel would store, not one that it
+// loads.
 static bool glsl_is_store(const struct glsl_writer *w)
 {
     return program_through(w->class) < w->class->num_inputs;
@@ -472,7 +473,7 @@ static void glsl_begin_function(void *out)
 {
     const struct glsl_writer *w = out;
     const char *type = glsl_operand_type(w, program_through(w->class));
-    // Of const parameters the value is passed, not a pointer.
+    // A const parameter is passed by value, not by pointer.
     if (w->class->parts > 0)
         text_add(w->out, "void fused(const uint i, const vec%u value)\n{\n",
                  w->class->parts);

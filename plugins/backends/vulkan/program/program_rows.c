@@ -4,7 +4,7 @@
 #include <tenon/ops/program_rows.h>
 #include "program_rows_writer.h"
 
-static uint32_t num_operands(const struct rows_writer *w)
+static uint32_t program_rows_num_operands(const struct rows_writer *w)
 {
     return w->class->num_inputs + w->class->num_outputs;
 }
@@ -17,7 +17,7 @@ static uint32_t shift_of(uint32_t power)
 // --- what is computed when -------------------------------------------------------------
 
 // The instructions whose values this one computes with: of TAKE the index.
-static uint32_t list_operands(const tn_expr_insn *insn, uint32_t from[3])
+static uint32_t program_rows_list_operands(const tn_expr_insn *insn, uint32_t from[3])
 {
     from[0] = insn->op == TN_EXPR_TAKE ? insn->b : insn->a;
     from[1] = insn->b;
@@ -25,9 +25,9 @@ static uint32_t list_operands(const tn_expr_insn *insn, uint32_t from[3])
     return insn->op == TN_EXPR_TAKE ? 1 : tn_expr_operands(insn->op);
 }
 
-static void find_level(struct rows_writer *w, uint32_t i)
+static void program_rows_find_level(struct rows_writer *w, uint32_t i)
 {
-    uint32_t from[3], count = list_operands(&w->program->insns[i], from);
+    uint32_t from[3], count = program_rows_list_operands(&w->program->insns[i], from);
     for (uint32_t k = 0; k < count; k++)
         w->levels[i] =
             w->levels[from[k]] > w->levels[i] ? w->levels[from[k]] : w->levels[i];
@@ -43,7 +43,7 @@ static void find_scopes(struct rows_writer *w)
     rows_find_scopes(w->program, w->class, w->scopes);
     for (uint32_t i = 0; i < w->program->num_insns; i++) {
         const tn_expr_insn *insn = &w->program->insns[i];
-        find_level(w, i);
+        program_rows_find_level(w, i);
         w->param_words[i] = word;
         if (insn->op == TN_EXPR_PARAM)
             word += dtype_bytes(insn->dtype) == 8 ? 2 : 1;
@@ -57,7 +57,7 @@ static bool folds_in(const struct rows_writer *w, uint32_t i, uint32_t phase)
     return rows_is_reduction(w->program, i) && w->levels[i] == phase + 1;
 }
 
-static bool is_last(const struct rows_writer *w, uint32_t phase)
+static bool program_rows_is_last(const struct rows_writer *w, uint32_t phase)
 {
     return phase + 1 == w->num_phases;
 }
@@ -68,14 +68,14 @@ static bool is_written(const struct rows_writer *w, uint32_t i)
 }
 
 // Marks what the phase has to compute: its targets, and what these need.
-static void mark_needed(struct rows_writer *w, uint32_t phase)
+static void program_rows_mark_needed(struct rows_writer *w, uint32_t phase)
 {
     const tn_expr_program *program = w->program;
     memset(w->needed, 0, sizeof(w->needed));
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (folds_in(w, i, phase))
             w->needed[program->insns[i].a] = true;
-    for (uint32_t k = 0; k < program->num_outputs && is_last(w, phase); k++)
+    for (uint32_t k = 0; k < program->num_outputs && program_rows_is_last(w, phase); k++)
         w->needed[program->outputs[k]] = true;
     // One element a row is read before the first barrier: an output may be in its memory.
     for (uint32_t i = 0; i < program->num_insns && phase == 0; i++)
@@ -83,7 +83,7 @@ static void mark_needed(struct rows_writer *w, uint32_t phase)
             w->needed[i] = true;
     for (uint32_t left = program->num_insns; left > 0; left--) {
         uint32_t i = left - 1;
-        uint32_t from[3], count = list_operands(&program->insns[i], from);
+        uint32_t from[3], count = program_rows_list_operands(&program->insns[i], from);
         w->needed[i] = w->needed[i] && !is_written(w, i);
         for (uint32_t k = 0; w->needed[i] && k < count; k++)
             w->needed[from[k]] = true;
@@ -161,20 +161,21 @@ static uint32_t write_index(struct rows_writer *w, uint32_t element)
 }
 
 // The value of instruction i at an element, or the row's.
-static uint32_t value_at(const struct rows_writer *w, uint32_t i, uint32_t element)
+static uint32_t program_rows_value_at(const struct rows_writer *w, uint32_t i,
+                                      uint32_t element)
 {
     return w->scopes[i] == ROWS_ELEMENT ? w->elements[i][element] : w->rows[i];
 }
 
-static void write_element(struct rows_writer *w, uint32_t element)
+static void program_rows_write_element(struct rows_writer *w, uint32_t element)
 {
     uint32_t values[TN_EXPR_MAX_INSNS], from[3];
     for (uint32_t i = 0; i < w->program->num_insns; i++) {
         const tn_expr_insn *insn = &w->program->insns[i];
         if (!w->needed[i] || w->scopes[i] != ROWS_ELEMENT || rows_is_loaded(w, i))
             continue;
-        for (uint32_t k = list_operands(insn, from); k > 0; k--)
-            values[from[k - 1]] = value_at(w, from[k - 1], element);
+        for (uint32_t k = program_rows_list_operands(insn, from); k > 0; k--)
+            values[from[k - 1]] = program_rows_value_at(w, from[k - 1], element);
         w->elements[i][element] = insn->op == TN_EXPR_INDEX ? write_index(w, element)
                                   : insn->op == TN_EXPR_TAKE
                                       ? rows_write_take(w, i, element)
@@ -184,7 +185,7 @@ static void write_element(struct rows_writer *w, uint32_t element)
 
 // --- folding ---------------------------------------------------------------------------
 
-static uint32_t fold(struct rows_writer *w, uint32_t i, uint32_t a, uint32_t b)
+static uint32_t program_rows_fold(struct rows_writer *w, uint32_t i, uint32_t a, uint32_t b)
 {
     const tn_expr_insn *insn = &w->program->insns[i];
     uint32_t by = insn->op == TN_EXPR_REDUCE_SUM    ? TN_EXPR_ADD
@@ -194,7 +195,7 @@ static uint32_t fold(struct rows_writer *w, uint32_t i, uint32_t a, uint32_t b)
     return w->to->fold(w->out, by, insn->dtype, a, b);
 }
 
-static uint32_t write_start(struct rows_writer *w, uint32_t i)
+static uint32_t program_rows_write_start(struct rows_writer *w, uint32_t i)
 {
     const tn_expr_insn *insn = &w->program->insns[i];
     tn_scalar_value start = tn_reduction_start(insn->op, insn->dtype);
@@ -211,12 +212,12 @@ static void fold_elements(struct rows_writer *w, uint32_t i)
     uint32_t sum = w->block ? w->to->get(w->out, insn->dtype, w->folded[i]) : 0;
     for (uint32_t c = 0; c < w->class->chunks; c++)
         for (uint32_t k = 0; k < per; k++) {
-            uint32_t value = value_at(w, insn->a, c * per + k);
+            uint32_t value = program_rows_value_at(w, insn->a, c * per + k);
             if (w->inside[c]) {
-                start = start ? start : write_start(w, i);
+                start = start ? start : program_rows_write_start(w, i);
                 value = w->to->choose(w->out, insn->dtype, w->inside[c], value, start);
             }
-            sum = sum ? fold(w, i, sum, value) : value;
+            sum = sum ? program_rows_fold(w, i, sum, value) : value;
         }
     if (w->block)
         w->to->set(w->out, w->folded[i], sum);
@@ -230,26 +231,28 @@ static tn_dtype travel_dtype(tn_dtype dtype)
     return dtype == TN_BOOL ? TN_U32 : dtype;
 }
 
-static uint32_t pack(struct rows_writer *w, tn_dtype dtype, uint32_t value)
+static uint32_t program_rows_pack(struct rows_writer *w, tn_dtype dtype, uint32_t value)
 {
     return dtype == TN_BOOL
                ? w->to->choose(w->out, TN_U32, value, number(w, 1), number(w, 0))
                : value;
 }
 
-static uint32_t unpack(struct rows_writer *w, tn_dtype dtype, uint32_t value)
+static uint32_t program_rows_unpack(struct rows_writer *w, tn_dtype dtype, uint32_t value)
 {
     return dtype == TN_BOOL ? w->to->is_less(w->out, number(w, 0), value) : value;
 }
 
 // Folds the values of `count` adjacent lanes of a subgroup; each gets the result.
-static uint32_t shuffle(struct rows_writer *w, uint32_t i, uint32_t value, uint32_t count)
+static uint32_t program_rows_shuffle(struct rows_writer *w, uint32_t i, uint32_t value,
+                                     uint32_t count)
 {
     tn_dtype dtype = w->program->insns[i].dtype;
     for (uint32_t mask = count / 2; mask > 0; mask /= 2) {
-        uint32_t other = w->to->shuffle(w->out, travel_dtype(dtype), pack(w, dtype, value),
-                                        number(w, mask));
-        value = fold(w, i, value, unpack(w, dtype, other));
+        uint32_t other =
+            w->to->shuffle(w->out, travel_dtype(dtype), program_rows_pack(w, dtype, value),
+                           number(w, mask));
+        value = program_rows_fold(w, i, value, program_rows_unpack(w, dtype, other));
     }
     return value;
 }
@@ -257,13 +260,15 @@ static uint32_t shuffle(struct rows_writer *w, uint32_t i, uint32_t value, uint3
 static uint32_t load_shared(struct rows_writer *w, uint32_t i, uint32_t index)
 {
     tn_dtype dtype = w->program->insns[i].dtype;
-    return unpack(w, dtype, w->to->shared_load(w->out, travel_dtype(dtype), index));
+    return program_rows_unpack(w, dtype,
+                               w->to->shared_load(w->out, travel_dtype(dtype), index));
 }
 
 static void store_shared(struct rows_writer *w, uint32_t i, uint32_t index, uint32_t value)
 {
     tn_dtype dtype = w->program->insns[i].dtype;
-    w->to->shared_store(w->out, travel_dtype(dtype), index, pack(w, dtype, value));
+    w->to->shared_store(w->out, travel_dtype(dtype), index,
+                        program_rows_pack(w, dtype, value));
 }
 
 // Shared memory has an element for each reduction and subgroup of the workgroup. `own`: of
@@ -291,10 +296,10 @@ static void load_subgroups(struct rows_writer *w, uint32_t phase, uint32_t first
         for (uint32_t k = 0; k < several && folds_in(w, i, phase); k += readers) {
             uint32_t at = compute(w, ROWS_ADD, first, number(w, slot + k));
             uint32_t value = load_shared(w, i, at);
-            sum = sum ? fold(w, i, sum, value) : value;
+            sum = sum ? program_rows_fold(w, i, sum, value) : value;
         }
         if (sum)
-            w->rows[i] = shuffle(w, i, sum, readers);
+            w->rows[i] = program_rows_shuffle(w, i, sum, readers);
         if (rows_is_reduction(w->program, i))
             slot += w->class->group / size;
     }
@@ -305,7 +310,8 @@ static void fold_subgroups(struct rows_writer *w, uint32_t phase)
     uint32_t size = w->class->subgroup, lanes = w->class->lanes;
     for (uint32_t i = 0; i < w->program->num_insns; i++)
         if (folds_in(w, i, phase))
-            w->rows[i] = shuffle(w, i, w->folded[i], lanes < size ? lanes : size);
+            w->rows[i] =
+                program_rows_shuffle(w, i, w->folded[i], lanes < size ? lanes : size);
     if (lanes <= size)
         return;
     uint32_t by = number(w, shift_of(size));
@@ -316,14 +322,15 @@ static void fold_subgroups(struct rows_writer *w, uint32_t phase)
 }
 
 // Folds `count` values in shared memory, from `first` on.
-static uint32_t fold_run(struct rows_writer *w, uint32_t i, uint32_t first, uint32_t count)
+static uint32_t program_rows_fold_run(struct rows_writer *w, uint32_t i, uint32_t first,
+                                      uint32_t count)
 {
     tn_dtype dtype = w->program->insns[i].dtype;
     uint32_t sum = w->to->variable(w->out, dtype, load_shared(w, i, first));
     uint32_t k = w->to->begin_loop(w->out, number(w, count - 1), number(w, 1));
     uint32_t at = compute(w, ROWS_ADD, compute(w, ROWS_ADD, first, k), number(w, 1));
     uint32_t so_far = w->to->get(w->out, dtype, sum);
-    w->to->set(w->out, sum, fold(w, i, so_far, load_shared(w, i, at)));
+    w->to->set(w->out, sum, program_rows_fold(w, i, so_far, load_shared(w, i, at)));
     w->to->end_loop(w->out);
     return w->to->get(w->out, dtype, sum);
 }
@@ -338,7 +345,7 @@ static void fold_shared(struct rows_writer *w, uint32_t i)
     store_shared(w, i, w->invocation, w->folded[i]);
     w->to->barrier(w->out);
     if (lanes <= 16) {
-        w->rows[i] = fold_run(w, i, first, lanes);
+        w->rows[i] = program_rows_fold_run(w, i, first, lanes);
         w->to->barrier(w->out);
         return;
     }
@@ -346,12 +353,12 @@ static void fold_shared(struct rows_writer *w, uint32_t i)
     w->to->begin_if(w->out, folds);
     uint32_t sixteen = compute(w, ROWS_MUL, w->invocation, number(w, 16));
     uint32_t own = compute(w, ROWS_ADD, w->invocation, number(w, group));
-    store_shared(w, i, own, fold_run(w, i, sixteen, 16));
+    store_shared(w, i, own, program_rows_fold_run(w, i, sixteen, 16));
     w->to->end_if(w->out);
     w->to->barrier(w->out);
     first = compute(w, ROWS_SHIFT_RIGHT, first, number(w, 4));
     first = compute(w, ROWS_ADD, first, number(w, group));
-    w->rows[i] = fold_run(w, i, first, lanes / 16);
+    w->rows[i] = program_rows_fold_run(w, i, first, lanes / 16);
 }
 
 static void fold_lanes(struct rows_writer *w, uint32_t phase)
@@ -386,7 +393,7 @@ static void store_chunk(struct rows_writer *w, uint32_t c)
         if (w->class->access[operand] == ACCESS_REPEAT)
             continue;
         for (uint32_t lane = 0; lane < per; lane++)
-            values[lane] = value_at(w, program->outputs[k], c * per + lane);
+            values[lane] = program_rows_value_at(w, program->outputs[k], c * per + lane);
         w->to->store(w->out, operand, per == 4, rows_index(w, operand, c), values);
     }
     if (w->inside[c])
@@ -415,17 +422,17 @@ static void store_rows(struct rows_writer *w)
 
 // --- phases ----------------------------------------------------------------------------
 
-static void write_block(struct rows_writer *w, uint32_t phase)
+static void program_rows_write_block(struct rows_writer *w, uint32_t phase)
 {
     for (uint32_t c = 0; c < w->class->chunks && (phase == 0 || w->class->loops); c++)
         write_position(w, c);
     rows_write_loads(w);
     for (uint32_t e = 0; e < w->class->chunks * w->class->per_item; e++)
-        write_element(w, e);
+        program_rows_write_element(w, e);
     for (uint32_t i = 0; i < w->program->num_insns; i++)
         if (folds_in(w, i, phase))
             fold_elements(w, i);
-    if (!is_last(w, phase))
+    if (!program_rows_is_last(w, phase))
         return;
     w->to->begin_if(w->out, w->is_row);
     for (uint32_t c = 0; c < w->class->chunks; c++)
@@ -438,7 +445,7 @@ static bool has_work(const struct rows_writer *w, uint32_t phase)
     for (uint32_t k = 0; k < w->class->num_outputs; k++)
         if (w->class->access[w->class->num_inputs + k] != ACCESS_REPEAT)
             return true;
-    return !is_last(w, phase);
+    return !program_rows_is_last(w, phase);
 }
 
 static void write_loop(struct rows_writer *w, uint32_t phase)
@@ -446,11 +453,11 @@ static void write_loop(struct rows_writer *w, uint32_t phase)
     const struct program_class *class = w->class;
     for (uint32_t i = 0; i < w->program->num_insns; i++)
         if (folds_in(w, i, phase))
-            w->folded[i] =
-                w->to->variable(w->out, w->program->insns[i].dtype, write_start(w, i));
+            w->folded[i] = w->to->variable(w->out, w->program->insns[i].dtype,
+                                           program_rows_write_start(w, i));
     uint32_t step = number(w, class->lanes * class->per_item * class->chunks);
     w->block = w->to->begin_loop(w->out, w->extent, step);
-    write_block(w, phase);
+    program_rows_write_block(w, phase);
     w->to->end_loop(w->out);
     w->block = 0;
     memset(w->elements, 0, sizeof(w->elements));
@@ -458,13 +465,13 @@ static void write_loop(struct rows_writer *w, uint32_t phase)
 
 static void write_phase(struct rows_writer *w, uint32_t phase)
 {
-    mark_needed(w, phase);
+    program_rows_mark_needed(w, phase);
     write_row_values(w);
     if (w->class->loops && has_work(w, phase))
         write_loop(w, phase);
     else if (!w->class->loops)
-        write_block(w, phase);
-    if (is_last(w, phase))
+        program_rows_write_block(w, phase);
+    if (program_rows_is_last(w, phase))
         store_rows(w);
     else
         fold_lanes(w, phase);
@@ -475,7 +482,8 @@ static void write_phase(struct rows_writer *w, uint32_t phase)
 // Sets `first` and `step` of each operand.
 static void write_addresses(struct rows_writer *w)
 {
-    uint32_t outer = w->class->rank - 1, word = 2 + num_operands(w), rest = w->row;
+    uint32_t outer = w->class->rank - 1, word = 2 + program_rows_num_operands(w),
+             rest = w->row;
     uint32_t coordinate[TN_MAX_RANK] = {0};
     for (uint32_t left = outer; left > 1; left--) {
         uint32_t extent = w->to->argument(w->out, word + left - 1);
@@ -486,7 +494,7 @@ static void write_addresses(struct rows_writer *w)
     }
     coordinate[0] = rest;
     word += outer;
-    for (uint32_t i = 0; i < num_operands(w); i++) {
+    for (uint32_t i = 0; i < program_rows_num_operands(w); i++) {
         uint32_t at = w->to->argument(w->out, 2 + i);
         for (uint32_t axis = 0; rows_has_strides(w->class->access[i]) && axis < outer;
              axis++) {
@@ -501,7 +509,7 @@ static void write_addresses(struct rows_writer *w)
 
 // Invocations without a row compute the last one again, and store nothing: barriers need
 // all of a workgroup.
-static void write_row(struct rows_writer *w)
+static void program_write_row(struct rows_writer *w)
 {
     const struct program_class *class = w->class;
     uint32_t group = w->to->group_number(w->out);
@@ -528,7 +536,7 @@ bool program_write_rows(const struct rows_language *language, void *out,
     w->program = program;
     w->class = class;
     find_scopes(w);
-    write_row(w);
+    program_write_row(w);
     write_addresses(w);
     for (uint32_t phase = 0; phase < w->num_phases; phase++)
         write_phase(w, phase);

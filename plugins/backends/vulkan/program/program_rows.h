@@ -18,7 +18,7 @@
 
 #include "program.h"
 
-// What the class of a row program depends on besides the step.
+// Facts of the device that the class of a row program depends on, besides the step.
 struct rows_device {
     uint32_t subgroup;  // invocations of each subgroup that can shuffle; 0: it cannot
     uint32_t max_group; // invocations a workgroup
@@ -43,7 +43,7 @@ uint64_t program_rows(const tn_step *step);
 bool rows_is_reduction(const tn_expr_program *program, uint32_t position);
 uint32_t rows_count_reductions(const tn_expr_program *program);
 
-// What an instruction's value is the same for.
+// Scope in which an instruction's value is the same.
 enum rows_scope { ROWS_ALL, ROWS_ROW, ROWS_ELEMENT };
 
 // Finds the scopes of all instructions, by how the class reads the inputs.

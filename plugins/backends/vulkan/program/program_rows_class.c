@@ -16,20 +16,20 @@
 // Rows with gaps: neighbouring invocations compute neighbouring rows.
 #define FEW_COLUMNS 4096
 
-static const tn_layout *shape_of(const tn_step *step)
+static const tn_layout *rows_class_shape_of(const tn_step *step)
 {
     return program_operand(step, 0);
 }
 
 static int64_t row_extent(const tn_step *step)
 {
-    const tn_layout *shape = shape_of(step);
+    const tn_layout *shape = rows_class_shape_of(step);
     return shape->extent[shape->rank - 1];
 }
 
 uint64_t program_rows(const tn_step *step)
 {
-    const tn_layout *shape = shape_of(step);
+    const tn_layout *shape = rows_class_shape_of(step);
     uint64_t rows = 1;
     for (int32_t axis = 0; axis < shape->rank - 1; axis++)
         rows *= (uint64_t)shape->extent[axis];
@@ -99,7 +99,7 @@ static bool is_of_row(const tn_step *step, const tn_layout *layout)
            (layout->stride[last] == 0 || layout->extent[last] == 1);
 }
 
-static bool has_columns(const tn_step *step)
+static bool rows_class_has_columns(const tn_step *step)
 {
     for (uint32_t i = 0; i < step->num_inputs; i++) {
         const tn_layout *layout = program_operand(step, i);
@@ -179,7 +179,7 @@ static uint32_t most_elements(const tn_step *step, const struct rows_device *dev
     return most > 4 ? most / 4 * 4 : 4;
 }
 
-static uint32_t power_of_two(uint64_t least, uint32_t most)
+static uint32_t rows_class_power_of_two(uint64_t least, uint32_t most)
 {
     uint32_t lanes = 1;
     while (lanes < most && lanes < least)
@@ -198,8 +198,8 @@ static uint32_t most_lanes(const tn_step *step, const struct rows_device *device
     return lanes;
 }
 
-static void choose_lanes(const tn_step *step, const struct rows_device *device,
-                         struct program_class *class)
+static void rows_class_choose_lanes(const tn_step *step, const struct rows_device *device,
+                                    struct program_class *class)
 {
     uint64_t n = (uint64_t)row_extent(step), items = ceil_div(n, class->per_item);
     uint32_t most = most_elements(step, device);
@@ -207,14 +207,14 @@ static void choose_lanes(const tn_step *step, const struct rows_device *device,
     uint32_t max_lanes = most_lanes(step, device);
     uint32_t usual = max_lanes < SHARED_LANES ? max_lanes : SHARED_LANES;
     wanted = wanted < most ? wanted : most;
-    class->lanes = power_of_two(ceil_div(n, wanted), usual);
+    class->lanes = rows_class_power_of_two(ceil_div(n, wanted), usual);
     // Rows of a few elements: adjacent lanes read 128 bytes.
-    uint32_t least = power_of_two(items, class->per_item == 4 ? 8 : 32);
+    uint32_t least = rows_class_power_of_two(items, class->per_item == 4 ? 8 : 32);
     class->lanes = class->lanes > least ? class->lanes : least;
-    if (has_columns(step))
+    if (rows_class_has_columns(step))
         class->lanes = 1;
     else if (ceil_div(n, class->lanes) > most)
-        class->lanes = power_of_two(ceil_div(n, most), max_lanes);
+        class->lanes = rows_class_power_of_two(ceil_div(n, most), max_lanes);
     class->chunks = (uint32_t)ceil_div(items, class->lanes);
     class->loops = ceil_div(items, class->lanes) > most / class->per_item;
     if (class->loops) {
@@ -235,8 +235,8 @@ uint32_t rows_first_param(const struct program_class *class)
     return word;
 }
 
-static void list_args(const tn_step *step, const struct program_class *class,
-                      struct program_args *args)
+static void rows_class_list_args(const tn_step *step, const struct program_class *class,
+                                 struct program_args *args)
 {
     uint32_t num_operands = step->num_inputs + step->num_outputs;
     args->num_words = 0;
@@ -246,7 +246,7 @@ static void list_args(const tn_step *step, const struct program_class *class,
     for (uint32_t i = 0; i < num_operands; i++)
         program_add_arg(args, (uint64_t)program_operand(step, i)->offset);
     for (uint32_t axis = 0; axis + 1 < class->rank; axis++)
-        program_add_arg(args, (uint64_t)shape_of(step)->extent[axis]);
+        program_add_arg(args, (uint64_t)rows_class_shape_of(step)->extent[axis]);
     for (uint32_t i = 0; i < num_operands; i++) {
         const tn_layout *layout = program_operand(step, i);
         for (uint32_t axis = 0;
@@ -265,11 +265,11 @@ void program_classify_rows(const tn_step *step, const struct rows_device *device
 {
     struct program_class class = {.num_inputs = step->num_inputs,
                                   .num_outputs = step->num_outputs,
-                                  .rank = (uint32_t)shape_of(step)->rank,
+                                  .rank = (uint32_t)rows_class_shape_of(step)->rank,
                                   .subgroup = device->subgroup};
     classify_operands(step, &class);
-    choose_lanes(step, device, &class);
-    list_args(step, &class, args);
+    rows_class_choose_lanes(step, device, &class);
+    rows_class_list_args(step, &class, args);
     class.args_in_buffer = args->num_words > push_words;
     *out = class;
 }
@@ -283,7 +283,7 @@ const char *program_rows_refused(const tn_step *step)
         return n == 0 ? "its rows have no elements" : "its rows have one element";
     if (n >= REDUCE_LONG_ROW && rows < REDUCE_FEW_ROWS)
         return "reductions are spread over the device for few rows as long as these";
-    if (has_columns(step) && rows < FEW_COLUMNS)
+    if (rows_class_has_columns(step) && rows < FEW_COLUMNS)
         return "reductions are spread over the device for few rows with gaps";
     return NULL;
 }

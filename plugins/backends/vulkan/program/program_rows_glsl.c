@@ -16,7 +16,7 @@ struct glsl_rows {
     uint32_t shared_size;
 };
 
-static const char *name_of(uint32_t value, char text[MAX_NAME])
+static const char *rows_glsl_name_of(uint32_t value, char text[MAX_NAME])
 {
     if (value & CONSTANT)
         snprintf(text, MAX_NAME, "%uu", value & ~CONSTANT);
@@ -24,10 +24,10 @@ static const char *name_of(uint32_t value, char text[MAX_NAME])
         snprintf(text, MAX_NAME, "r%u", value);
     return text;
 }
-#define NAME(value) name_of(value, (char[MAX_NAME]){0})
+#define NAME(value) rows_glsl_name_of(value, (char[MAX_NAME]){0})
 
 // Begins the definition of a value.
-static uint32_t define(struct glsl_rows *w, const char *type)
+static uint32_t rows_glsl_define(struct glsl_rows *w, const char *type)
 {
     text_add(w->writer.out, "    %s r%u = ", type, ++w->num_values);
     return w->num_values;
@@ -37,41 +37,41 @@ static uint32_t define_dtype(struct glsl_rows *w, tn_dtype dtype)
 {
     char type[MAX_NAME];
     snprintf(type, sizeof(type), "C_%s", dtype_glsl(dtype));
-    return define(w, type);
+    return rows_glsl_define(w, type);
 }
 
-static void end(struct glsl_rows *w)
+static void rows_glsl_end(struct glsl_rows *w)
 {
     text_add(w->writer.out, ";\n");
 }
 
 // --- numbers ---------------------------------------------------------------------------
 
-static uint32_t number(void *out, uint32_t value)
+static uint32_t rows_glsl_number(void *out, uint32_t value)
 {
     (void)out;
     return value | CONSTANT;
 }
 
-static uint32_t argument(void *out, uint32_t word)
+static uint32_t rows_glsl_argument(void *out, uint32_t word)
 {
     struct glsl_rows *w = out;
-    uint32_t value = define(w, "uint");
+    uint32_t value = rows_glsl_define(w, "uint");
     text_add(w->writer.out, "A(%u);\n", word);
     return value;
 }
 
 static uint32_t group_number(void *out)
 {
-    uint32_t value = define(out, "uint");
+    uint32_t value = rows_glsl_define(out, "uint");
     text_add(((struct glsl_rows *)out)->writer.out, "group_number();\n");
     return value;
 }
 
-static uint32_t invocation(void *out)
+static uint32_t rows_glsl_invocation(void *out)
 {
     struct glsl_rows *w = out;
-    uint32_t value = define(w, "uint");
+    uint32_t value = rows_glsl_define(w, "uint");
     text_add(w->writer.out, "%s;\n",
              w->writer.class->subgroup > 0
                  ? "gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID"
@@ -79,13 +79,14 @@ static uint32_t invocation(void *out)
     return value;
 }
 
-static uint32_t compute(void *out, enum rows_operator operator, uint32_t a, uint32_t b)
+static uint32_t rows_glsl_compute(void *out, enum rows_operator operator, uint32_t a,
+                                  uint32_t b)
 {
     static const char *const signs[] = {
         [ROWS_ADD] = "+", [ROWS_SUB] = "-", [ROWS_MUL] = "*",
         [ROWS_DIV] = "/", [ROWS_AND] = "&", [ROWS_SHIFT_RIGHT] = ">>"};
     struct glsl_rows *w = out;
-    uint32_t value = define(w, "uint");
+    uint32_t value = rows_glsl_define(w, "uint");
     text_add(w->writer.out, "%s %s %s;\n", NAME(a), signs[operator], NAME(b));
     return value;
 }
@@ -93,20 +94,21 @@ static uint32_t compute(void *out, enum rows_operator operator, uint32_t a, uint
 static uint32_t is_less(void *out, uint32_t a, uint32_t b)
 {
     struct glsl_rows *w = out;
-    uint32_t value = define(w, "bool");
+    uint32_t value = rows_glsl_define(w, "bool");
     text_add(w->writer.out, "%s < %s;\n", NAME(a), NAME(b));
     return value;
 }
 
-static uint32_t both(void *out, uint32_t a, uint32_t b)
+static uint32_t rows_glsl_both(void *out, uint32_t a, uint32_t b)
 {
     struct glsl_rows *w = out;
-    uint32_t value = define(w, "bool");
+    uint32_t value = rows_glsl_define(w, "bool");
     text_add(w->writer.out, "%s && %s;\n", NAME(a), NAME(b));
     return value;
 }
 
-static uint32_t choose(void *out, tn_dtype dtype, uint32_t test, uint32_t a, uint32_t b)
+static uint32_t rows_glsl_choose(void *out, tn_dtype dtype, uint32_t test, uint32_t a,
+                                 uint32_t b)
 {
     struct glsl_rows *w = out;
     uint32_t value = define_dtype(w, dtype);
@@ -116,7 +118,8 @@ static uint32_t choose(void *out, tn_dtype dtype, uint32_t test, uint32_t a, uin
 
 // --- memory ----------------------------------------------------------------------------
 
-static void load(void *out, uint32_t operand, bool four, uint32_t index, uint32_t *values)
+static void rows_glsl_load(void *out, uint32_t operand, bool four, uint32_t index,
+                           uint32_t *values)
 {
     struct glsl_rows *w = out;
     tn_dtype dtype = glsl_operand_dtype(&w->writer, operand);
@@ -136,8 +139,8 @@ static void load(void *out, uint32_t operand, bool four, uint32_t index, uint32_
     }
 }
 
-static void store(void *out, uint32_t operand, bool four, uint32_t index,
-                  const uint32_t *values)
+static void rows_glsl_store(void *out, uint32_t operand, bool four, uint32_t index,
+                            const uint32_t *values)
 {
     struct glsl_rows *w = out;
     const char *type = dtype_glsl(glsl_operand_dtype(&w->writer, operand));
@@ -155,57 +158,57 @@ static void store(void *out, uint32_t operand, bool four, uint32_t index,
 
 // --- instructions ----------------------------------------------------------------------
 
-static uint32_t constant(void *out, tn_dtype dtype, uint64_t bits)
+static uint32_t rows_glsl_constant(void *out, tn_dtype dtype, uint64_t bits)
 {
     struct glsl_rows *w = out;
     uint32_t value = define_dtype(w, dtype);
     glsl_write_constant(&w->writer, dtype, bits);
-    end(w);
+    rows_glsl_end(w);
     return value;
 }
 
-static uint32_t param(void *out, tn_dtype dtype, uint32_t word)
+static uint32_t rows_glsl_param(void *out, tn_dtype dtype, uint32_t word)
 {
     struct glsl_rows *w = out;
     uint32_t value = define_dtype(w, dtype);
     glsl_write_param(&w->writer, dtype, word);
-    end(w);
+    rows_glsl_end(w);
     return value;
 }
 
-static uint32_t wide(void *out, uint32_t value)
+static uint32_t rows_glsl_wide(void *out, uint32_t value)
 {
     struct glsl_rows *w = out;
-    uint32_t result = define(w, "int64_t");
+    uint32_t result = rows_glsl_define(w, "int64_t");
     text_add(w->writer.out, "int64_t(%s);\n", NAME(value));
     return result;
 }
 
-static uint32_t taken(void *out, tn_dtype dtype, uint32_t index, uint32_t word)
+static uint32_t rows_glsl_taken(void *out, tn_dtype dtype, uint32_t index, uint32_t word)
 {
     struct glsl_rows *w = out;
-    uint32_t result = define(w, "uint");
+    uint32_t result = rows_glsl_define(w, "uint");
     glsl_write_taken(&w->writer, dtype, NAME(index), word);
-    end(w);
+    rows_glsl_end(w);
     return result;
 }
 
-static uint32_t operation(struct glsl_rows *w, uint32_t op, tn_dtype from, tn_dtype dtype,
-                          const uint32_t *operands)
+static uint32_t rows_glsl_operation(struct glsl_rows *w, uint32_t op, tn_dtype from,
+                                    tn_dtype dtype, const uint32_t *operands)
 {
     char text[3][MAX_NAME];
     const char *names[3];
     for (uint32_t i = 0; i < tn_expr_operands(op); i++)
-        names[i] = name_of(operands[i], text[i]);
+        names[i] = rows_glsl_name_of(operands[i], text[i]);
     char type[2 * MAX_NAME];
     snprintf(type, sizeof(type), "%sC_%s", glsl_qualifier(op, dtype), dtype_glsl(dtype));
-    uint32_t value = define(w, type);
+    uint32_t value = rows_glsl_define(w, type);
     glsl_write_operation(&w->writer, op, from, dtype, names);
-    end(w);
+    rows_glsl_end(w);
     return value;
 }
 
-static uint32_t instruction(void *out, uint32_t position, const uint32_t *values)
+static uint32_t rows_glsl_instruction(void *out, uint32_t position, const uint32_t *values)
 {
     struct glsl_rows *w = out;
     const tn_expr_insn *insn = &w->writer.program->insns[position];
@@ -213,18 +216,19 @@ static uint32_t instruction(void *out, uint32_t position, const uint32_t *values
     uint32_t operands[3] = {0};
     for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++)
         operands[i] = values[places[i]];
-    return operation(w, insn->op, w->writer.program->insns[insn->a].dtype, insn->dtype,
-                     operands);
+    return rows_glsl_operation(w, insn->op, w->writer.program->insns[insn->a].dtype,
+                               insn->dtype, operands);
 }
 
-static uint32_t fold(void *out, uint32_t op, tn_dtype dtype, uint32_t a, uint32_t b)
+static uint32_t rows_glsl_fold(void *out, uint32_t op, tn_dtype dtype, uint32_t a,
+                               uint32_t b)
 {
-    return operation(out, op, dtype, dtype, (const uint32_t[]){a, b});
+    return rows_glsl_operation(out, op, dtype, dtype, (const uint32_t[]){a, b});
 }
 
 // --- other invocations -----------------------------------------------------------------
 
-static uint32_t shuffle(void *out, tn_dtype dtype, uint32_t value, uint32_t mask)
+static uint32_t rows_glsl_shuffle(void *out, tn_dtype dtype, uint32_t value, uint32_t mask)
 {
     struct glsl_rows *w = out;
     uint32_t result = define_dtype(w, dtype);
@@ -258,14 +262,14 @@ static void shared_store(void *out, tn_dtype dtype, uint32_t index, uint32_t val
              NAME(value));
 }
 
-static void barrier(void *out)
+static void rows_glsl_barrier(void *out)
 {
     text_add(((struct glsl_rows *)out)->writer.out, "    barrier();\n");
 }
 
 // --- control flow ----------------------------------------------------------------------
 
-static uint32_t variable(void *out, tn_dtype dtype, uint32_t value)
+static uint32_t rows_glsl_variable(void *out, tn_dtype dtype, uint32_t value)
 {
     struct glsl_rows *w = out;
     uint32_t result = define_dtype(w, dtype);
@@ -273,12 +277,12 @@ static uint32_t variable(void *out, tn_dtype dtype, uint32_t value)
     return result;
 }
 
-static uint32_t get(void *out, tn_dtype dtype, uint32_t variable_)
+static uint32_t rows_glsl_get(void *out, tn_dtype dtype, uint32_t variable_)
 {
-    return variable(out, dtype, variable_);
+    return rows_glsl_variable(out, dtype, variable_);
 }
 
-static void set(void *out, uint32_t variable_, uint32_t value)
+static void rows_glsl_set(void *out, uint32_t variable_, uint32_t value)
 {
     text_add(((struct glsl_rows *)out)->writer.out, "    %s = %s;\n", NAME(variable_),
              NAME(value));
@@ -304,29 +308,29 @@ static uint32_t begin_loop(void *out, uint32_t stop, uint32_t step)
 }
 
 static const struct rows_language glsl = {
-    .number = number,
-    .argument = argument,
+    .number = rows_glsl_number,
+    .argument = rows_glsl_argument,
     .group_number = group_number,
-    .invocation = invocation,
-    .compute = compute,
+    .invocation = rows_glsl_invocation,
+    .compute = rows_glsl_compute,
     .is_less = is_less,
-    .both = both,
-    .choose = choose,
-    .load = load,
-    .store = store,
-    .constant = constant,
-    .param = param,
-    .wide = wide,
-    .taken = taken,
-    .instruction = instruction,
-    .fold = fold,
-    .shuffle = shuffle,
+    .both = rows_glsl_both,
+    .choose = rows_glsl_choose,
+    .load = rows_glsl_load,
+    .store = rows_glsl_store,
+    .constant = rows_glsl_constant,
+    .param = rows_glsl_param,
+    .wide = rows_glsl_wide,
+    .taken = rows_glsl_taken,
+    .instruction = rows_glsl_instruction,
+    .fold = rows_glsl_fold,
+    .shuffle = rows_glsl_shuffle,
     .shared_load = shared_load,
     .shared_store = shared_store,
-    .barrier = barrier,
-    .variable = variable,
-    .get = get,
-    .set = set,
+    .barrier = rows_glsl_barrier,
+    .variable = rows_glsl_variable,
+    .get = rows_glsl_get,
+    .set = rows_glsl_set,
     .begin_if = begin_if,
     .end_if = end_block,
     .begin_loop = begin_loop,

@@ -26,8 +26,8 @@ uint32_t rows_index(struct rows_writer *w, uint32_t operand, uint32_t c)
 }
 
 // Where a TAKE reads whose index is a value: behind `place`, the place for index 0.
-static uint32_t write_taken(struct rows_writer *w, uint32_t i, uint32_t index,
-                            uint32_t place)
+static uint32_t rows_load_write_taken(struct rows_writer *w, uint32_t i, uint32_t index,
+                                      uint32_t place)
 {
     tn_dtype dtype = w->program->insns[w->program->insns[i].b].dtype;
     uint32_t taken = w->to->taken(w->out, dtype, index, w->param_words[i]);
@@ -37,7 +37,7 @@ static uint32_t write_taken(struct rows_writer *w, uint32_t i, uint32_t index,
 uint32_t rows_write_place(struct rows_writer *w, uint32_t i)
 {
     const tn_expr_insn *insn = &w->program->insns[i];
-    return write_taken(w, i, w->rows[insn->b], w->first[insn->a]);
+    return rows_load_write_taken(w, i, w->rows[insn->b], w->first[insn->a]);
 }
 
 // --- elements --------------------------------------------------------------------------
@@ -56,7 +56,7 @@ bool rows_is_loaded(const struct rows_writer *w, uint32_t i)
 }
 
 // Loads the elements of instruction i, a LOAD or a TAKE of a row.
-static void write_load(struct rows_writer *w, uint32_t i)
+static void rows_write_load(struct rows_writer *w, uint32_t i)
 {
     const tn_expr_insn *insn = &w->program->insns[i];
     uint32_t per = w->class->per_item;
@@ -71,7 +71,7 @@ void rows_write_loads(struct rows_writer *w)
 {
     for (uint32_t i = 0; i < w->program->num_insns; i++)
         if (w->needed[i] && rows_is_loaded(w, i))
-            write_load(w, i);
+            rows_write_load(w, i);
 }
 
 uint32_t rows_write_take(struct rows_writer *w, uint32_t i, uint32_t element)
@@ -81,6 +81,6 @@ uint32_t rows_write_take(struct rows_writer *w, uint32_t i, uint32_t element)
     uint32_t place =
         index_in_row(w, insn->a, w->first[insn->a], element / per, element % per);
     w->to->load(w->out, insn->a, false,
-                write_taken(w, i, w->elements[insn->b][element], place), &value);
+                rows_load_write_taken(w, i, w->elements[insn->b][element], place), &value);
     return value;
 }

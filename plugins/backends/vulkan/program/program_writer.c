@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-struct walk {
+struct program_writer_walk {
     const struct program_language *to;
     void *out;
     const tn_expr_program *program;
@@ -53,12 +53,12 @@ bool program_takes_four(const tn_expr_program *program, const struct program_cla
     return insn->op == TN_EXPR_TAKE && class->access[insn->a] == ACCESS_TAKEN_FOUR;
 }
 
-static bool takes_four(const struct walk *w, uint32_t position)
+static bool takes_four(const struct program_writer_walk *w, uint32_t position)
 {
     return program_takes_four(w->program, w->class, position);
 }
 
-static bool has_four(const struct walk *w)
+static bool has_four(const struct program_writer_walk *w)
 {
     bool any = false;
     for (uint32_t i = 0; i < w->program->num_insns; i++)
@@ -66,7 +66,8 @@ static bool has_four(const struct walk *w)
     return any;
 }
 
-static void write_insn(const struct walk *w, uint32_t position, uint32_t word)
+static void write_insn(const struct program_writer_walk *w, uint32_t position,
+                       uint32_t word)
 {
     if (takes_four(w, position)) {
         w->to->found(w->out, position);
@@ -95,8 +96,9 @@ static void write_insn(const struct walk *w, uint32_t position, uint32_t word)
 
 // Writes the instructions of a region, and the branches in it with theirs. words: the place
 // of each instruction's params among the arguments.
-static void write_region(const struct walk *w, const struct program_branches *branches,
-                         const uint32_t *words, uint32_t region)
+static void write_region(const struct program_writer_walk *w,
+                         const struct program_branches *branches, const uint32_t *words,
+                         uint32_t region)
 {
     for (uint32_t i = 0; i < w->program->num_insns; i++) {
         if (branches->region[i] != region)
@@ -113,7 +115,7 @@ static void write_region(const struct walk *w, const struct program_branches *br
     }
 }
 
-static void write_element(const struct walk *w)
+static void program_writer_write_element(const struct program_writer_walk *w)
 {
     struct program_branches branches;
     uint32_t words[TN_EXPR_MAX_INSNS], word = w->words.first_param;
@@ -131,12 +133,13 @@ void program_write_element(const struct program_language *language, void *out,
                            const tn_expr_program *program,
                            const struct program_class *class, uint32_t first_param)
 {
-    const struct walk w = {language, out, program, class, {.first_param = first_param}};
-    write_element(&w);
+    const struct program_writer_walk w = {
+        language, out, program, class, {.first_param = first_param}};
+    program_writer_write_element(&w);
 }
 
 // Marks the instructions that the indices of those that find four are computed from.
-static void mark_places(const struct walk *w, bool needed[TN_EXPR_MAX_INSNS])
+static void mark_places(const struct program_writer_walk *w, bool needed[TN_EXPR_MAX_INSNS])
 {
     memset(needed, 0, TN_EXPR_MAX_INSNS * sizeof(*needed));
     for (uint32_t left = w->program->num_insns; left > 0; left--) {
@@ -150,7 +153,7 @@ static void mark_places(const struct walk *w, bool needed[TN_EXPR_MAX_INSNS])
     }
 }
 
-static void write_places(const struct walk *w)
+static void program_writer_write_places(const struct program_writer_walk *w)
 {
     bool needed[TN_EXPR_MAX_INSNS];
     uint32_t word = w->words.first_param;
@@ -168,7 +171,7 @@ static void write_places(const struct walk *w)
 
 // --- loads, stores and indices ---------------------------------------------------------
 
-static void write_positions(const struct walk *w)
+static void write_positions(const struct program_writer_walk *w)
 {
     uint32_t rank = w->class->rank, stride = w->words.first_stride;
     uint32_t num_operands = w->class->num_inputs + w->class->num_outputs;
@@ -208,7 +211,7 @@ static enum program_four four_of(char access)
 }
 
 // Computes one element.
-static void write_single(const struct walk *w, uint32_t lane)
+static void write_single(const struct program_writer_walk *w, uint32_t lane)
 {
     const struct program_class *class = w->class;
     const char *access = class->access;
@@ -230,7 +233,7 @@ static void write_single(const struct walk *w, uint32_t lane)
 }
 
 // Passes the inputs of one of four elements.
-static void pass_lane(const struct walk *w, uint32_t lane)
+static void pass_lane(const struct program_writer_walk *w, uint32_t lane)
 {
     for (uint32_t i = 0; i < w->class->num_inputs; i++)
         if (access_is_taken(w->class->access[i]))
@@ -239,7 +242,7 @@ static void pass_lane(const struct walk *w, uint32_t lane)
             w->to->pass_lane(w->out, i, lane);
 }
 
-static void write_lane(const struct walk *w, uint32_t lane)
+static void write_lane(const struct program_writer_walk *w, uint32_t lane)
 {
     w->to->begin_call(w->out, lane);
     pass_lane(w, lane);
@@ -251,7 +254,7 @@ static void write_lane(const struct walk *w, uint32_t lane)
         w->to->output_of_four(w->out, i, lane);
 }
 
-static void write_four(const struct walk *w)
+static void write_four(const struct program_writer_walk *w)
 {
     const struct program_class *class = w->class;
     for (uint32_t i = 0; i < class->num_inputs; i++)
@@ -276,7 +279,7 @@ static void write_four(const struct walk *w)
 
 // --- kernels and functions -------------------------------------------------------------
 
-static void write_main(const struct walk *w)
+static void write_main(const struct program_writer_walk *w)
 {
     w->to->begin_main(w->out);
     write_positions(w);
@@ -296,7 +299,7 @@ static void write_main(const struct walk *w)
     w->to->end_main(w->out);
 }
 
-static void write_function(const struct walk *w)
+static void write_function(const struct program_writer_walk *w)
 {
     const struct program_class *class = w->class;
     w->to->begin_function(w->out);
@@ -327,10 +330,11 @@ static void write_function(const struct walk *w)
 void program_write_code(const struct program_language *language, void *out,
                         const tn_expr_program *program, const struct program_class *class)
 {
-    const struct walk w = {language, out, program, class, program_words_of(program, class)};
+    const struct program_writer_walk w = {language, out, program, class,
+                                          program_words_of(program, class)};
     if (has_four(&w))
-        write_places(&w);
-    write_element(&w);
+        program_writer_write_places(&w);
+    program_writer_write_element(&w);
     if (class->is_function)
         write_function(&w);
     else

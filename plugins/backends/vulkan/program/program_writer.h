@@ -25,7 +25,7 @@ struct program_words program_words_of(const tn_expr_program *program,
 bool program_takes_four(const tn_expr_program *program, const struct program_class *class,
                         uint32_t position);
 
-// Which element of an invocation: below PROGRAM_TAIL by its number.
+// Number of an invocation's element: below PROGRAM_TAIL by its number.
 enum { PROGRAM_TAIL = 4, PROGRAM_ONLY = 5 }; // that of the tail's loop; of a function
 
 // Where an operand has an element of an invocation: at the place of the first one, so many

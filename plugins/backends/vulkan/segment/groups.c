@@ -18,7 +18,7 @@ struct accesses {
     bool too_many;
 };
 
-static void add(struct accesses *a, struct vk_operand operand)
+static void segment_groups_add(struct accesses *a, struct vk_operand operand)
 {
     if (a->count < MAX_ACCESSES)
         a->list[a->count++] = operand;
@@ -29,7 +29,7 @@ static void add(struct accesses *a, struct vk_operand operand)
 static void add_value(struct accesses *a, const tn_value *value, uint32_t access)
 {
     if (value->layout.dtype != TN_DTYPE_NONE && !(value->flags & TN_VALUE_FUSED))
-        add(a, plan_operand(value, access));
+        segment_groups_add(a, plan_operand(value, access));
 }
 
 // Adds what a step writes as results, those of its programs included.
@@ -45,7 +45,7 @@ static void add_results(const tn_step *step, struct accesses *a)
 }
 
 // Adds what a step reads and writes, with the programs beside its kernel.
-static void add_step(const tn_step *step, struct accesses *a)
+static void segment_groups_add_step(const tn_step *step, struct accesses *a)
 {
     for (uint32_t i = 0; i < step->num_inputs; i++)
         add_value(a, tn_step_input(step, i), VK_READS);
@@ -56,19 +56,18 @@ static void add_step(const tn_step *step, struct accesses *a)
     }
     add_results(step, a);
     if (step->scratch_size > 0)
-        add(a, plan_scratch(step, 0, step->scratch_size));
+        segment_groups_add(a, plan_scratch(step, 0, step->scratch_size));
 }
 
-// What is read and written at the place of a step: by it, and by those that its program
-// reads.
+// Lists the reads and writes of a step: its own, and those of steps that its program reads.
 static void list_accesses(const struct vk_groups *groups, uint32_t at, struct accesses *a)
 {
     const struct vk_group_place *group = &groups->places[at];
     a->count = 0;
     a->too_many = false;
-    add_step(tn_segment_step(groups->segment, at), a);
+    segment_groups_add_step(tn_segment_step(groups->segment, at), a);
     for (uint32_t i = 1; i < group->count && group->is_joint; i++)
-        add_step(tn_segment_step(groups->segment, group->steps[i]), a);
+        segment_groups_add_step(tn_segment_step(groups->segment, group->steps[i]), a);
 }
 
 static bool are_independent(const struct vk_plan *plan, const struct accesses *a,
@@ -139,8 +138,8 @@ static const struct vk_group_kind appends = {APPEND_MAX_STEPS, append_fits, appe
 
 // The step before `last` that writes the value, not too far away and in no other launch; or
 // `last`.
-static uint32_t find_writer(const struct vk_groups *groups, uint32_t last,
-                            const tn_value *value)
+static uint32_t segment_groups_find_writer(const struct vk_groups *groups, uint32_t last,
+                                           const tn_value *value)
 {
     for (uint32_t i = last; i > 0 && last - i < LOOK_AHEAD; i--) {
         const tn_step *step = tn_segment_step(groups->segment, i - 1);
@@ -163,7 +162,7 @@ static void find_joint(const struct vk_plan *plan, struct vk_groups *groups, uin
         const tn_value *value = tn_fused_input(steps[0], fused, i);
         if ((value->flags & TN_VALUE_FUSED) || !(value->flags & TN_VALUE_LAST))
             continue;
-        uint32_t from = find_writer(groups, last, value);
+        uint32_t from = segment_groups_find_writer(groups, last, value);
         steps[group->count] = tn_segment_step(segment, from);
         if (from == last || !joint_fits(plan, steps, group->count + 1) ||
             !may_wait(plan, groups, from, last) ||
@@ -180,14 +179,14 @@ static void find_joint(const struct vk_plan *plan, struct vk_groups *groups, uin
 // --- attention that writes rows to its caches ------------------------------------------
 
 // Whether attention writes nothing that the step `own`, which joins it, accesses.
-static bool may_join(const struct vk_plan *plan, const tn_step *own,
-                     const tn_step *attention)
+static bool segment_groups_may_join(const struct vk_plan *plan, const tn_step *own,
+                                    const tn_step *attention)
 {
     struct accesses inputs = {.count = 0}, outputs = {.count = 0};
-    add_step(own, &inputs);
+    segment_groups_add_step(own, &inputs);
     add_results(attention, &outputs);
     if (attention->scratch_size > 0)
-        add(&outputs, plan_scratch(attention, 0, attention->scratch_size));
+        segment_groups_add(&outputs, plan_scratch(attention, 0, attention->scratch_size));
     return are_independent(plan, &inputs, &outputs);
 }
 
@@ -201,10 +200,11 @@ static void find_appended(const struct vk_plan *plan, struct vk_groups *groups,
     group->steps[0] = last;
     while (count < APPEND_MAX_STEPS) {
         const tn_value *value = tn_step_input(steps[0], append_input(count));
-        uint32_t from = find_writer(groups, last, value);
+        uint32_t from = segment_groups_find_writer(groups, last, value);
         steps[count] = tn_segment_step(groups->segment, from);
         if (from == last || !append_fits(plan, steps, count + 1) ||
-            !may_wait(plan, groups, from, last) || !may_join(plan, steps[count], steps[0]))
+            !may_wait(plan, groups, from, last) ||
+            !segment_groups_may_join(plan, steps[count], steps[0]))
             break;
         group->steps[count++] = from;
     }
@@ -220,7 +220,8 @@ static void find_appended(const struct vk_plan *plan, struct vk_groups *groups,
 // --- groups ----------------------------------------------------------------------------
 
 // The kind of which the step may be one of several, or NULL.
-static const struct vk_group_kind *kind_of(const struct vk_plan *plan, const tn_step *step)
+static const struct vk_group_kind *segment_groups_kind_of(const struct vk_plan *plan,
+                                                          const tn_step *step)
 {
     const struct vk_flavour *flavour = plan->device->flavour;
     if (flavour->products && products.fit(plan, &step, 1))
@@ -231,8 +232,8 @@ static const struct vk_group_kind *kind_of(const struct vk_plan *plan, const tn_
                                                                        : NULL;
 }
 
-static void find_group(const struct vk_plan *plan, struct vk_groups *groups, uint32_t first,
-                       const struct vk_group_kind *kind)
+static void segment_find_group(const struct vk_plan *plan, struct vk_groups *groups,
+                               uint32_t first, const struct vk_group_kind *kind)
 {
     const tn_segment *segment = groups->segment;
     struct vk_group_place *group = &groups->places[first];
@@ -271,9 +272,11 @@ struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *s
             find_appended(plan, groups, i);
     for (uint32_t i = 0; i < num_steps; i++) {
         const struct vk_group_kind *kind =
-            groups->places[i].is_taken ? NULL : kind_of(plan, tn_segment_step(segment, i));
+            groups->places[i].is_taken
+                ? NULL
+                : segment_groups_kind_of(plan, tn_segment_step(segment, i));
         if (kind)
-            find_group(plan, groups, i, kind);
+            segment_find_group(plan, groups, i, kind);
         any = any || groups->places[i].count > 1;
     }
     if (any)

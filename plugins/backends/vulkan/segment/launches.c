@@ -46,7 +46,7 @@ static bool is_first(const struct told *told, uint32_t list)
 
 // A list that two bindings have is read at the last of them: the other one is that of an
 // operand without memory.
-static bool is_last(const struct told *told, uint32_t list)
+static bool segment_launches_is_last(const struct told *told, uint32_t list)
 {
     for (uint32_t i = list + 1; i < told->num_lists; i++)
         if (told->lists[i].words == told->lists[list].words)
@@ -55,7 +55,7 @@ static bool is_last(const struct told *told, uint32_t list)
 }
 
 // False: out of memory.
-static bool join(struct told *told, tn_planned_launch *launch)
+static bool segment_launches_join(struct told *told, tn_planned_launch *launch)
 {
     uint32_t count = 0, size = 0;
     for (uint32_t i = 0; i < told->num_lists; i++) {
@@ -77,9 +77,9 @@ static bool join(struct told *told, tn_planned_launch *launch)
     return true;
 }
 
-static tn_status tell(struct vk_plan *plan, uint32_t dispatch,
-                      const struct vk_pipeline_desc *desc, struct told *told,
-                      const tn_planned_launch *launch)
+static tn_status segment_launches_tell(struct vk_plan *plan, uint32_t dispatch,
+                                       const struct vk_pipeline_desc *desc,
+                                       struct told *told, const tn_planned_launch *launch)
 {
     const struct vk_instance *instance = plan->device->instance;
     if (instance->planned)
@@ -90,7 +90,7 @@ static tn_status tell(struct vk_plan *plan, uint32_t dispatch,
         return TN_OK;
     uint32_t baked = 0;
     for (uint32_t i = 0; i < told->num_lists; i++)
-        if (is_last(told, i) && told->lists[i].count > 0 &&
+        if (segment_launches_is_last(told, i) && told->lists[i].count > 0 &&
             told->lists[i].count <= SPIRV_MOST_BAKED)
             told->lists[baked++] = told->lists[i];
     if (desc->num_push > 0)
@@ -132,10 +132,10 @@ tn_status vk_launches_tell_one(struct vk_plan *plan, uint32_t index, const tn_st
         if (is_constants)
             add_constants(plan, dispatch, operand, i, &told);
     }
-    if (!join(&told, &launch))
+    if (!segment_launches_join(&told, &launch))
         return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
     own.num_bindings = dispatch->num_operands; // as its set has them
-    tn_status status = tell(plan, index, desc, &told, &launch);
+    tn_status status = segment_launches_tell(plan, index, desc, &told, &launch);
     free(told.joined);
     return status;
 }

@@ -26,9 +26,10 @@ struct vk_measured {
 
 // --- while it is planned ---------------------------------------------------------------
 
-static tn_status bake(tn_device *device, const struct vk_pipeline_desc *desc,
-                      const struct spirv_words *lists, uint32_t num_lists,
-                      struct vk_measured *measured)
+static tn_status segment_measure_bake(tn_device *device,
+                                      const struct vk_pipeline_desc *desc,
+                                      const struct spirv_words *lists, uint32_t num_lists,
+                                      struct vk_measured *measured)
 {
     struct vk_code code = {0}, baked;
     tn_status status = desc->code(device, desc->context, &code);
@@ -62,7 +63,9 @@ tn_status vk_measure_plan(struct vk_plan *plan, uint32_t dispatch,
             break;
     measured->next = plan->measured;
     plan->measured = measured;
-    return measured->same ? TN_OK : bake(plan->device, desc, lists, num_lists, measured);
+    return measured->same
+               ? TN_OK
+               : segment_measure_bake(plan->device, desc, lists, num_lists, measured);
 }
 
 void vk_measure_finish(struct vk_plan *plan)
@@ -117,7 +120,7 @@ static void close_measuring(struct measuring *m)
         vk->DestroyCommandPool(m->device->handle, m->pool, NULL);
 }
 
-static void barrier(const struct measuring *m)
+static void segment_measure_barrier(const struct measuring *m)
 {
     const VkPipelineStageFlags stages =
         VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -130,22 +133,23 @@ static void barrier(const struct measuring *m)
         0, NULL, 0, NULL);
 }
 
-static tn_status begin(const struct measuring *m)
+static tn_status segment_measure_begin(const struct measuring *m)
 {
     VkResult result = m->device->vk->BeginCommandBuffer(
         m->commands,
         &(VkCommandBufferBeginInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                     .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT});
     if (result == VK_SUCCESS)
-        barrier(m);
+        segment_measure_barrier(m);
     return vk_check(m->device, result, "vkBeginCommandBuffer");
 }
 
 // Submits what was recorded, behind the points, and waits for it.
-static tn_status finish(struct measuring *m, const tn_point *points, uint32_t num_points)
+static tn_status segment_measure_finish(struct measuring *m, const tn_point *points,
+                                        uint32_t num_points)
 {
     tn_device *device = m->device;
-    barrier(m);
+    segment_measure_barrier(m);
     if (vk_memory_is_mapped(device))
         device->vk->CmdPipelineBarrier(
             m->commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0,
@@ -163,8 +167,8 @@ static tn_status finish(struct measuring *m, const tn_point *points, uint32_t nu
     return status == TN_OK ? vk_wait(device, m->submission->queue, m->point) : status;
 }
 
-// What is timed: a dispatch, or all of a plan.
-struct timed {
+// A timed dispatch, or all of a plan.
+struct segment_measure_timed {
     const struct vk_dispatch *dispatch; // NULL: all
     const struct vk_pipeline *baked;    // of the dispatch; NULL: its own
     const struct vk_plan *plan;         // of all
@@ -201,14 +205,15 @@ static void record_wholes(const struct measuring *m, const struct vk_plan *plan,
     }
 }
 
-static tn_status run(struct measuring *m, const struct vk_dispatch *dispatch,
-                     const struct vk_pipeline *baked)
+static tn_status segment_measure_run(struct measuring *m,
+                                     const struct vk_dispatch *dispatch,
+                                     const struct vk_pipeline *baked)
 {
-    tn_status status = begin(m);
+    tn_status status = segment_measure_begin(m);
     if (status != TN_OK)
         return status;
     record_runs(m, dispatch, baked, 1);
-    return finish(m, NULL, 0);
+    return segment_measure_finish(m, NULL, 0);
 }
 
 static tn_status read_ticks(const struct measuring *m, double *out_ns)
@@ -224,11 +229,11 @@ static tn_status read_ticks(const struct measuring *m, double *out_ns)
 }
 
 // The time of one of several runs.
-static tn_status time_runs(struct measuring *m, const struct timed *timed, uint32_t runs,
-                           double *out_ns)
+static tn_status time_runs(struct measuring *m, const struct segment_measure_timed *timed,
+                           uint32_t runs, double *out_ns)
 {
     const struct vk_device_api *vk = m->device->vk;
-    tn_status status = begin(m);
+    tn_status status = segment_measure_begin(m);
     if (status != TN_OK)
         return status;
     if (m->queries) {
@@ -244,7 +249,7 @@ static tn_status time_runs(struct measuring *m, const struct timed *timed, uint3
         vk->CmdWriteTimestamp(m->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, m->queries,
                               1);
     uint64_t begin_ns = vk_now_ns();
-    status = finish(m, NULL, 0);
+    status = segment_measure_finish(m, NULL, 0);
     *out_ns = (double)(vk_now_ns() - begin_ns);
     if (status == TN_OK && m->queries)
         status = read_ticks(m, out_ns);
@@ -252,7 +257,7 @@ static tn_status time_runs(struct measuring *m, const struct timed *timed, uint3
     return status;
 }
 
-static int by_value(const void *a, const void *b)
+static int segment_measure_by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -260,8 +265,9 @@ static int by_value(const void *a, const void *b)
 
 // Rounds of both kinds in turn, so that a change of the device's clock meets both. *baked
 // NULL: of the first alone.
-static tn_status time_both(struct measuring *m, const struct timed *folded,
-                           const struct timed *baked, double round_ns, tn_launch_cost *cost)
+static tn_status time_both(struct measuring *m, const struct segment_measure_timed *folded,
+                           const struct segment_measure_timed *baked, double round_ns,
+                           tn_launch_cost *cost)
 {
     double times[2][ROUNDS], once = 0;
     tn_status status = time_runs(m, folded, 1, &once);
@@ -277,10 +283,10 @@ static tn_status time_both(struct measuring *m, const struct timed *folded,
     }
     if (status != TN_OK)
         return status;
-    qsort(times[0], ROUNDS, sizeof(double), by_value);
+    qsort(times[0], ROUNDS, sizeof(double), segment_measure_by_value);
     cost->folded_ns = times[0][ROUNDS / 2];
     if (baked) {
-        qsort(times[1], ROUNDS, sizeof(double), by_value);
+        qsort(times[1], ROUNDS, sizeof(double), segment_measure_by_value);
         cost->baked_ns = times[1][ROUNDS / 2];
     }
     return TN_OK;
@@ -289,7 +295,7 @@ static tn_status time_both(struct measuring *m, const struct timed *folded,
 // --- what dispatches write -------------------------------------------------------------
 
 // The ranges, one behind the other in both copies.
-struct written {
+struct segment_measure_written {
     struct vk_copy *ranges; // `from` is the operand's buffer; owned
     uint32_t count;
     uint64_t size;
@@ -298,7 +304,7 @@ struct written {
 
 // `joins`: into the range of the same buffer.
 static void add_written(const struct measuring *m, const struct vk_operand *operand,
-                        bool joins, struct written *out)
+                        bool joins, struct segment_measure_written *out)
 {
     const tn_binding *binding = tn_submission_binding(m->submission, operand->slot);
     uint64_t begin = binding->offset + operand->offset, end = begin + operand->size;
@@ -314,9 +320,9 @@ static void add_written(const struct measuring *m, const struct vk_operand *oper
     range->size = (end > old_end ? end : old_end) - range->from_offset;
 }
 
-// What `count` dispatches write.
+// Lists the buffers that `count` dispatches write.
 static tn_status list_written(const struct measuring *m, const struct vk_dispatch *dispatch,
-                              uint32_t count, struct written *out)
+                              uint32_t count, struct segment_measure_written *out)
 {
     const tn_host *host = m->device->host;
     const struct vk_dispatch *last = dispatch + count - 1;
@@ -336,7 +342,7 @@ static tn_status list_written(const struct measuring *m, const struct vk_dispatc
     return TN_OK;
 }
 
-static void drop_written(const struct measuring *m, struct written *written)
+static void drop_written(const struct measuring *m, struct segment_measure_written *written)
 {
     vk_buffer_destroy(m->device, written->before);
     vk_buffer_destroy(m->device, written->baked);
@@ -344,10 +350,11 @@ static void drop_written(const struct measuring *m, struct written *written)
 }
 
 // Copies all ranges to `copy`, or back.
-static tn_status copy_written(struct measuring *m, const struct written *written,
+static tn_status copy_written(struct measuring *m,
+                              const struct segment_measure_written *written,
                               const tn_buffer *copy, bool is_back)
 {
-    tn_status status = written->count > 0 ? begin(m) : TN_OK;
+    tn_status status = written->count > 0 ? segment_measure_begin(m) : TN_OK;
     if (written->count == 0 || status != TN_OK)
         return status;
     for (uint32_t i = 0; i < written->count; i++) {
@@ -361,11 +368,12 @@ static tn_status copy_written(struct measuring *m, const struct written *written
                                                      .dstOffset = is_back ? here : there,
                                                      .size = range->size});
     }
-    return finish(m, NULL, 0);
+    return segment_measure_finish(m, NULL, 0);
 }
 
 // Counts the bytes of a range in which the two kinds differ.
-static tn_status compare_range(const struct measuring *m, const struct written *written,
+static tn_status compare_range(const struct measuring *m,
+                               const struct segment_measure_written *written,
                                const struct vk_copy *range, uint64_t *differing)
 {
     unsigned char *bytes = malloc(2 * range->size + 1);
@@ -384,22 +392,24 @@ static tn_status compare_range(const struct measuring *m, const struct written *
 }
 
 // Runs both kinds on what the dispatch found; what its own code writes stays.
-static tn_status compare(struct measuring *m, const struct vk_dispatch *dispatch,
-                         const struct vk_pipeline *baked, const struct written *written,
-                         tn_launch_cost *cost)
+static tn_status segment_measure_compare(struct measuring *m,
+                                         const struct vk_dispatch *dispatch,
+                                         const struct vk_pipeline *baked,
+                                         const struct segment_measure_written *written,
+                                         tn_launch_cost *cost)
 {
     tn_status status = TN_OK;
     if (baked) {
         status = copy_written(m, written, written->before, true);
         if (status == TN_OK)
-            status = run(m, dispatch, baked);
+            status = segment_measure_run(m, dispatch, baked);
         if (status == TN_OK)
             status = copy_written(m, written, written->baked, false);
     }
     if (status == TN_OK)
         status = copy_written(m, written, written->before, true);
     if (status == TN_OK)
-        status = run(m, dispatch, NULL);
+        status = segment_measure_run(m, dispatch, NULL);
     for (uint32_t i = 0; baked && i < written->count && status == TN_OK; i++)
         status = compare_range(m, written, &written->ranges[i], &cost->differing);
     return status;
@@ -407,7 +417,7 @@ static tn_status compare(struct measuring *m, const struct vk_dispatch *dispatch
 
 // --- a submission ----------------------------------------------------------------------
 
-static tn_status keep_written(struct measuring *m, struct written *written)
+static tn_status keep_written(struct measuring *m, struct segment_measure_written *written)
 {
     tn_status status = TN_OK;
     if (written->size > 0)
@@ -415,23 +425,24 @@ static tn_status keep_written(struct measuring *m, struct written *written)
     return status == TN_OK ? copy_written(m, written, written->before, false) : status;
 }
 
-static void tell(const struct measuring *m, uint64_t number, const tn_launch_cost *cost)
+static void segment_measure_tell(const struct measuring *m, uint64_t number,
+                                 const tn_launch_cost *cost)
 {
     const struct vk_instance *instance = m->device->instance;
     if (instance->measured)
         instance->measured(instance->measure_context, number, cost);
 }
 
-static tn_status measure(struct measuring *m, const struct vk_dispatch *dispatch,
-                         struct vk_measured *measured)
+static tn_status segment_measure(struct measuring *m, const struct vk_dispatch *dispatch,
+                                 struct vk_measured *measured)
 {
     const struct vk_pipeline *baked = measured->baked;
-    const struct timed kinds[] = {{.dispatch = dispatch},
-                                  {.dispatch = dispatch, .baked = baked}};
+    const struct segment_measure_timed kinds[] = {{.dispatch = dispatch},
+                                                  {.dispatch = dispatch, .baked = baked}};
     tn_launch_cost cost = {.struct_size = sizeof(cost),
                            .reason = baked ? NULL : measured->reason,
                            .baked_bytes = measured->baked_size};
-    struct written written = {0};
+    struct segment_measure_written written = {0};
     tn_status status = list_written(m, dispatch, 1, &written);
     if (status == TN_OK)
         status = keep_written(m, &written);
@@ -440,16 +451,17 @@ static tn_status measure(struct measuring *m, const struct vk_dispatch *dispatch
     if (status == TN_OK)
         status = time_both(m, &kinds[0], baked ? &kinds[1] : NULL, ROUND_NS, &cost);
     if (status == TN_OK)
-        status = compare(m, dispatch, baked, &written, &cost);
+        status = segment_measure_compare(m, dispatch, baked, &written, &cost);
     drop_written(m, &written);
     measured->is_told = status == TN_OK;
     if (status == TN_OK)
-        tell(m, measured->number, &cost);
+        segment_measure_tell(m, measured->number, &cost);
     return status;
 }
 
-// Of dispatches with equal numbers, the one that is measured.
-static struct vk_measured *find(const struct vk_plan *plan, uint32_t dispatch)
+// The dispatch that is measured for all that have equal numbers.
+static struct vk_measured *segment_measure_find(const struct vk_plan *plan,
+                                                uint32_t dispatch)
 {
     struct vk_measured *measured = plan->measured;
     while (measured && (measured->dispatch != dispatch || measured->same))
@@ -475,9 +487,9 @@ static tn_status measure_whole(struct measuring *m)
     const tn_host *host = m->device->host;
     const struct vk_plan *plan = m->plan;
     struct vk_plan baked = *plan;
-    const struct timed kinds[] = {{.plan = plan}, {.plan = &baked}};
+    const struct segment_measure_timed kinds[] = {{.plan = plan}, {.plan = &baked}};
     tn_launch_cost cost = {.struct_size = sizeof(cost)};
-    struct written written = {0};
+    struct segment_measure_written written = {0};
     baked.dispatches = calloc(plan->num_dispatches, sizeof(*baked.dispatches));
     if (!baked.dispatches)
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
@@ -494,7 +506,7 @@ static tn_status measure_whole(struct measuring *m)
     drop_written(m, &written);
     free(baked.dispatches);
     if (status == TN_OK)
-        tell(m, 0, &cost);
+        segment_measure_tell(m, 0, &cost);
     return status;
 }
 
@@ -506,15 +518,15 @@ tn_status vk_measure_run(tn_device *device, const tn_submission *submission,
         .device = device, .submission = submission, .plan = plan, .recording = recording};
     tn_status status = open_measuring(&m);
     if (status == TN_OK)
-        status = begin(&m);
+        status = segment_measure_begin(&m);
     if (status == TN_OK)
-        status = finish(&m, submission->waits, submission->num_waits);
+        status = segment_measure_finish(&m, submission->waits, submission->num_waits);
     if (status == TN_OK)
         status = measure_whole(&m);
     for (uint32_t i = 0; i < plan->num_dispatches && status == TN_OK; i++) {
-        struct vk_measured *measured = find(plan, i);
-        status = measured ? measure(&m, &plan->dispatches[i], measured)
-                          : run(&m, &plan->dispatches[i], NULL);
+        struct vk_measured *measured = segment_measure_find(plan, i);
+        status = measured ? segment_measure(&m, &plan->dispatches[i], measured)
+                          : segment_measure_run(&m, &plan->dispatches[i], NULL);
     }
     close_measuring(&m);
     if (status == TN_OK)

@@ -19,7 +19,7 @@ static bool has_programs_at(const tn_step *step, uint32_t operand)
     return true;
 }
 
-static const char *module_of(const struct vk_attention *a)
+static const char *plan_append_module_of(const struct vk_attention *a)
 {
     return a->q->dtype == TN_F16   ? "attention_append_f16"
            : a->q->dtype == TN_F32 ? "attention_append_f32"
@@ -35,7 +35,7 @@ bool append_begins(const struct vk_plan *plan, const tn_step *step)
     const struct vk_attention a = vk_attention_of(step);
     return vk_attention_may_append(&a) && tn_step_output(step, 0)->layout.offset % 4 == 0 &&
            plan->device->facts.limits.max_operands >= VK_ATTENTION_APPEND_OPERANDS &&
-           module_find(flavour->modules, flavour->num_modules, module_of(&a));
+           module_find(flavour->modules, flavour->num_modules, plan_append_module_of(&a));
 }
 
 uint32_t append_input(uint32_t count)
@@ -123,7 +123,8 @@ struct appending {
     tn_fused fused[MOST_FUSED];
 };
 
-static void add_programs(struct appending *a, const tn_step *step, uint32_t operand)
+static void plan_append_add_programs(struct appending *a, const tn_step *step,
+                                     uint32_t operand)
 {
     for (uint32_t i = 0; i < step->num_fused; i++) {
         a->fused[a->step.num_fused] = *tn_step_fused(step, i);
@@ -174,11 +175,12 @@ tn_status append_plan(struct vk_plan *plan, const tn_step *const *steps, uint32_
     a.step.fused = a.fused;
     a.step.num_fused = 0;
     a.step.fused_size = sizeof(a.fused[0]);
-    // What all workgroups compute comes first: there is not room to push all arguments.
-    add_programs(&a, steps[0], VK_ATTENTION_APPENDS); // of the output
+    // Programs that all workgroups compute come first: there is not room to push all
+    // arguments.
+    plan_append_add_programs(&a, steps[0], VK_ATTENTION_APPENDS); // of the output
     if (count > 3)
         add_query(&a, steps[3]);
-    add_programs(&a, steps[2], VK_ATTENTION_NEW_V);
-    add_programs(&a, steps[1], VK_ATTENTION_NEW_K);
+    plan_append_add_programs(&a, steps[2], VK_ATTENTION_NEW_V);
+    plan_append_add_programs(&a, steps[1], VK_ATTENTION_NEW_K);
     return plan_kernel(plan, &a.step);
 }

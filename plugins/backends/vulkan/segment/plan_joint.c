@@ -9,7 +9,7 @@
 #define MOST_ROWS 16
 #define MOST_SHARED 26624 // bytes of shared memory that the kernel takes
 
-static struct product product_of(const tn_step *step)
+static struct product joint_plan_product_of(const tn_step *step)
 {
     return product_describe(&tn_step_input(step, 0)->layout,
                             &tn_step_input(step, 1)->layout);
@@ -25,7 +25,7 @@ static uint32_t count_columns(const struct product *p)
     return columns;
 }
 
-static bool has_few_rows(const struct product *p)
+static bool joint_plan_has_few_rows(const struct product *p)
 {
     return p->num_axes == 0 && p->batches > 0 && p->rows > 0 && p->rows <= MOST_ROWS &&
            p->columns > 0;
@@ -38,22 +38,22 @@ bool joint_begins(const struct vk_plan *plan, const tn_step *step)
         tn_dtype_computed(tn_step_output(step, 0)->layout.dtype) != TN_F32 ||
         plan->device->facts.limits.max_shared < MOST_SHARED)
         return false;
-    const struct product p = product_of(step);
-    return has_few_rows(&p);
+    const struct product p = joint_plan_product_of(step);
+    return joint_plan_has_few_rows(&p);
 }
 
 // Whether both have the same extents, and operands that lie alike.
-static bool is_alike(const tn_step *a, const tn_step *b)
+static bool joint_plan_is_alike(const tn_step *a, const tn_step *b)
 {
-    const struct product p = product_of(a), q = product_of(b);
-    return has_few_rows(&q) && p.rows == q.rows && p.columns == q.columns &&
+    const struct product p = joint_plan_product_of(a), q = joint_plan_product_of(b);
+    return joint_plan_has_few_rows(&q) && p.rows == q.rows && p.columns == q.columns &&
            p.terms == q.terms && p.a.row == q.a.row && p.a.column == q.a.column &&
            p.b.row == q.b.row && p.b.column == q.b.column &&
            tn_step_output(a, 0)->layout.dtype == tn_step_output(b, 0)->layout.dtype;
 }
 
 // Whether all steps have the same left operand.
-static bool have_one_left(const tn_step *const *steps, uint32_t count)
+static bool joint_plan_have_one_left(const tn_step *const *steps, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++)
         if (!products_same_value(tn_step_input(steps[0], 0), tn_step_input(steps[i], 0)))
@@ -82,7 +82,8 @@ struct joint_program {
     struct fused_part part;
 };
 
-static void describe(const tn_step *const *steps, uint32_t count, struct joint_program *out)
+static void joint_plan_describe(const tn_step *const *steps, uint32_t count,
+                                struct joint_program *out)
 {
     const tn_fused *fused = tn_step_fused(steps[0], 0);
     struct fused_part *part = &out->part;
@@ -134,10 +135,10 @@ static bool reads_in_order(const tn_step *const *steps, uint32_t count)
 }
 
 // Bindings of the launch, those of the program included.
-static uint32_t count_bindings(const tn_step *const *steps, uint32_t count)
+static uint32_t joint_plan_count_bindings(const tn_step *const *steps, uint32_t count)
 {
     const tn_fused *fused = tn_step_fused(steps[0], 0);
-    uint32_t own = 1 + count + (have_one_left(steps, count) ? 1 : count);
+    uint32_t own = 1 + count + (joint_plan_have_one_left(steps, count) ? 1 : count);
     return own + fused->num_inputs + fused->num_outputs + 1;
 }
 
@@ -147,15 +148,15 @@ bool joint_fits(const struct vk_plan *plan, const tn_step *const *steps, uint32_
     uint32_t most = plan->device->facts.limits.max_operands;
     most = most < VK_MAX_OPERANDS ? most : VK_MAX_OPERANDS;
     return count <= JOINT_MAX_STEPS && last->num_fused == 0 &&
-           products_is_own(plan, last) && is_alike(steps[0], last) &&
-           count_bindings(steps, count) <= most && reads_in_order(steps, count);
+           products_is_own(plan, last) && joint_plan_is_alike(steps[0], last) &&
+           joint_plan_count_bindings(steps, count) <= most && reads_in_order(steps, count);
 }
 
 // --- the launch ------------------------------------------------------------------------
 
 #define DEFINES 96
 
-struct launch {
+struct joint_plan_launch {
     struct fused_binding fused;
     tn_vulkan_module module;
     char name[VARIANT_NAME], defines[DEFINES];
@@ -163,7 +164,7 @@ struct launch {
 
 static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 {
-    const struct launch *l = context;
+    const struct joint_plan_launch *l = context;
     char reason[VK_REASON] = "";
     tn_status status = device->flavour->compile(device, l->name, &l->module, out);
     if (status == TN_OK)
@@ -173,11 +174,12 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
     return status;
 }
 
-static tn_status choose_module(const struct vk_plan *plan, const tn_step *const *steps,
-                               uint32_t count, struct launch *l)
+static tn_status joint_plan_choose_module(const struct vk_plan *plan,
+                                          const tn_step *const *steps, uint32_t count,
+                                          struct joint_plan_launch *l)
 {
     const char *text = plan->device->flavour->joint();
-    const struct product p = product_of(steps[0]);
+    const struct product p = joint_plan_product_of(steps[0]);
     const char *dtype = dtype_glsl(tn_step_output(steps[0], 0)->layout.dtype);
     uint32_t rows = 1;
     while (rows < p.rows)
@@ -187,16 +189,16 @@ static tn_status choose_module(const struct vk_plan *plan, const tn_step *const 
     snprintf(l->name, sizeof(l->name), "matmul_joint_%s_%u of %u", dtype, rows, count);
     snprintf(l->defines, sizeof(l->defines), "IN=%s ROWS=%u FACTORS=%u COLUMNS=%u%s", dtype,
              rows, count, count_columns(&p),
-             have_one_left(steps, count) ? " SHARED_A" : "");
+             joint_plan_have_one_left(steps, count) ? " SHARED_A" : "");
     l->module = (tn_vulkan_module){
         .name = l->name, .code = text, .code_size = strlen(text), .defines = l->defines};
     return TN_OK;
 }
 
-static void push_product(const tn_step *const *steps, uint32_t count,
-                         struct vk_launch *launch)
+static void joint_plan_push_product(const tn_step *const *steps, uint32_t count,
+                                    struct vk_launch *launch)
 {
-    const struct product p = product_of(steps[0]);
+    const struct product p = joint_plan_product_of(steps[0]);
     const uint64_t words[] = {p.rows,     p.columns, p.terms,   p.a.row,
                               p.a.column, p.b.row,   p.b.column};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -210,12 +212,13 @@ static void push_product(const tn_step *const *steps, uint32_t count,
     launch->groups = ceil_div(p.columns, count_columns(&p));
 }
 
-static tn_status add_launch(struct vk_plan *plan, const tn_step *const *steps,
-                            uint32_t count, struct launch *l)
+static tn_status joint_plan_add_launch(struct vk_plan *plan, const tn_step *const *steps,
+                                       uint32_t count, struct joint_plan_launch *l)
 {
     struct fused_binding *fused = &l->fused;
     struct vk_operand operands[VK_MAX_OPERANDS];
-    uint32_t num_operands = 1, num_left = have_one_left(steps, count) ? 1 : count;
+    uint32_t num_operands = 1,
+             num_left = joint_plan_have_one_left(steps, count) ? 1 : count;
     struct vk_launch launch = {
         .pipeline = {.name = l->name,
                      .key = vk_hash_text((struct vk_hash){8, 0}, l->defines),
@@ -234,15 +237,15 @@ static tn_status add_launch(struct vk_plan *plan, const tn_step *const *steps,
     launch.pipeline.key = plan_fused_key(launch.pipeline.key, fused, 1);
     for (uint32_t i = 0; i < num_operands; i++)
         launch_bind(&launch, operands[i]);
-    push_product(steps, count, &launch);
+    joint_plan_push_product(steps, count, &launch);
     return plan_launch(plan, &launch);
 }
 
 tn_status joint_plan(struct vk_plan *plan, const tn_step *const *steps, uint32_t count)
 {
     struct joint_program program;
-    struct launch l = {.fused = {.part = &program.part, .dtype = TN_F32}};
-    describe(steps, count, &program);
-    tn_status status = choose_module(plan, steps, count, &l);
-    return status == TN_OK ? add_launch(plan, steps, count, &l) : status;
+    struct joint_plan_launch l = {.fused = {.part = &program.part, .dtype = TN_F32}};
+    joint_plan_describe(steps, count, &program);
+    tn_status status = joint_plan_choose_module(plan, steps, count, &l);
+    return status == TN_OK ? joint_plan_add_launch(plan, steps, count, &l) : status;
 }

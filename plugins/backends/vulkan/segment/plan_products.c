@@ -7,9 +7,9 @@
 #include "../dispatch/plan_fused.h"
 #include "vulkan/matmul/plan_matmul.h"
 
-// What is won is the launch, and that the workgroups of several small products keep a
-// device busy together. A product with more workgroups fills a large device by itself. The
-// bound is an estimate: it was not measured around it.
+// Joining saves launches, and the workgroups of several small products keep a device busy
+// together. A product with more workgroups fills a large device by itself. The bound is an
+// estimate: it was not measured around it.
 #define MOST_TILES 512
 
 // As the structure `product` in matmul_products.comp.
@@ -25,25 +25,26 @@ bool products_is_own(const struct vk_plan *plan, const tn_step *step)
     return plan_own_kind(plan->device, step) == KERNEL_MATMUL;
 }
 
-static struct product product_of(const tn_step *step)
+static struct product plan_product_of(const tn_step *step)
 {
     return product_describe(&tn_step_input(step, 0)->layout,
                             &tn_step_input(step, 1)->layout);
 }
 
-static uint64_t count_tiles(const struct product *p, const struct tiling *tiling)
+static uint64_t product_plan_count_tiles(const struct product *p,
+                                         const struct tiling *tiling)
 {
     return ceil_div(p->rows, tiling->rows) * ceil_div(p->columns, tiling->columns);
 }
 
-static bool may_share(const struct vk_plan *plan, const tn_step *step)
+static bool product_plan_may_share(const struct vk_plan *plan, const tn_step *step)
 {
     if (!products_is_own(plan, step))
         return false;
-    const struct product p = product_of(step);
+    const struct product p = plan_product_of(step);
     const struct tiling tiling = product_tiling(&plan->device->facts.limits, step, &p);
     return tiling.takes_any && p.num_axes == 0 && p.batches > 0 && p.rows > 0 &&
-           p.columns > 0 && count_tiles(&p, &tiling) <= MOST_TILES;
+           p.columns > 0 && product_plan_count_tiles(&p, &tiling) <= MOST_TILES;
 }
 
 bool products_same_value(const tn_value *a, const tn_value *b)
@@ -53,7 +54,7 @@ bool products_same_value(const tn_value *a, const tn_value *b)
 }
 
 // Whether all steps have the same left operand.
-static bool have_one_left(const tn_step *const *steps, uint32_t count)
+static bool product_plan_have_one_left(const tn_step *const *steps, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++)
         if (!products_same_value(tn_step_input(steps[0], 0), tn_step_input(steps[i], 0)))
@@ -62,9 +63,10 @@ static bool have_one_left(const tn_step *const *steps, uint32_t count)
 }
 
 // Bindings of the launch, those of programs included.
-static uint32_t count_bindings(const tn_step *const *steps, uint32_t count)
+static uint32_t product_plan_count_bindings(const tn_step *const *steps, uint32_t count)
 {
-    uint32_t bindings = 1 + 2 * count + (have_one_left(steps, count) ? 1 : count);
+    uint32_t bindings =
+        1 + 2 * count + (product_plan_have_one_left(steps, count) ? 1 : count);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < steps[i]->num_fused; k++) {
             const tn_fused *fused = tn_step_fused(steps[i], k);
@@ -74,10 +76,11 @@ static uint32_t count_bindings(const tn_step *const *steps, uint32_t count)
 }
 
 // Whether one kernel computes both: the same variant, and operands that lie alike.
-static bool is_alike(const struct vk_plan *plan, const tn_step *a, const tn_step *b)
+static bool product_plan_is_alike(const struct vk_plan *plan, const tn_step *a,
+                                  const tn_step *b)
 {
     const tn_vulkan_limits *limits = &plan->device->facts.limits;
-    const struct product p = product_of(a), q = product_of(b);
+    const struct product p = plan_product_of(a), q = plan_product_of(b);
     const struct tiling of_a = product_tiling(limits, a, &p);
     const struct tiling of_b = product_tiling(limits, b, &q);
     return strcmp(of_a.name, of_b.name) == 0 &&
@@ -89,16 +92,16 @@ bool products_fit(const struct vk_plan *plan, const tn_step *const *steps, uint3
 {
     uint32_t most = plan->device->facts.limits.max_operands;
     most = most < VK_MAX_OPERANDS ? most : VK_MAX_OPERANDS;
-    return may_share(plan, steps[count - 1]) &&
-           (count == 1 || is_alike(plan, steps[0], steps[count - 1])) &&
-           count_bindings(steps, count) <= most;
+    return product_plan_may_share(plan, steps[count - 1]) &&
+           (count == 1 || product_plan_is_alike(plan, steps[0], steps[count - 1])) &&
+           product_plan_count_bindings(steps, count) <= most;
 }
 
 // --- the launch ------------------------------------------------------------------------
 
 #define DEFINES 256
 
-struct launch {
+struct product_plan_launch {
     struct vk_plan *plan;
     struct vk_operand operands[VK_MAX_OPERANDS];
     uint32_t num_operands;
@@ -111,10 +114,10 @@ struct launch {
     char name[VARIANT_NAME + 16], defines[DEFINES];
 };
 
-static void add_row(struct launch *l, uint32_t i, const tn_step *step,
-                    const struct tiling *tiling)
+static void product_plan_add_row(struct product_plan_launch *l, uint32_t i,
+                                 const tn_step *step, const struct tiling *tiling)
 {
-    const struct product p = product_of(step);
+    const struct product p = plan_product_of(step);
     l->rows[i] =
         (struct table_row){.rows = (uint32_t)p.rows,
                            .columns = (uint32_t)p.columns,
@@ -128,11 +131,12 @@ static void add_row(struct launch *l, uint32_t i, const tn_step *step,
                            .b_column = p.b.column,
                            .first_group = (uint32_t)l->groups,
                            .tiles_across = (uint32_t)ceil_div(p.columns, tiling->columns)};
-    l->groups += count_tiles(&p, tiling);
+    l->groups += product_plan_count_tiles(&p, tiling);
 }
 
 // The result of step `i`: its memory, or the arguments of the program that takes it.
-static tn_status add_result(struct launch *l, uint32_t i, const tn_step *step)
+static tn_status product_plan_add_result(struct product_plan_launch *l, uint32_t i,
+                                         const tn_step *step)
 {
     const tn_value *out = tn_step_output(step, 0);
     tn_status status = plan_fused_parts(l->plan, step, &l->parts[i]);
@@ -147,7 +151,8 @@ static tn_status add_result(struct launch *l, uint32_t i, const tn_step *step)
     return plan_fused_args(l->plan, part, &l->operands[l->num_operands++]);
 }
 
-static tn_status bind(struct launch *l, const tn_step *const *steps, uint32_t count)
+static tn_status product_plan_bind(struct product_plan_launch *l,
+                                   const tn_step *const *steps, uint32_t count)
 {
     uint32_t at, words = count * sizeof(l->rows[0]) / sizeof(uint32_t);
     tn_status status = plan_constants_at(l->plan, (const uint32_t *)l->rows, words,
@@ -155,10 +160,10 @@ static tn_status bind(struct launch *l, const tn_step *const *steps, uint32_t co
     l->operands[l->num_operands++] = (struct vk_operand){
         VK_SLOT_CONSTANTS, VK_READS, (uint64_t)at * 4, (uint64_t)words * 4};
     for (uint32_t i = 0; i < count && status == TN_OK; i++) {
-        status = add_result(l, i, steps[i]);
+        status = product_plan_add_result(l, i, steps[i]);
         l->operands[l->num_operands++] = plan_operand(tn_step_input(steps[i], 1), VK_READS);
     }
-    uint32_t num_left = have_one_left(steps, count) ? 1 : count;
+    uint32_t num_left = product_plan_have_one_left(steps, count) ? 1 : count;
     for (uint32_t i = 0; i < num_left; i++)
         l->operands[l->num_operands++] = plan_operand(tn_step_input(steps[i], 0), VK_READS);
     return status;
@@ -166,7 +171,7 @@ static tn_status bind(struct launch *l, const tn_step *const *steps, uint32_t co
 
 static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 {
-    const struct launch *l = context;
+    const struct product_plan_launch *l = context;
     char reason[VK_REASON] = "";
     tn_status status = device->flavour->compile(device, l->name, &l->module, out);
     if (status == TN_OK && l->num_fused > 0)
@@ -177,8 +182,9 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 }
 
 // The variant's macros and more.
-static tn_status choose_module(struct launch *l, const char *variant, uint32_t count,
-                               bool has_one_left)
+static tn_status product_plan_choose_module(struct product_plan_launch *l,
+                                            const char *variant, uint32_t count,
+                                            bool has_one_left)
 {
     const struct vk_flavour *flavour = l->plan->device->flavour;
     const tn_host *host = l->plan->device->host;
@@ -197,7 +203,8 @@ static tn_status choose_module(struct launch *l, const char *variant, uint32_t c
     return TN_OK;
 }
 
-static tn_status add_launch(struct launch *l, const struct product *like)
+static tn_status product_plan_add_launch(struct product_plan_launch *l,
+                                         const struct product *like)
 {
     struct vk_launch launch = {
         .pipeline = {.name = l->name,
@@ -219,18 +226,19 @@ static tn_status add_launch(struct launch *l, const struct product *like)
 
 tn_status products_plan(struct vk_plan *plan, const tn_step *const *steps, uint32_t count)
 {
-    const struct product like = product_of(steps[0]);
-    struct launch l = {.plan = plan};
+    const struct product like = plan_product_of(steps[0]);
+    struct product_plan_launch l = {.plan = plan};
     const struct tiling tiling =
         product_tiling(&plan->device->facts.limits, steps[0], &like);
-    tn_status status = choose_module(&l, tiling.name, count, have_one_left(steps, count));
+    tn_status status = product_plan_choose_module(&l, tiling.name, count,
+                                                  product_plan_have_one_left(steps, count));
     if (status != TN_OK)
         return status;
     for (uint32_t i = 0; i < count; i++)
-        add_row(&l, i, steps[i], &tiling);
-    status = bind(&l, steps, count);
+        product_plan_add_row(&l, i, steps[i], &tiling);
+    status = product_plan_bind(&l, steps, count);
     if (status == TN_OK)
-        status = add_launch(&l, &like);
+        status = product_plan_add_launch(&l, &like);
     for (uint32_t i = 0; i < count; i++)
         free(l.parts[i]);
     return status;

@@ -42,7 +42,7 @@ static bool is_program(const tn_step *step)
            step->num_outputs == 1;
 }
 
-// What a part writes, over the elements that it reads.
+// Layout of a part's result, over the elements that it reads.
 static const tn_layout *layout_of(const tn_step *step)
 {
     return step->program ? &tn_step_output(step, 0)->layout
@@ -50,8 +50,8 @@ static const tn_layout *layout_of(const tn_step *step)
 }
 
 // Appends an axis behind the others, or makes the last one longer where that is the same.
-static bool add_axis(struct updates_region *r, uint32_t *count, int64_t extent,
-                     int64_t from, int64_t to)
+static bool update_plan_add_axis(struct updates_region *r, uint32_t *count, int64_t extent,
+                                 int64_t from, int64_t to)
 {
     uint32_t last = UPDATES_AXES - 1;
     if (extent == 1)
@@ -102,15 +102,16 @@ static bool read_region(const struct vk_plan *plan, const tn_step *step,
             out->most = (uint32_t)(to->extent[i] - from->extent[i]);
             out->stride = (uint32_t)to->stride[i];
         }
-        if (!add_axis(out, &axes, from->extent[i],
-                      step->program ? contiguous[i] : from->stride[i], to->stride[i]))
+        if (!update_plan_add_axis(out, &axes, from->extent[i],
+                                  step->program ? contiguous[i] : from->stride[i],
+                                  to->stride[i]))
             return false;
     }
     return true;
 }
 
-static void write_name(const struct vk_plan *plan, const tn_step *const *steps,
-                       uint32_t count, char name[VARIANT_NAME])
+static void update_plan_write_name(const struct vk_plan *plan, const tn_step *const *steps,
+                                   uint32_t count, char name[VARIANT_NAME])
 {
     if (is_cache(plan, steps[0])) {
         snprintf(name, VARIANT_NAME, "updates_%s_%u", vk_cache_kind(steps[0]), count);
@@ -124,8 +125,8 @@ static void write_name(const struct vk_plan *plan, const tn_step *const *steps,
 }
 
 // Bindings of the launch, those of programs included.
-static uint32_t count_bindings(const struct vk_plan *plan, const tn_step *const *steps,
-                               uint32_t count)
+static uint32_t update_plan_count_bindings(const struct vk_plan *plan,
+                                           const tn_step *const *steps, uint32_t count)
 {
     uint32_t bindings = 2 + is_cache(plan, steps[0]) + 2 * count;
     for (uint32_t i = 0; i < count; i++) {
@@ -166,13 +167,13 @@ bool updates_fit(const struct vk_plan *plan, const tn_step *const *steps, uint32
     uint64_t elements = layout_count(layout_of(last));
     uint64_t most_elements = is_cache(plan, steps[0]) ? MOST_OF_CACHES : MOST_ELEMENTS;
     if (elements == 0 || elements > most_elements || !read_region(plan, last, &region) ||
-        count_bindings(plan, steps, count) > most)
+        update_plan_count_bindings(plan, steps, count) > most)
         return false;
     if (count == 1)
         return true;
     if (is_cache(plan, steps[0]) ? !fits_caches(plan, steps, count) : is_cache(plan, last))
         return false;
-    write_name(plan, steps, count, name);
+    update_plan_write_name(plan, steps, count, name);
     return module_find(flavour->modules, flavour->num_modules, name) &&
            (!updates ||
             products_same_value(tn_step_input(steps[0], 2), tn_step_input(last, 2)));
@@ -180,7 +181,7 @@ bool updates_fit(const struct vk_plan *plan, const tn_step *const *steps, uint32
 
 // --- the launch ------------------------------------------------------------------------
 
-struct launch {
+struct update_plan_launch {
     struct vk_plan *plan;
     struct vk_pipeline_desc module; // without programs
     struct vk_operand operands[VK_MAX_OPERANDS];
@@ -197,7 +198,8 @@ struct launch {
 };
 
 // A program as what a copy reads: its result has no memory.
-static struct fused_part *part_of_program(struct launch *l, uint32_t i, const tn_step *step)
+static struct fused_part *part_of_program(struct update_plan_launch *l, uint32_t i,
+                                          const tn_step *step)
 {
     struct fused_part *part = &l->own[i];
     l->outputs[i] = *tn_step_output(step, 0);
@@ -215,7 +217,7 @@ static struct fused_part *part_of_program(struct launch *l, uint32_t i, const tn
     return part;
 }
 
-static tn_status add_part(struct launch *l, uint32_t i, const tn_step *step)
+static tn_status add_part(struct update_plan_launch *l, uint32_t i, const tn_step *step)
 {
     struct fused_part *part = NULL;
     tn_status status = TN_OK;
@@ -240,9 +242,9 @@ static tn_status add_part(struct launch *l, uint32_t i, const tn_step *step)
     return status;
 }
 
-static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
+static tn_status update_plan_get_code(tn_device *device, void *context, struct vk_code *out)
 {
-    const struct launch *l = context;
+    const struct update_plan_launch *l = context;
     char reason[VK_REASON] = "";
     tn_status status = l->module.code(device, l->module.context, out);
     if (status == TN_OK && l->num_bindings > 0)
@@ -253,7 +255,7 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 }
 
 // Where the positions begin; of caches the slots, too, and how many there are.
-static void push_starts(const struct launch *l, const tn_layout *start,
+static void push_starts(const struct update_plan_launch *l, const tn_layout *start,
                         struct vk_launch *launch)
 {
     launch_push(launch, (uint64_t)start->offset);
@@ -263,14 +265,15 @@ static void push_starts(const struct launch *l, const tn_layout *start,
     launch_push(launch, (uint64_t)start->extent[0]);
 }
 
-static tn_status add_launch(struct launch *l, const tn_layout *start)
+static tn_status update_plan_add_launch(struct update_plan_launch *l,
+                                        const tn_layout *start)
 {
     struct vk_launch launch = {.pipeline = l->module, .groups = l->groups};
     if (!plan_fused_operands(l->bindings, l->num_bindings, l->operands, &l->num_operands,
                              VK_MAX_OPERANDS))
         return l->plan->device->host->fail(l->plan->device->host, TN_ERR_INTERNAL,
                                            "%s: too many operands", l->module.name);
-    launch.pipeline.code = get_code;
+    launch.pipeline.code = update_plan_get_code;
     launch.pipeline.context = l;
     launch.pipeline.key = plan_fused_key(l->module.key, l->bindings, l->num_bindings);
     for (uint32_t i = 0; i < l->num_operands; i++)
@@ -281,13 +284,13 @@ static tn_status add_launch(struct launch *l, const tn_layout *start)
 
 tn_status updates_plan(struct vk_plan *plan, const tn_step *const *steps, uint32_t count)
 {
-    struct launch l = {.plan = plan, .num_operands = 2};
+    struct update_plan_launch l = {.plan = plan, .num_operands = 2};
     l.cache = is_cache(plan, steps[0]) ? steps[0] : NULL;
     const tn_value *start = tn_step_input(steps[0], 2);
     char name[VARIANT_NAME];
     uint32_t at = 0, words = count * sizeof(l.regions[0]) / sizeof(uint32_t);
     tn_status status = TN_OK;
-    write_name(plan, steps, count, name);
+    update_plan_write_name(plan, steps, count, name);
     if (l.cache)
         l.operands[l.num_operands++] = plan_operand(tn_step_input(l.cache, 3), VK_READS);
     if (!module_find_own(plan->device, name, &l.module))
@@ -302,7 +305,7 @@ tn_status updates_plan(struct vk_plan *plan, const tn_step *const *steps, uint32
                                         (uint64_t)words * 4};
     l.operands[1] = plan_operand(start, VK_READS);
     if (status == TN_OK)
-        status = add_launch(&l, &start->layout);
+        status = update_plan_add_launch(&l, &start->layout);
     for (uint32_t i = 0; i < count; i++)
         free(l.parts[i]);
     return status;

@@ -144,7 +144,7 @@ struct writes {
     uint32_t count;
 };
 
-static void flush(tn_device *device, struct writes *writes)
+static void segment_record_flush(tn_device *device, struct writes *writes)
 {
     if (writes->count > 0)
         device->vk->UpdateDescriptorSets(device->handle, writes->count, writes->items, 0,
@@ -161,8 +161,8 @@ bool vk_recording_is_bound(const tn_executable *executable,
 }
 
 // Whether descriptors for `slot` already point to the wanted memory.
-static bool is_same(const tn_executable *executable, const struct vk_recording *recording,
-                    uint32_t slot)
+static bool segment_record_is_same(const tn_executable *executable,
+                                   const struct vk_recording *recording, uint32_t slot)
 {
     return slot == VK_SLOT_CONSTANTS || slot == VK_SLOT_COUNTERS ||
            memcmp(&recording->bound[slot], &executable->wanted[slot],
@@ -184,7 +184,8 @@ static void write_sets(tn_device *device, struct vk_recording *recording,
         num_sets++;
         for (uint32_t j = 0; j < dispatch->num_operands; j++) {
             const struct vk_operand *operand = &plan->operands[dispatch->first_operand + j];
-            if (recording->written && is_same(executable, recording, operand->slot))
+            if (recording->written &&
+                segment_record_is_same(executable, recording, operand->slot))
                 continue;
             uint32_t at = writes.count++;
             writes.infos[at] = buffer_info(recording, operand, submission);
@@ -196,17 +197,17 @@ static void write_sets(tn_device *device, struct vk_recording *recording,
                                        .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
                                        .pBufferInfo = &writes.infos[at]};
             if (writes.count == MAX_WRITES)
-                flush(device, &writes);
+                segment_record_flush(device, &writes);
         }
     }
-    flush(device, &writes);
+    segment_record_flush(device, &writes);
 }
 
 // --- commands --------------------------------------------------------------------------
 
-static void barrier(tn_device *device, VkCommandBuffer commands, VkPipelineStageFlags from,
-                    VkAccessFlags from_access, VkPipelineStageFlags to,
-                    VkAccessFlags to_access)
+static void segment_record_barrier(tn_device *device, VkCommandBuffer commands,
+                                   VkPipelineStageFlags from, VkAccessFlags from_access,
+                                   VkPipelineStageFlags to, VkAccessFlags to_access)
 {
     device->vk->CmdPipelineBarrier(
         commands, from, to, 0, 1,
@@ -218,12 +219,12 @@ static void barrier(tn_device *device, VkCommandBuffer commands, VkPipelineStage
 
 void vk_record_barrier(tn_device *device, VkCommandBuffer commands)
 {
-    barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+    segment_record_barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                           VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                           VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
 }
 
-// Of dispatches with one pipeline, which push at least one word.
+// Compares the pushed words of dispatches with one pipeline, which push at least one.
 static bool is_push_same(const struct vk_plan *plan, const struct vk_dispatch *a,
                          const struct vk_dispatch *b)
 {
@@ -231,8 +232,8 @@ static bool is_push_same(const struct vk_plan *plan, const struct vk_dispatch *a
                   a->num_push * sizeof(*plan->push)) == 0;
 }
 
-// Of the dispatch before, which was recorded last, pipeline, descriptor set and push
-// constants are still set.
+// Pipeline, descriptor set and push constants of the dispatch that was recorded before are
+// still set.
 static void record_dispatch(tn_device *device, const struct vk_plan *plan,
                             const struct vk_recording *recording, VkCommandBuffer commands,
                             uint32_t index)
@@ -279,8 +280,8 @@ void vk_record_beside(tn_device *device, VkCommandBuffer commands, const void *c
         record_dispatch(device, recording->plan, recording, commands, i);
 }
 
-static tn_status record(tn_device *device, const struct vk_plan *plan,
-                        struct vk_recording *recording)
+static tn_status segment_record(tn_device *device, const struct vk_plan *plan,
+                                struct vk_recording *recording)
 {
     const struct vk_device_api *vk = device->vk;
     VkCommandBuffer commands = recording->commands;
@@ -299,9 +300,9 @@ static tn_status record(tn_device *device, const struct vk_plan *plan,
     vk_record_dispatches(device, plan, recording);
     // The host reads results through mapped memory, after waiting.
     if (vk_memory_is_mapped(device))
-        barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-                VK_ACCESS_HOST_READ_BIT);
+        segment_record_barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                               VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+                               VK_ACCESS_HOST_READ_BIT);
     return vk_check(device, vk->EndCommandBuffer(commands), "vkEndCommandBuffer");
 }
 
@@ -320,7 +321,7 @@ tn_status vk_recording_update(tn_device *device, struct vk_recording *recording,
     // it.
     if (recording->recorded && (!changed || device->facts.update_after_bind))
         return TN_OK;
-    tn_status status = record(device, &executable->plan, recording);
+    tn_status status = segment_record(device, &executable->plan, recording);
     recording->recorded = status == TN_OK;
 
     return status;

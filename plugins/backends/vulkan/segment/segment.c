@@ -72,8 +72,8 @@ static uint32_t fusing_operands(const tn_device *device, const tn_step *step)
 }
 
 // Why the device takes the program beside a kernel not in.
-static const char *fused_refused(tn_device *device, const tn_step *step,
-                                 const tn_fused *fused)
+static const char *vk_segment_fused_refused(tn_device *device, const tn_step *step,
+                                            const tn_fused *fused)
 {
     const char *reason = device->flavour->program_refused(device, fused->program);
     for (uint32_t i = 0; i < fused->num_inputs && !reason; i++)
@@ -102,7 +102,7 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
     if (!reason)
         reason = plan_fused_refused(device, step, fusing_operands(device, step));
     for (uint32_t i = 0; i < step->num_fused && !reason; i++)
-        reason = fused_refused(device, step, tn_step_fused(step, i));
+        reason = vk_segment_fused_refused(device, step, tn_step_fused(step, i));
     if (reason && out_reason)
         *out_reason = reason;
     return reason == NULL;

@@ -6,7 +6,7 @@
 #include "measure.h"
 #include "../dispatch/special.h"
 
-// What may be held back while the queue is busy.
+// Bounds of a submission that may be held back while the queue is busy.
 #define BRIEF_DISPATCHES 8
 #define BRIEF_GROUPS 4096
 
@@ -21,7 +21,7 @@ static void list_bound(tn_executable *executable, const tn_submission *submissio
     }
 }
 
-static bool is_idle(tn_device *device, const struct vk_recording *recording)
+static bool segment_submit_is_idle(tn_device *device, const struct vk_recording *recording)
 {
     return vk_queue_has_reached(device, recording->queue, recording->point);
 }
@@ -36,7 +36,7 @@ static struct vk_recording *find_bound(tn_device *device, tn_executable *executa
         struct vk_recording *recording = &executable->recordings[i];
         if (vk_recording_is_bound(executable, recording) &&
             ((recording->queue == queue && recording->version == executable->version) ||
-             is_idle(device, recording)))
+             segment_submit_is_idle(device, recording)))
             return recording;
     }
     return NULL;
@@ -57,8 +57,9 @@ static tn_status add_recording(tn_device *device, tn_executable *executable,
 // Chooses the recording that takes the least work: one that is bound to the wanted buffers;
 // a new one, up to VK_KEPT_RECORDINGS; the least recently used one, if idle; a new one.
 // *out NULL: all are pending, and *out_oldest is the one to wait for.
-static tn_status pick(tn_device *device, tn_executable *executable, uint32_t queue,
-                      struct vk_recording **out, struct vk_recording **out_oldest)
+static tn_status segment_submit_pick(tn_device *device, tn_executable *executable,
+                                     uint32_t queue, struct vk_recording **out,
+                                     struct vk_recording **out_oldest)
 {
     *out = find_bound(device, executable, queue);
     if (*out)
@@ -70,7 +71,7 @@ static tn_status pick(tn_device *device, tn_executable *executable, uint32_t que
         if (executable->recordings[i].used_at < oldest->used_at)
             oldest = &executable->recordings[i];
     *out_oldest = oldest;
-    if (is_idle(device, oldest))
+    if (segment_submit_is_idle(device, oldest))
         *out = oldest;
     else if (executable->num_recordings < VK_MAX_RECORDINGS)
         return add_recording(device, executable, out);
@@ -78,8 +79,8 @@ static tn_status pick(tn_device *device, tn_executable *executable, uint32_t que
 }
 
 // Makes an idle recording anew where the plan has changed since.
-static tn_status renew(tn_device *device, tn_executable *executable,
-                       struct vk_recording *recording)
+static tn_status segment_submit_renew(tn_device *device, tn_executable *executable,
+                                      struct vk_recording *recording)
 {
     if (recording->version == executable->version)
         return TN_OK;
@@ -96,9 +97,10 @@ static tn_status take_recording(tn_device *device, const tn_submission *submissi
     for (;;) {
         struct vk_recording *oldest = NULL;
         list_bound(executable, submission);
-        tn_status status = pick(device, executable, submission->queue, out, &oldest);
+        tn_status status =
+            segment_submit_pick(device, executable, submission->queue, out, &oldest);
         if (status == TN_OK && *out)
-            status = renew(device, executable, *out);
+            status = segment_submit_renew(device, executable, *out);
         if (status == TN_OK && *out)
             return vk_recording_update(device, *out, submission);
         if (status != TN_OK)
@@ -221,7 +223,7 @@ tn_status vk_submit(tn_device *device, const tn_submission *submission, uint64_t
     tn_status status = vk_check_lost(device);
     if (status != TN_OK)
         return status;
-    // What waits for the host may not be waited for here: such a run has no times.
+    // A run that waits for the host may not be waited for here, so it has no times.
     if (atomic_load_explicit(&submission->executable->is_measured, memory_order_relaxed) &&
         !waits_for_host(submission))
         return submit_measured(device, submission, out_point);

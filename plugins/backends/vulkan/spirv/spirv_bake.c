@@ -10,17 +10,18 @@
 
 // --- constants -------------------------------------------------------------------------
 
-static void write_global(struct baker *b, uint32_t op, const uint32_t *operands,
-                         uint32_t count)
+static void spirv_bake_write_global(struct baker *b, uint32_t op, const uint32_t *operands,
+                                    uint32_t count)
 {
     fuser_write(&b->f, &b->f.globals, op, operands, count);
 }
 
 // How many elements lie in an array from a byte on.
-static uint32_t length_of(const struct baker *b, const struct target *target, uint32_t type,
-                          uint32_t offset, uint32_t stride)
+static uint32_t spirv_bake_length_of(const struct baker *b,
+                                     const struct bake_target *target, uint32_t type,
+                                     uint32_t offset, uint32_t stride)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     const uint32_t *words = made_by(m, type, OpTypeVector, 3);
     uint32_t length = 0, bytes = target->list->count * 4;
     if (words)
@@ -31,8 +32,8 @@ static uint32_t length_of(const struct baker *b, const struct target *target, ui
     return bytes > offset && stride > 0 ? (bytes - offset) / stride : 0;
 }
 
-static uint32_t write_scalar(struct baker *b, const struct target *target, uint32_t type,
-                             uint32_t offset, uint32_t id)
+static uint32_t write_scalar(struct baker *b, const struct bake_target *target,
+                             uint32_t type, uint32_t offset, uint32_t id)
 {
     const uint32_t *integer = made_by(&b->f.kernel, type, OpTypeInt, 3);
     uint32_t size = baker_size_of(&b->f.kernel, type);
@@ -44,12 +45,13 @@ static uint32_t write_scalar(struct baker *b, const struct target *target, uint3
         if (integer && integer[2] && (words[2] & sign))
             words[2] |= ~(sign | (sign - 1));
     }
-    write_global(b, OpConstant, words, size == 8 ? 4 : 3);
+    spirv_bake_write_global(b, OpConstant, words, size == 8 ? 4 : 3);
     return id;
 }
 
-static uint32_t write_constant(struct baker *b, const struct target *target, uint32_t type,
-                               uint32_t offset, uint32_t id, uint32_t depth);
+static uint32_t spirv_bake_write_constant(struct baker *b, const struct bake_target *target,
+                                          uint32_t type, uint32_t offset, uint32_t id,
+                                          uint32_t depth);
 
 // Writes a composite of `count` members behind its type, and frees them.
 static uint32_t write_composite(struct baker *b, uint32_t *words, uint32_t count,
@@ -57,28 +59,30 @@ static uint32_t write_composite(struct baker *b, uint32_t *words, uint32_t count
 {
     words[0] = b->known[type].clone ? b->known[type].clone : type;
     words[1] = id;
-    write_global(b, OpConstantComposite, words, count + 2);
+    spirv_bake_write_global(b, OpConstantComposite, words, count + 2);
     free(words);
     return id;
 }
 
-static uint32_t write_members(struct baker *b, const struct target *target, uint32_t type,
-                              uint32_t offset, uint32_t id, uint32_t depth)
+static uint32_t spirv_bake_write_members(struct baker *b, const struct bake_target *target,
+                                         uint32_t type, uint32_t offset, uint32_t id,
+                                         uint32_t depth)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     const uint32_t *members = made_by(m, type, OpTypeStruct, 2);
     uint32_t stride = 0, element = members ? 0 : baker_element_of(b, type, &stride);
     uint32_t count = members ? num_operands(m, m->at[type]) - 1
-                             : length_of(b, target, type, offset, stride);
+                             : spirv_bake_length_of(b, target, type, offset, stride);
     bool fits = (members || element) && count > 0 && count <= 2 * SPIRV_MOST_BAKED;
     uint32_t *words = fits ? malloc((count + 2) * sizeof(*words)) : NULL;
     b->f.failed |= fits && !words;
     for (uint32_t i = 0; words && i < count; i++) {
         uint32_t at = i * stride;
         fits = fits && (!members || baker_decoration_of(b, type, i, DecorationOffset, &at));
-        words[2 + i] = fits ? write_constant(b, target, members ? members[1 + i] : element,
+        words[2 + i] =
+            fits ? spirv_bake_write_constant(b, target, members ? members[1 + i] : element,
                                              offset + at, 0, depth + 1)
-                            : 0;
+                 : 0;
         fits = fits && words[2 + i] != 0;
     }
     if (fits && words)
@@ -90,10 +94,11 @@ static uint32_t write_members(struct baker *b, const struct target *target, uint
 
 // Writes the constant of a type at a byte of the words; id 0: gives it a new one. 0: it was
 // refused.
-static uint32_t write_constant(struct baker *b, const struct target *target, uint32_t type,
-                               uint32_t offset, uint32_t id, uint32_t depth)
+static uint32_t spirv_bake_write_constant(struct baker *b, const struct bake_target *target,
+                                          uint32_t type, uint32_t offset, uint32_t id,
+                                          uint32_t depth)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     bool is_vector = made_by(m, type, OpTypeVector, 3);
     id = id ? id : b->f.next_id++;
     if (!is_vector && baker_size_of(m, type) > 0 && baker_size_of(m, type) <= 8)
@@ -102,18 +107,18 @@ static uint32_t write_constant(struct baker *b, const struct target *target, uin
         (void)fuser_refuse(&b->f, "has types that nest more than %d times", MAX_DEPTH);
         return 0;
     }
-    return write_members(b, target, type, offset, id, depth);
+    return spirv_bake_write_members(b, target, type, offset, id, depth);
 }
 
 // --- variables of the invocation -------------------------------------------------------
 
-static uint32_t clone_type(struct baker *b, const struct target *target, uint32_t type,
+static uint32_t clone_type(struct baker *b, const struct bake_target *target, uint32_t type,
                            uint32_t offset, uint32_t depth);
 
-static uint32_t clone_struct(struct baker *b, const struct target *target, uint32_t type,
-                             uint32_t depth)
+static uint32_t clone_struct(struct baker *b, const struct bake_target *target,
+                             uint32_t type, uint32_t depth)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     const uint32_t *members = made_by(m, type, OpTypeStruct, 2);
     uint32_t count = num_operands(m, m->at[type]), offset = 0, id = b->f.next_id++;
     uint32_t *words = malloc(count * sizeof(*words));
@@ -126,33 +131,33 @@ static uint32_t clone_struct(struct baker *b, const struct target *target, uint3
     }
     if (fits) {
         words[0] = id;
-        write_global(b, OpTypeStruct, words, count);
+        spirv_bake_write_global(b, OpTypeStruct, words, count);
     }
     free(words);
     return fits ? id : 0;
 }
 
-static uint32_t clone_array(struct baker *b, const struct target *target, uint32_t type,
-                            uint32_t offset, uint32_t depth)
+static uint32_t clone_array(struct baker *b, const struct bake_target *target,
+                            uint32_t type, uint32_t offset, uint32_t depth)
 {
     uint32_t stride, element = baker_element_of(b, type, &stride);
-    uint32_t length = element ? length_of(b, target, type, offset, stride) : 0;
+    uint32_t length = element ? spirv_bake_length_of(b, target, type, offset, stride) : 0;
     uint32_t inside = length > 0 && depth < MAX_DEPTH
                           ? clone_type(b, target, element, offset, depth + 1)
                           : 0;
     if (inside == 0)
         return 0;
     uint32_t constant = b->f.next_id++, id = b->f.next_id++;
-    write_global(
+    spirv_bake_write_global(
         b, OpConstant,
         (const uint32_t[]){fuser_find_type(&b->f, OpTypeInt, 32, 0), constant, length}, 3);
-    write_global(b, OpTypeArray, (const uint32_t[]){id, inside, constant}, 3);
+    spirv_bake_write_global(b, OpTypeArray, (const uint32_t[]){id, inside, constant}, 3);
     return id;
 }
 
 // The same type without decorations, which lists of an invocation have not; 0: there is
 // none.
-static uint32_t clone_type(struct baker *b, const struct target *target, uint32_t type,
+static uint32_t clone_type(struct baker *b, const struct bake_target *target, uint32_t type,
                            uint32_t offset, uint32_t depth)
 {
     if (baker_size_of(&b->f.kernel, type) > 0 || b->known[type].clone)
@@ -165,17 +170,18 @@ static uint32_t clone_type(struct baker *b, const struct target *target, uint32_
 }
 
 // Declares the variable anew, with the words as its initial value.
-static bool keep_variable(struct baker *b, const struct target *target)
+static bool keep_variable(struct baker *b, const struct bake_target *target)
 {
     b->looked_at = target->list;
     uint32_t type = clone_type(b, target, target->type, 0, 0);
     if (type == 0)
         return fuser_refuse(&b->f, "has constants of a type %u that cannot be baked",
                             target->type);
-    uint32_t value = write_constant(b, target, target->type, 0, 0, 0);
+    uint32_t value = spirv_bake_write_constant(b, target, target->type, 0, 0, 0);
     uint32_t pointer = fuser_find_type(&b->f, OpTypePointer, StorageClassPrivate, type);
-    write_global(b, OpVariable,
-                 (const uint32_t[]){pointer, target->kept, StorageClassPrivate, value}, 4);
+    spirv_bake_write_global(
+        b, OpVariable,
+        (const uint32_t[]){pointer, target->kept, StorageClassPrivate, value}, 4);
     for (uint32_t id = 0; id < b->f.kernel.bound; id++)
         b->known[id].clone = 0; // lists of another variable may be longer
     return value != 0;
@@ -186,7 +192,7 @@ static bool keep_variable(struct baker *b, const struct target *target)
 // An access chain into a variable that is kept: its type is that of a pointer into it.
 static bool write_chain(struct baker *b, size_t at)
 {
-    struct fuser *f = &b->f;
+    struct spirv_fuser *f = &b->f;
     const uint32_t *words = &f->kernel.words[at];
     uint32_t type = b->known[words[2]].type;
     size_t begin = f->body.count;
@@ -201,10 +207,10 @@ static bool write_chain(struct baker *b, size_t at)
     return true;
 }
 
-static bool rewrite(struct baker *b, size_t at)
+static bool spirv_bake_rewrite(struct baker *b, size_t at)
 {
-    struct fuser *f = &b->f;
-    const struct module *m = &f->kernel;
+    struct spirv_fuser *f = &b->f;
+    const struct parsed_module *m = &f->kernel;
     const uint32_t *words = &m->words[at + 1];
     if (baker_named_target(b, at) == 0) {
         fuser_append(f, &f->body, &m->words[at], m->words[at] >> 16);
@@ -212,7 +218,7 @@ static bool rewrite(struct baker *b, size_t at)
     }
     uint32_t pointer = op_at(m, at) == OpLoad ? words[2] : words[1];
     const struct known *place = &b->known[pointer];
-    const struct target *target = &b->targets[place->target - 1];
+    const struct bake_target *target = &b->targets[place->target - 1];
     if (target->is_open && !baker_is_baked(b, place)) {
         fuser_append(f, &f->body, &m->words[at], m->words[at] >> 16);
         return true;
@@ -220,7 +226,8 @@ static bool rewrite(struct baker *b, size_t at)
     if (baker_is_chain(op_at(m, at)))
         return !target->is_kept || place->is_fixed || write_chain(b, at);
     if (place->is_fixed)
-        return write_constant(b, target, words[0], place->offset, words[1], 0) != 0;
+        return spirv_bake_write_constant(b, target, words[0], place->offset, words[1], 0) !=
+               0;
     fuser_write(f, &f->body, OpLoad, words, 3);
     return true;
 }
@@ -228,15 +235,15 @@ static bool rewrite(struct baker *b, size_t at)
 // --- values first ----------------------------------------------------------------------
 
 // Whether a pointer is one access chain by constants to a value that is read from a buffer.
-static bool is_value(const struct baker *b, uint32_t pointer)
+static bool spirv_bake_is_value(const struct baker *b, uint32_t pointer)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     if (!baker_is_target(b, pointer))
         return false;
     const struct known *place = &b->known[pointer];
     if (!place->is_fixed || baker_is_baked(b, place))
         return false;
-    const struct target *target = &b->targets[place->target - 1];
+    const struct bake_target *target = &b->targets[place->target - 1];
     size_t at = m->at[pointer];
     if (target->list->moved == SPIRV_PUSH || !baker_is_chain(op_at(m, at)) ||
         m->words[at + 3] != target->variable)
@@ -252,8 +259,8 @@ static bool reads_value(const struct baker *b, size_t at)
 {
     const uint32_t *words = &b->f.kernel.words[at + 1];
     uint32_t op = op_at(&b->f.kernel, at);
-    return (op == OpLoad && is_value(b, words[2])) ||
-           (baker_is_chain(op) && is_value(b, words[1]));
+    return (op == OpLoad && spirv_bake_is_value(b, words[2])) ||
+           (baker_is_chain(op) && spirv_bake_is_value(b, words[1]));
 }
 
 // Loads all values of the function that begins at `from`: they are on their way together
@@ -261,7 +268,7 @@ static bool reads_value(const struct baker *b, size_t at)
 // to their buffer.
 static void write_values(struct baker *b, size_t from)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     for (size_t at = from; at < m->count && op_at(m, at) != OpFunctionEnd;
          at = next_at(m, at))
         if (reads_value(b, at))
@@ -270,9 +277,9 @@ static void write_values(struct baker *b, size_t from)
 
 // Writes the functions anew: values are loaded behind the variables of a function's first
 // block.
-static bool rewrite_functions(struct baker *b)
+static bool spirv_bake_rewrite_functions(struct baker *b)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     bool is_head = false, is_labelled = false;
     for (size_t at = m->functions; at < m->count && !b->f.failed; at = next_at(m, at)) {
         uint32_t op = op_at(m, at);
@@ -282,7 +289,7 @@ static bool rewrite_functions(struct baker *b)
             is_head = is_labelled = false;
         }
         is_labelled |= is_head && op == OpLabel;
-        if (!reads_value(b, at) && !rewrite(b, at))
+        if (!reads_value(b, at) && !spirv_bake_rewrite(b, at))
             return false;
     }
     return !b->f.failed;
@@ -291,18 +298,19 @@ static bool rewrite_functions(struct baker *b)
 // --- the module ------------------------------------------------------------------------
 
 // An entry point without the variables that are gone.
-static void write_entry(struct baker *b, struct words *out, size_t at)
+static void spirv_bake_write_entry(struct baker *b, struct words *out, size_t at)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     size_t begin = out->count, end = next_at(m, at), name = at + 3;
     while (name < end && memchr(&m->words[name], 0, sizeof(uint32_t)) == NULL)
         name++;
     name = name < end ? name + 1 : end;
     fuser_append(&b->f, out, &m->words[at], name - at);
     for (; name < end; name++) {
-        const struct target *target = baker_is_target(b, m->words[name])
-                                          ? &b->targets[b->known[m->words[name]].target - 1]
-                                          : NULL;
+        const struct bake_target *target =
+            baker_is_target(b, m->words[name])
+                ? &b->targets[b->known[m->words[name]].target - 1]
+                : NULL;
         if (!target || target->is_open)
             fuser_append(&b->f, out, &m->words[name], 1);
         if (target && target->is_kept)
@@ -313,16 +321,16 @@ static void write_entry(struct baker *b, struct words *out, size_t at)
 }
 
 // Whether the id is a variable that is gone.
-static bool is_gone(const struct baker *b, uint32_t id)
+static bool spirv_bake_is_gone(const struct baker *b, uint32_t id)
 {
     return baker_is_target(b, id) && !b->targets[b->known[id].target - 1].is_open;
 }
 
-// What push constants with open words are as a buffer.
+// Writes decorations of a buffer that takes the place of push constants with open words.
 static void write_decorations(struct baker *b, struct words *out)
 {
     for (uint32_t i = 0; i < b->num_targets; i++) {
-        const struct target *target = &b->targets[i];
+        const struct bake_target *target = &b->targets[i];
         uint32_t id = target->variable;
         if (!target->is_open)
             continue;
@@ -338,7 +346,7 @@ static void write_decorations(struct baker *b, struct words *out)
 // Appends a declaration, of push constants as that of a buffer where they are one.
 static void write_declaration(struct baker *b, struct words *out, size_t at)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     uint32_t op = op_at(m, at);
     size_t begin = out->count, place = op == OpTypePointer ? 2 : 3;
     fuser_append(&b->f, out, &m->words[at], m->words[at] >> 16);
@@ -347,9 +355,9 @@ static void write_declaration(struct baker *b, struct words *out, size_t at)
         out->data[begin + place] = StorageClassStorageBuffer;
 }
 
-static void assemble(struct baker *b, struct words *out)
+static void spirv_bake_assemble(struct baker *b, struct words *out)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     bool is_decorated = !b->is_moved;
     fuser_append(&b->f, out, m->words, HEADER_WORDS);
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
@@ -360,9 +368,9 @@ static void assemble(struct baker *b, struct words *out)
         }
         bool describes = op == OpName || op == OpDecorate;
         if (op == OpEntryPoint)
-            write_entry(b, out, at);
-        else if (!(describes && is_gone(b, m->words[at + 1])) &&
-                 !(op == OpVariable && is_gone(b, m->words[at + 2])))
+            spirv_bake_write_entry(b, out, at);
+        else if (!(describes && spirv_bake_is_gone(b, m->words[at + 1])) &&
+                 !(op == OpVariable && spirv_bake_is_gone(b, m->words[at + 2])))
             write_declaration(b, out, at);
     }
     fuser_append(&b->f, out, b->f.globals.data, b->f.globals.count);
@@ -371,9 +379,10 @@ static void assemble(struct baker *b, struct words *out)
         out->data[3] = b->f.next_id;
 }
 
-static bool bake(struct baker *b, const struct spirv_words *lists, uint32_t num_lists)
+static bool spirv_bake_module(struct baker *b, const struct spirv_words *lists,
+                              uint32_t num_lists)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     if (!baker_find_targets(b, lists, num_lists))
         return false;
     for (size_t at = m->functions; at < m->count; at = next_at(m, at))
@@ -382,7 +391,7 @@ static bool bake(struct baker *b, const struct spirv_words *lists, uint32_t num_
     for (uint32_t i = 0; i < b->num_targets; i++)
         if (b->targets[i].is_kept && !keep_variable(b, &b->targets[i]))
             return false;
-    return rewrite_functions(b);
+    return spirv_bake_rewrite_functions(b);
 }
 
 static void release_words(struct vk_code *code)
@@ -391,9 +400,9 @@ static void release_words(struct vk_code *code)
 }
 
 // False: *refused is the list that cannot be baked, or NULL where nothing can.
-static bool attempt(const struct vk_code *code, const struct spirv_words *lists,
-                    uint32_t num_lists, struct words *out,
-                    const struct spirv_words **refused, char reason[VK_REASON])
+static bool spirv_bake_attempt(const struct vk_code *code, const struct spirv_words *lists,
+                               uint32_t num_lists, struct words *out,
+                               const struct spirv_words **refused, char reason[VK_REASON])
 {
     struct baker b = {.f.reason = reason};
     reason[0] = '\0';
@@ -401,9 +410,9 @@ static bool attempt(const struct vk_code *code, const struct spirv_words *lists,
     b.f.next_id = b.f.kernel.bound;
     b.known = calloc(b.f.kernel.bound, sizeof(*b.known));
     b.f.failed |= !b.known;
-    bool done = !b.f.failed && bake(&b, lists, num_lists);
+    bool done = !b.f.failed && spirv_bake_module(&b, lists, num_lists);
     if (done)
-        assemble(&b, out);
+        spirv_bake_assemble(&b, out);
     free(b.known);
     free(b.f.globals.data);
     free(b.f.body.data);
@@ -423,8 +432,8 @@ bool spirv_bake(const struct vk_code *code, const struct spirv_words *lists,
     bool done = false;
     if (num_lists > 0)
         memcpy(left, lists, num_lists * sizeof(left[0]));
-    while (!(done = attempt(code, left, num_lists, &words, &refused, reason)) && refused &&
-           refused->binding != SPIRV_PUSH) {
+    while (!(done = spirv_bake_attempt(code, left, num_lists, &words, &refused, reason)) &&
+           refused && refused->binding != SPIRV_PUSH) {
         left[refused - left] = left[--num_lists];
         words.count = 0;
     }

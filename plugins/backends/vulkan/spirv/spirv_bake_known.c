@@ -5,14 +5,14 @@
 bool baker_decoration_of(const struct baker *b, uint32_t id, int64_t member,
                          uint32_t decoration, uint32_t *out)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     return spirv_find_decoration(m->words, m->functions, id, member, decoration, out);
 }
 
 // The value of a constant, or of what is one now.
 bool baker_value_of(const struct baker *b, uint32_t id, uint32_t *out)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     const uint32_t *constant = made_by(m, id, OpConstant, 3);
     if (constant)
         *out = constant[2];
@@ -25,7 +25,7 @@ bool baker_value_of(const struct baker *b, uint32_t id, uint32_t *out)
 
 static bool add_target(struct baker *b, uint32_t variable, const struct spirv_words *list)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     const uint32_t *pointer = made_by(m, type_of(m, variable), OpTypePointer, 3);
     if (!pointer)
         return fuser_refuse(&b->f, "has a variable %u without a type", variable);
@@ -33,19 +33,19 @@ static bool add_target(struct baker *b, uint32_t variable, const struct spirv_wo
         return fuser_refuse(&b->f, "has over %d variables of constants", MAX_TARGETS);
     b->is_moved |= list->open != 0 && list->moved != SPIRV_PUSH;
     b->targets[b->num_targets++] =
-        (struct target){.list = list,
-                        .variable = variable,
-                        .type = pointer[2],
-                        .is_open = list->open != 0,
-                        .kept = list->open ? b->f.next_id++ : variable};
+        (struct bake_target){.list = list,
+                             .variable = variable,
+                             .type = pointer[2],
+                             .is_open = list->open != 0,
+                             .kept = list->open ? b->f.next_id++ : variable};
     b->known[variable] =
         (struct known){.target = b->num_targets, .type = pointer[2], .is_fixed = true};
     return true;
 }
 
 // Whether the words are those of a variable.
-static bool is_at(const struct baker *b, const struct spirv_words *list,
-                  const uint32_t *words)
+static bool spirv_bake_known_is_at(const struct baker *b, const struct spirv_words *list,
+                                   const uint32_t *words)
 {
     uint32_t binding;
     if (list->binding == SPIRV_PUSH)
@@ -57,17 +57,17 @@ static bool is_at(const struct baker *b, const struct spirv_words *list,
 
 bool baker_find_targets(struct baker *b, const struct spirv_words *lists, uint32_t count)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at))
         for (uint32_t i = 0; op_at(m, at) == OpVariable && i < count; i++)
-            if (is_at(b, &lists[i], &m->words[at + 1]) &&
+            if (spirv_bake_known_is_at(b, &lists[i], &m->words[at + 1]) &&
                 !add_target(b, m->words[at + 2], &lists[i]))
                 return false;
     return true;
 }
 
 // Bytes of a scalar or a vector; 0: it is neither.
-uint32_t baker_size_of(const struct module *m, uint32_t type)
+uint32_t baker_size_of(const struct parsed_module *m, uint32_t type)
 {
     const uint32_t *vector = made_by(m, type, OpTypeVector, 3);
     const uint32_t *words = made_by(m, vector ? vector[1] : type, OpTypeInt, 3);
@@ -76,7 +76,7 @@ uint32_t baker_size_of(const struct module *m, uint32_t type)
 }
 
 // Whether all words from a byte on are known.
-static bool is_closed(const struct target *target, uint32_t offset, uint32_t bytes)
+static bool is_closed(const struct bake_target *target, uint32_t offset, uint32_t bytes)
 {
     uint32_t first = offset / 4, count = bytes / 4 + (bytes % 4 > 0);
     if (!target->is_open)
@@ -92,7 +92,7 @@ static bool is_closed(const struct target *target, uint32_t offset, uint32_t byt
 // Whether a load from a place becomes a constant, or one of a variable of the invocation.
 bool baker_is_baked(const struct baker *b, const struct known *place)
 {
-    const struct target *target = &b->targets[place->target - 1];
+    const struct bake_target *target = &b->targets[place->target - 1];
     uint32_t size = baker_size_of(&b->f.kernel, place->type);
     return !target->is_open ||
            (size > 0 &&
@@ -103,7 +103,7 @@ bool baker_is_baked(const struct baker *b, const struct known *place)
 // are alike.
 uint32_t baker_element_of(const struct baker *b, uint32_t type, uint32_t *stride)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     const uint32_t *words = made_by(m, type, OpTypeVector, 3);
     if (words) {
         *stride = baker_size_of(m, words[1]);
@@ -117,9 +117,9 @@ uint32_t baker_element_of(const struct baker *b, uint32_t type, uint32_t *stride
 }
 
 // The elements of a vector or an array; UINT16_MAX: of an array without a length.
-static uint32_t count_elements(const struct baker *b, uint32_t type)
+static uint32_t spirv_bake_known_count_elements(const struct baker *b, uint32_t type)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     const uint32_t *words = made_by(m, type, OpTypeVector, 3);
     uint32_t length = 0;
     if (words)
@@ -131,9 +131,9 @@ static uint32_t count_elements(const struct baker *b, uint32_t type)
 }
 
 // Follows one index of an access chain. False: it was refused.
-static bool follow(struct baker *b, struct known *place, uint32_t index)
+static bool spirv_bake_known_follow(struct baker *b, struct known *place, uint32_t index)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     const uint32_t *members = made_by(m, place->type, OpTypeStruct, 2);
     uint32_t value = 0, stride = 0, offset = 0;
     bool has_value = baker_value_of(b, index, &value);
@@ -148,14 +148,14 @@ static bool follow(struct baker *b, struct known *place, uint32_t index)
         return fuser_refuse(&b->f, "has constants of a type %u that cannot be baked",
                             place->type);
     if (place->is_fixed && !has_value)
-        place->reach = count_elements(b, place->type) * stride;
+        place->reach = spirv_bake_known_count_elements(b, place->type) * stride;
     place->type = element;
     place->offset += place->is_fixed ? value * stride : 0;
     place->is_fixed = place->is_fixed && has_value;
     return true;
 }
 
-uint32_t baker_word_at(const struct target *target, uint32_t offset)
+uint32_t baker_word_at(const struct bake_target *target, uint32_t offset)
 {
     return offset / 4 < target->list->count ? target->list->words[offset / 4] : 0;
 }
@@ -168,7 +168,7 @@ bool baker_is_target(const struct baker *b, uint32_t id)
 static bool look_at_load(struct baker *b, const uint32_t *words)
 {
     const struct known *place = &b->known[words[2]];
-    struct target *target = &b->targets[place->target - 1];
+    struct bake_target *target = &b->targets[place->target - 1];
     if (!baker_is_baked(b, place))
         return true;
     if (!place->is_fixed && baker_size_of(&b->f.kernel, words[0]) == 0)
@@ -185,7 +185,7 @@ static bool look_at_load(struct baker *b, const uint32_t *words)
 // 0: none.
 uint32_t baker_named_target(const struct baker *b, size_t at)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     struct spirv_ids ids = ids_at(m, at);
     for (const uint32_t *id; (id = spirv_next_id(&ids)) != NULL;)
         if (baker_is_target(b, *id))
@@ -201,7 +201,7 @@ bool baker_is_chain(uint32_t op)
 // Notes what an instruction makes known.
 bool baker_look_at(struct baker *b, size_t at)
 {
-    const struct module *m = &b->f.kernel;
+    const struct parsed_module *m = &b->f.kernel;
     const uint32_t *words = &m->words[at + 1];
     uint32_t op = op_at(m, at), count = num_operands(m, at), one, other;
     if (op == OpIAdd && baker_value_of(b, words[2], &one) &&
@@ -222,7 +222,7 @@ bool baker_look_at(struct baker *b, size_t at)
                             op);
     struct known place = b->known[words[2]];
     for (uint32_t i = 3; i < count; i++)
-        if (!follow(b, &place, words[i]))
+        if (!spirv_bake_known_follow(b, &place, words[i]))
             return false;
     if (!place.is_fixed && words[2] != b->targets[place.target - 1].variable)
         return fuser_refuse(&b->f,

@@ -9,7 +9,7 @@
 
 #define MAX_DEPTH 16 // types within each other
 
-// What is known of an id of the module.
+// Facts about an id of the module.
 struct known {
     uint32_t target; // of a variable, or a pointer into it: its number, from 1; else 0
     uint32_t type;   // of such: what it points to
@@ -21,7 +21,7 @@ struct known {
 };
 
 // A variable whose words are known.
-struct target {
+struct bake_target {
     const struct spirv_words *list;
     uint32_t variable, type; // the variable's id, and what it points to
     bool is_kept;            // as a variable of the invocation
@@ -31,12 +31,12 @@ struct target {
 
 #define MAX_TARGETS 64
 struct baker {
-    struct fuser f; // for its module, its words, its failures
+    struct spirv_fuser f; // for its module, its words, its failures
     struct known *known;
     const struct spirv_words *looked_at; // the list that is refused, if one is
     bool is_moved;                       // push constants are read from a buffer
     uint32_t num_targets;
-    struct target targets[MAX_TARGETS];
+    struct bake_target targets[MAX_TARGETS];
 };
 
 bool baker_decoration_of(const struct baker *b, uint32_t id, int64_t member,
@@ -46,7 +46,7 @@ bool baker_value_of(const struct baker *b, uint32_t id, uint32_t *out);
 // Finds the variables of the lists. False: refused.
 bool baker_find_targets(struct baker *b, const struct spirv_words *lists, uint32_t count);
 // Bytes of a scalar or a vector; 0: it is neither.
-uint32_t baker_size_of(const struct module *m, uint32_t type);
+uint32_t baker_size_of(const struct parsed_module *m, uint32_t type);
 // Whether a load from a place becomes a constant, or one of a variable of the invocation.
 bool baker_is_baked(const struct baker *b, const struct known *place);
 // The type of what a type has inside, and how far apart they lie; 0: it has no members that
@@ -55,7 +55,7 @@ uint32_t baker_element_of(const struct baker *b, uint32_t type, uint32_t *stride
 // Whether the id is a variable of words, or a pointer into one.
 bool baker_is_target(const struct baker *b, uint32_t id);
 // The word at a byte of a variable.
-uint32_t baker_word_at(const struct target *target, uint32_t offset);
+uint32_t baker_word_at(const struct bake_target *target, uint32_t offset);
 // The number of the variable of constants that an instruction names, or has a pointer into;
 // 0: none.
 uint32_t baker_named_target(const struct baker *b, size_t at);

@@ -25,9 +25,9 @@ struct spirv_reader {
     char *reason;
 };
 
-static bool refuse(struct spirv_reader *r, const char *format, ...)
+static bool spirv_check_refuse(struct spirv_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-static bool refuse(struct spirv_reader *r, const char *format, ...)
+static bool spirv_check_refuse(struct spirv_reader *r, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -40,19 +40,20 @@ static bool check_header(struct spirv_reader *r, uint64_t size)
 {
     const uint32_t *words = r->words;
     if (size < HEADER_WORDS * 4 || size % 4 != 0)
-        return refuse(r, "is no SPIR-V: %llu bytes, expected a multiple of 4, 20 at least",
-                      (unsigned long long)size);
+        return spirv_check_refuse(
+            r, "is no SPIR-V: %llu bytes, expected a multiple of 4, 20 at least",
+            (unsigned long long)size);
     if ((uintptr_t)words % 4 != 0)
-        return refuse(r, "is not aligned to 4 bytes");
+        return spirv_check_refuse(r, "is not aligned to 4 bytes");
     if (words[0] != SPIRV_MAGIC)
-        return refuse(r, "is no SPIR-V: it begins with 0x%08x, expected 0x%08x", words[0],
-                      SPIRV_MAGIC);
+        return spirv_check_refuse(r, "is no SPIR-V: it begins with 0x%08x, expected 0x%08x",
+                                  words[0], SPIRV_MAGIC);
     if (words[1] > NEWEST || words[1] < 0x00010000u)
-        return refuse(r, "is SPIR-V %u.%u, expected 1.0 to 1.5", words[1] >> 16 & 255,
-                      words[1] >> 8 & 255);
+        return spirv_check_refuse(r, "is SPIR-V %u.%u, expected 1.0 to 1.5",
+                                  words[1] >> 16 & 255, words[1] >> 8 & 255);
     if (words[3] == 0 || words[3] > SPIRV_MAX_BOUND)
-        return refuse(r, "has a bound of %u ids, expected 1 to %u", words[3],
-                      SPIRV_MAX_BOUND);
+        return spirv_check_refuse(r, "has a bound of %u ids, expected 1 to %u", words[3],
+                                  SPIRV_MAX_BOUND);
     return true;
 }
 
@@ -61,21 +62,23 @@ static bool check_capability(struct spirv_reader *r, uint32_t capability)
     const char *name = vk_capability_name(capability);
     if (vk_has_capability(r->facts, capability))
         return true;
-    return refuse(r, "needs the capability %s%s(%u of SPIR-V), which the device has not",
-                  name ? name : "", name ? " " : "", capability);
+    return spirv_check_refuse(
+        r, "needs the capability %s%s(%u of SPIR-V), which the device has not",
+        name ? name : "", name ? " " : "", capability);
 }
 
 static bool check_decoration(struct spirv_reader *r, const uint32_t *operands)
 {
     if (operands[1] == DecorationBinding && operands[2] >= r->wants->num_bindings)
-        return refuse(r, "has a binding %u, but the launch has %u operands", operands[2],
-                      r->wants->num_bindings);
+        return spirv_check_refuse(r, "has a binding %u, but the launch has %u operands",
+                                  operands[2], r->wants->num_bindings);
     if (operands[1] == DecorationDescriptorSet && operands[2] != 0)
-        return refuse(r, "has a descriptor set %u, expected 0", operands[2]);
+        return spirv_check_refuse(r, "has a descriptor set %u, expected 0", operands[2]);
     return true;
 }
 
-static void read_entry(struct spirv_reader *r, const uint32_t *operands, uint32_t count)
+static void spirv_check_read_entry(struct spirv_reader *r, const uint32_t *operands,
+                                   uint32_t count)
 {
     const char *name = (const char *)&operands[2];
     size_t room = (count - 2) * sizeof(uint32_t);
@@ -85,11 +88,11 @@ static void read_entry(struct spirv_reader *r, const uint32_t *operands, uint32_
         r->entry = operands[1];
 }
 
-static bool read_function(struct spirv_reader *r, const uint32_t *operands)
+static bool spirv_check_read_function(struct spirv_reader *r, const uint32_t *operands)
 {
     uint32_t id = operands[1];
     if (r->in_function || id >= r->words[3])
-        return refuse(r, "is damaged: a function begins where none may");
+        return spirv_check_refuse(r, "is damaged: a function begins where none may");
     r->in_function = true;
     r->defined[id / 8] |= (unsigned char)(1u << id % 8);
     return true;
@@ -104,7 +107,7 @@ static bool read_instruction(struct spirv_reader *r, uint32_t op, const uint32_t
         return count < 1 || check_capability(r, operands[0]);
     case OpEntryPoint:
         if (count >= 3)
-            read_entry(r, operands, count);
+            spirv_check_read_entry(r, operands, count);
         return true;
     case OpExecutionMode:
         return count < 5 || operands[1] != ExecutionModeLocalSize ||
@@ -112,11 +115,11 @@ static bool read_instruction(struct spirv_reader *r, uint32_t op, const uint32_t
     case OpDecorate:
         return count < 3 || check_decoration(r, operands);
     case OpFunction:
-        return count >= 4 ? read_function(r, operands)
-                          : refuse(r, "is damaged: a function without a type");
+        return count >= 4 ? spirv_check_read_function(r, operands)
+                          : spirv_check_refuse(r, "is damaged: a function without a type");
     case OpFunctionEnd:
         if (!r->in_function)
-            return refuse(r, "is damaged: a function ends that did not begin");
+            return spirv_check_refuse(r, "is damaged: a function ends that did not begin");
         r->in_function = false;
         return true;
     default:
@@ -124,7 +127,7 @@ static bool read_instruction(struct spirv_reader *r, uint32_t op, const uint32_t
     }
 }
 
-static bool is_defined(const struct spirv_reader *r, uint32_t id)
+static bool spirv_check_is_defined(const struct spirv_reader *r, uint32_t id)
 {
     return id < r->words[3] && (r->defined[id / 8] >> id % 8 & 1);
 }
@@ -134,30 +137,32 @@ static bool read_instructions(struct spirv_reader *r)
     for (uint64_t at = HEADER_WORDS, size; at < r->count; at += size) {
         size = r->words[at] >> 16;
         if (size == 0 || size > r->count - at)
-            return refuse(r, "is cut off: word %llu of %llu begins an instruction of %llu",
-                          (unsigned long long)at, (unsigned long long)r->count,
-                          (unsigned long long)size);
+            return spirv_check_refuse(
+                r, "is cut off: word %llu of %llu begins an instruction of %llu",
+                (unsigned long long)at, (unsigned long long)r->count,
+                (unsigned long long)size);
         if (!read_instruction(r, r->words[at] & 0xffff, &r->words[at + 1],
                               (uint32_t)size - 1))
             return false;
     }
-    return !r->in_function || refuse(r, "is cut off within a function");
+    return !r->in_function || spirv_check_refuse(r, "is cut off within a function");
 }
 
 // Checks calls and the entry point after the scan, since functions may be called before
 // they are defined.
-static bool check_calls(struct spirv_reader *r)
+static bool spirv_check_calls(struct spirv_reader *r)
 {
     for (uint64_t at = HEADER_WORDS; at < r->count; at += r->words[at] >> 16)
         if ((r->words[at] & 0xffff) == OpFunctionCall &&
-            (r->words[at] >> 16 < 4 || !is_defined(r, r->words[at + 3])))
-            return refuse(r, "is cut off: a function that it calls is not there");
+            (r->words[at] >> 16 < 4 || !spirv_check_is_defined(r, r->words[at + 3])))
+            return spirv_check_refuse(r,
+                                      "is cut off: a function that it calls is not there");
     const char *name = r->wants->entry ? r->wants->entry : "main";
     if (r->entry == 0)
-        return refuse(r, "has no entry point \"%.100s\" for compute", name);
-    return is_defined(r, r->entry) ||
-           refuse(r, "is cut off: the function of entry point \"%.100s\" is not there",
-                  name);
+        return spirv_check_refuse(r, "has no entry point \"%.100s\" for compute", name);
+    return spirv_check_is_defined(r, r->entry) ||
+           spirv_check_refuse(
+               r, "is cut off: the function of entry point \"%.100s\" is not there", name);
 }
 
 bool vk_spirv_check(const struct vk_facts *facts, const struct vk_code *code,
@@ -172,8 +177,8 @@ bool vk_spirv_check(const struct vk_facts *facts, const struct vk_code *code,
         return false;
     r.defined = calloc(r.words[3] / 8 + 1, 1);
     if (!r.defined)
-        return refuse(&r, "cannot be checked: out of memory");
-    bool fine = read_instructions(&r) && check_calls(&r);
+        return spirv_check_refuse(&r, "cannot be checked: out of memory");
+    bool fine = read_instructions(&r) && spirv_check_calls(&r);
     free(r.defined);
     return fine && spirv_interface_fits(facts, code, wants, reason);
 }

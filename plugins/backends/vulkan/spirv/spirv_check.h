@@ -9,7 +9,7 @@
 
 #include "../device/device.h"
 
-// What a launch gives to a module.
+// Arguments that a launch gives to a module.
 struct spirv_wants {
     const char *entry;     // a compute entry point of this name; NULL: "main"
     uint32_t num_bindings; // of set 0

@@ -12,7 +12,7 @@
 // --- the kernel ------------------------------------------------------------------------
 
 // Bits of a scalar, or of a vector of scalars of 32 bits at least; 0: another type.
-static uint32_t bits_of(const struct module *m, uint32_t type)
+static uint32_t spirv_fuse_bits_of(const struct parsed_module *m, uint32_t type)
 {
     const uint32_t *vector = made_by(m, type, OpTypeVector, 3);
     uint32_t count = vector ? vector[2] : 1, scalar = vector ? vector[1] : type;
@@ -23,9 +23,9 @@ static uint32_t bits_of(const struct module *m, uint32_t type)
 }
 
 // Checks that the variable's block is an array of elements and nothing else.
-static bool check_block(struct fuser *f, uint32_t variable)
+static bool spirv_fuse_check_block(struct spirv_fuser *f, uint32_t variable)
 {
-    const struct module *m = &f->kernel;
+    const struct parsed_module *m = &f->kernel;
     const uint32_t *pointer = made_by(m, type_of(m, variable), OpTypePointer, 3);
     const uint32_t *block = pointer ? made_by(m, pointer[2], OpTypeStruct, 2) : NULL;
     const uint32_t *array = NULL;
@@ -38,17 +38,18 @@ static bool check_block(struct fuser *f, uint32_t variable)
                             f->fused->binding, tn_dtype_name(f->fused->dtype));
     uint32_t bits = (uint32_t)tn_dtype_bytes(f->fused->dtype) * 8;
     bits *= f->fused->count > 1 ? f->fused->count : 1;
-    if (bits_of(m, array[1]) == bits)
+    if (spirv_fuse_bits_of(m, array[1]) == bits)
         return true;
-    return fuser_refuse(
-        f, "has at binding %u elements of %u bits, expected %u for dtype %s",
-        f->fused->binding, bits_of(m, array[1]), bits, tn_dtype_name(f->fused->dtype));
+    return fuser_refuse(f,
+                        "has at binding %u elements of %u bits, expected %u for dtype %s",
+                        f->fused->binding, spirv_fuse_bits_of(m, array[1]), bits,
+                        tn_dtype_name(f->fused->dtype));
 }
 
 // Finds the variables at the binding.
-static bool find_targets(struct fuser *f)
+static bool find_targets(struct spirv_fuser *f)
 {
-    const struct module *m = &f->kernel;
+    const struct parsed_module *m = &f->kernel;
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
         const uint32_t *words = &m->words[at + 1];
         if (op_at(m, at) != OpDecorate || num_operands(m, at) < 3 ||
@@ -58,14 +59,14 @@ static bool find_targets(struct fuser *f)
         f->is_target[words[0]] = true;
     }
     for (uint32_t id = 0; id < m->bound; id++)
-        if (f->is_target[id] && !check_block(f, id))
+        if (f->is_target[id] && !spirv_fuse_check_block(f, id))
             return false;
     return true;
 }
 
 // Appends a conversion, if the types differ; gives the value's id.
-static uint32_t convert(struct fuser *f, uint32_t value, uint32_t from, uint32_t to,
-                        uint32_t op)
+static uint32_t spirv_fuse_convert(struct spirv_fuser *f, uint32_t value, uint32_t from,
+                                   uint32_t to, uint32_t op)
 {
     if (from == to)
         return value;
@@ -75,18 +76,18 @@ static uint32_t convert(struct fuser *f, uint32_t value, uint32_t from, uint32_t
 }
 
 // The number of the element that an access chain points to, in the function's type.
-static uint32_t write_number(struct fuser *f, uint32_t number)
+static uint32_t spirv_fuse_write_number(struct spirv_fuser *f, uint32_t number)
 {
-    const struct module *m = &f->kernel;
+    const struct parsed_module *m = &f->kernel;
     uint32_t type = type_of(m, number);
     const uint32_t *words = made_by(m, type, OpTypeInt, 3);
-    return convert(f, number, type, f->number_type,
-                   words && words[1] == 32 ? OpBitcast : OpUConvert);
+    return spirv_fuse_convert(f, number, type, f->number_type,
+                              words && words[1] == 32 ? OpBitcast : OpUConvert);
 }
 
 // The type of the bits of an element that the kernel has in this type: the same, but for
 // 16-bit floats.
-static uint32_t bits_type(struct fuser *f, uint32_t type)
+static uint32_t spirv_fuse_bits_type(struct spirv_fuser *f, uint32_t type)
 {
     const uint32_t *words = made_by(&f->kernel, type, OpTypeFloat, 2);
     if (!words || words[1] != 16)
@@ -97,7 +98,7 @@ static uint32_t bits_type(struct fuser *f, uint32_t type)
 
 // The instruction between an element's bits and the function's element, which has 32 bits
 // at least.
-static uint32_t conversion(const struct fuser *f, bool to_signed)
+static uint32_t spirv_fuse_conversion(const struct spirv_fuser *f, bool to_signed)
 {
     if (tn_dtype_bytes(f->fused->dtype) >= 4)
         return OpBitcast;
@@ -106,12 +107,12 @@ static uint32_t conversion(const struct fuser *f, bool to_signed)
 
 // The number of the element that a pointer of the kernel points to; 0: it is no pointer to
 // the operand.
-static uint32_t number_of(const struct fuser *f, uint32_t id)
+static uint32_t spirv_fuse_number_of(const struct spirv_fuser *f, uint32_t id)
 {
     return id < f->kernel.bound ? f->numbers[id] : 0;
 }
 
-static bool write_store(struct fuser *f, size_t at)
+static bool write_store(struct spirv_fuser *f, size_t at)
 {
     const uint32_t *words = &f->kernel.words[at + 1];
     uint32_t type = type_of(&f->kernel, words[1]);
@@ -119,27 +120,30 @@ static bool write_store(struct fuser *f, size_t at)
         return fuser_refuse(f, "stores a value of unknown type to binding %u",
                             f->fused->binding);
     bool is_signed = tn_is_signed(f->fused->dtype) && !tn_is_float(f->fused->dtype);
-    uint32_t number = write_number(f, f->numbers[words[0]]), bits = bits_type(f, type);
-    uint32_t value = convert(f, words[1], type, bits, OpBitcast);
-    value = convert(f, value, bits, f->element_type, conversion(f, is_signed));
+    uint32_t number = spirv_fuse_write_number(f, f->numbers[words[0]]),
+             bits = spirv_fuse_bits_type(f, type);
+    uint32_t value = spirv_fuse_convert(f, words[1], type, bits, OpBitcast);
+    value = spirv_fuse_convert(f, value, bits, f->element_type,
+                               spirv_fuse_conversion(f, is_signed));
     const uint32_t call[] = {f->result_type, f->next_id++, f->function, number, value};
     fuser_write(f, &f->body, OpFunctionCall, call, 5);
     return true;
 }
 
 // The last instruction gives the result that the load gave.
-static bool write_load(struct fuser *f, size_t at)
+static bool spirv_fuse_write_load(struct spirv_fuser *f, size_t at)
 {
     const uint32_t *words = &f->kernel.words[at + 1];
     const uint32_t *type = made_by(&f->kernel, words[0], OpTypeInt, 3);
-    uint32_t number = write_number(f, f->numbers[words[2]]), bits = bits_type(f, words[0]);
-    uint32_t op = conversion(f, type && type[2] != 0), value = f->next_id++;
+    uint32_t number = spirv_fuse_write_number(f, f->numbers[words[2]]),
+             bits = spirv_fuse_bits_type(f, words[0]);
+    uint32_t op = spirv_fuse_conversion(f, type && type[2] != 0), value = f->next_id++;
     bool is_same = words[0] == f->element_type;
     const uint32_t call[] = {f->result_type, is_same ? words[1] : value, f->function,
                              number};
     fuser_write(f, &f->body, OpFunctionCall, call, 4);
     if (bits != words[0]) {
-        value = convert(f, value, f->element_type, bits, op);
+        value = spirv_fuse_convert(f, value, f->element_type, bits, op);
         op = OpBitcast;
     }
     if (!is_same)
@@ -148,9 +152,9 @@ static bool write_load(struct fuser *f, size_t at)
 }
 
 // Whether an instruction has the id of a variable at the binding, or of a pointer into it.
-static bool names_target(const struct fuser *f, size_t at)
+static bool names_target(const struct spirv_fuser *f, size_t at)
 {
-    const struct module *m = &f->kernel;
+    const struct parsed_module *m = &f->kernel;
     struct spirv_ids ids = ids_at(m, at);
     for (const uint32_t *id; (id = spirv_next_id(&ids)) != NULL;)
         if (*id < m->bound && (f->is_target[*id] || f->numbers[*id] != 0))
@@ -158,16 +162,16 @@ static bool names_target(const struct fuser *f, size_t at)
     return false;
 }
 
-static void copy_insn(struct fuser *f, size_t at)
+static void copy_insn(struct spirv_fuser *f, size_t at)
 {
     fuser_append(f, &f->body, &f->kernel.words[at],
                  (size_t)num_operands(&f->kernel, at) + 1);
 }
 
 // Rewrites an instruction that reaches the operand. An access chain stays: it does nothing.
-static bool rewrite(struct fuser *f, size_t at)
+static bool spirv_fuse_rewrite(struct spirv_fuser *f, size_t at)
 {
-    const struct module *m = &f->kernel;
+    const struct parsed_module *m = &f->kernel;
     const uint32_t *words = &m->words[at + 1];
     uint32_t op = op_at(m, at), count = num_operands(m, at);
     bool is_output = f->fused->is_output;
@@ -178,24 +182,24 @@ static bool rewrite(struct fuser *f, size_t at)
         copy_insn(f, at);
         return true;
     }
-    if (op == OpStore && count >= 2 && is_output && number_of(f, words[0]) != 0 &&
-        number_of(f, words[1]) == 0)
+    if (op == OpStore && count >= 2 && is_output &&
+        spirv_fuse_number_of(f, words[0]) != 0 && spirv_fuse_number_of(f, words[1]) == 0)
         return write_store(f, at);
-    if (op == OpLoad && count >= 3 && !is_output && number_of(f, words[2]) != 0)
-        return write_load(f, at);
+    if (op == OpLoad && count >= 3 && !is_output && spirv_fuse_number_of(f, words[2]) != 0)
+        return spirv_fuse_write_load(f, at);
     return fuser_refuse(f,
                         "reaches binding %u by an instruction %u, expected that it only %s "
                         "single elements",
                         f->fused->binding, op, is_output ? "stores" : "loads");
 }
 
-static bool rewrite_functions(struct fuser *f)
+static bool spirv_fuse_rewrite_functions(struct spirv_fuser *f)
 {
-    const struct module *m = &f->kernel;
+    const struct parsed_module *m = &f->kernel;
     for (size_t at = m->functions; at < m->count && !f->failed; at = next_at(m, at)) {
         if (!names_target(f, at))
             copy_insn(f, at);
-        else if (!rewrite(f, at))
+        else if (!spirv_fuse_rewrite(f, at))
             return false;
     }
     return !f->failed;
@@ -206,7 +210,7 @@ static bool rewrite_functions(struct fuser *f)
 // The sections of a module, in their order. Debug information stands before decorations.
 enum section { CAPABILITIES, EXTENSIONS, IMPORTS, ENTRIES, DECORATIONS, GLOBALS };
 
-static enum section section_of(uint32_t op)
+static enum section spirv_fuse_section_of(uint32_t op)
 {
     if (op == OpCapability)
         return CAPABILITIES;
@@ -224,9 +228,9 @@ static enum section section_of(uint32_t op)
 }
 
 // Appends the program's capabilities or extensions that the kernel has not.
-static void add_missing(struct fuser *f, struct words *out, uint32_t wanted)
+static void add_missing(struct spirv_fuser *f, struct words *out, uint32_t wanted)
 {
-    const struct module *from = &f->program, *m = &f->kernel;
+    const struct parsed_module *from = &f->program, *m = &f->kernel;
     for (size_t at = HEADER_WORDS; at < from->functions; at = next_at(from, at)) {
         size_t size = (from->words[at] >> 16) * sizeof(uint32_t), has = HEADER_WORDS;
         if (op_at(from, at) != wanted)
@@ -240,7 +244,7 @@ static void add_missing(struct fuser *f, struct words *out, uint32_t wanted)
 }
 
 // Whether a module declares a capability.
-static bool has_capability(const struct module *m, uint32_t capability)
+static bool has_capability(const struct parsed_module *m, uint32_t capability)
 {
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at))
         if (op_at(m, at) == OpCapability && m->words[at + 1] == capability)
@@ -249,7 +253,7 @@ static bool has_capability(const struct module *m, uint32_t capability)
 }
 
 // Appends the program's part of a section.
-static void add_section(struct fuser *f, struct words *out, enum section section)
+static void add_section(struct spirv_fuser *f, struct words *out, enum section section)
 {
     if (section == CAPABILITIES && f->needs_i16 &&
         !has_capability(&f->kernel, CapabilityInt16) &&
@@ -266,7 +270,7 @@ static void add_section(struct fuser *f, struct words *out, enum section section
 }
 
 // Appends an entry point with the variables that the program brings.
-static void add_entry(struct fuser *f, struct words *out, size_t at)
+static void spirv_fuse_add_entry(struct spirv_fuser *f, struct words *out, size_t at)
 {
     size_t begin = out->count;
     fuser_append(f, out, &f->kernel.words[at], f->kernel.words[at] >> 16);
@@ -278,16 +282,16 @@ static void add_entry(struct fuser *f, struct words *out, size_t at)
 }
 
 // Puts the program's part of each section behind the kernel's.
-static void assemble(struct fuser *f, struct words *out)
+static void spirv_fuse_assemble(struct spirv_fuser *f, struct words *out)
 {
-    const struct module *m = &f->kernel;
+    const struct parsed_module *m = &f->kernel;
     enum section section = CAPABILITIES;
     fuser_append(f, out, m->words, HEADER_WORDS);
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
-        for (; section < section_of(op_at(m, at)); section++)
+        for (; section < spirv_fuse_section_of(op_at(m, at)); section++)
             add_section(f, out, section);
         if (op_at(m, at) == OpEntryPoint && m->words[1] >= WITH_VARIABLES)
-            add_entry(f, out, at);
+            spirv_fuse_add_entry(f, out, at);
         else
             fuser_append(f, out, &m->words[at], m->words[at] >> 16);
     }
@@ -302,7 +306,7 @@ static void assemble(struct fuser *f, struct words *out)
     out->data[3] = f->next_id;
 }
 
-static void finish(struct fuser *f)
+static void spirv_fuse_finish(struct spirv_fuser *f)
 {
     struct words *all[] = {&f->imports, &f->decorations, &f->globals, &f->code, &f->body};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -323,7 +327,7 @@ static void release_words(struct vk_code *code)
 bool spirv_fuse(const struct vk_code *kernel, const struct spirv_fused *fused,
                 struct vk_code *out, char reason[VK_REASON])
 {
-    struct fuser f = {.fused = fused, .reason = reason};
+    struct spirv_fuser f = {.fused = fused, .reason = reason};
     struct words words = {0};
     reason[0] = '\0';
     fuser_index(&f, &f.kernel, kernel);
@@ -332,8 +336,8 @@ bool spirv_fuse(const struct vk_code *kernel, const struct spirv_fused *fused,
     f.numbers = calloc(f.kernel.bound, sizeof(*f.numbers));
     f.is_target = calloc(f.kernel.bound, sizeof(*f.is_target));
     f.failed = f.failed || !f.numbers || !f.is_target;
-    bool done =
-        !f.failed && find_targets(&f) && fuser_take_program(&f) && rewrite_functions(&f);
+    bool done = !f.failed && find_targets(&f) && fuser_take_program(&f) &&
+                spirv_fuse_rewrite_functions(&f);
     if (done && f.needs_i16 && !fused->has_i16)
         done = fuser_refuse(
             &f, "has at binding %u floats of 16 bits, and the device no integers",
@@ -342,8 +346,8 @@ bool spirv_fuse(const struct vk_code *kernel, const struct spirv_fused *fused,
         done = fuser_refuse(&f, "has %u ids with the program, expected at most %u",
                             f.next_id, SPIRV_MAX_BOUND);
     if (done)
-        assemble(&f, &words);
-    finish(&f);
+        spirv_fuse_assemble(&f, &words);
+    spirv_fuse_finish(&f);
     if (f.failed)
         (void)fuser_refuse(&f, "cannot be linked with a program: out of memory");
     if (!done || f.failed) {

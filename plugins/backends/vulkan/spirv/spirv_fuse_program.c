@@ -10,7 +10,7 @@
 
 #define MAX_NESTED 64 // calls and types within each other
 
-bool fuser_refuse(struct fuser *f, const char *format, ...)
+bool fuser_refuse(struct spirv_fuser *f, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -19,7 +19,8 @@ bool fuser_refuse(struct fuser *f, const char *format, ...)
     return false;
 }
 
-void fuser_append(struct fuser *f, struct words *to, const uint32_t *words, size_t count)
+void fuser_append(struct spirv_fuser *f, struct words *to, const uint32_t *words,
+                  size_t count)
 {
     if (to->count + count > to->capacity) {
         size_t capacity = 2 * to->capacity + count + 256;
@@ -35,8 +36,8 @@ void fuser_append(struct fuser *f, struct words *to, const uint32_t *words, size
     to->count += count;
 }
 
-void fuser_write(struct fuser *f, struct words *to, uint32_t op, const uint32_t *operands,
-                 uint32_t count)
+void fuser_write(struct spirv_fuser *f, struct words *to, uint32_t op,
+                 const uint32_t *operands, uint32_t count)
 {
     fuser_append(f, to, &(uint32_t){op | (count + 1) << 16}, 1);
     fuser_append(f, to, operands, count);
@@ -44,7 +45,7 @@ void fuser_write(struct fuser *f, struct words *to, uint32_t op, const uint32_t 
 
 // Types stand before what has them, so that a result is known by its type, also
 // of instructions that are not known.
-void fuser_index(struct fuser *f, struct module *m, const struct vk_code *code)
+void fuser_index(struct spirv_fuser *f, struct parsed_module *m, const struct vk_code *code)
 {
     m->words = code->words;
     m->count = code->size / sizeof(uint32_t);
@@ -69,7 +70,7 @@ void fuser_index(struct fuser *f, struct module *m, const struct vk_code *code)
 
 // The function that is linked: that of the entry point, or the one which that calls. 0:
 // there is none.
-static uint32_t find_function(const struct module *m)
+static uint32_t spirv_fuse_program_find_function(const struct parsed_module *m)
 {
     uint32_t entry = 0;
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at))
@@ -96,9 +97,9 @@ uint32_t fuser_find_equal(const uint32_t *in, size_t count, const uint32_t *word
     return 0;
 }
 
-uint32_t fuser_find_type(struct fuser *f, uint32_t op, uint32_t one, uint32_t other)
+uint32_t fuser_find_type(struct spirv_fuser *f, uint32_t op, uint32_t one, uint32_t other)
 {
-    const struct module *m = &f->kernel;
+    const struct parsed_module *m = &f->kernel;
     uint32_t insn[] = {op | 4 << 16, 0, one, other};
     uint32_t id =
         fuser_find_equal(m->words + HEADER_WORDS, m->functions - HEADER_WORDS, insn);
@@ -117,12 +118,13 @@ static bool is_unique(uint32_t op)
                                      op != OpTypeArray && op != OpTypeRuntimeArray);
 }
 
-static void need(struct fuser *f, uint32_t id, uint32_t depth);
+static void spirv_fuse_program_need(struct spirv_fuser *f, uint32_t id, uint32_t depth);
 
 // Appends the program's instruction at a word, and before it what it needs.
-static void take(struct fuser *f, struct words *to, size_t at, uint32_t depth)
+static void spirv_fuse_program_take(struct spirv_fuser *f, struct words *to, size_t at,
+                                    uint32_t depth)
 {
-    const struct module *m = &f->program;
+    const struct parsed_module *m = &f->program;
     uint32_t op = op_at(m, at), count = num_operands(m, at);
     struct spirv_ids ids = ids_at(m, at);
     if (!spirv_is_known(op)) {
@@ -131,7 +133,7 @@ static void take(struct fuser *f, struct words *to, size_t at, uint32_t depth)
         return;
     }
     for (const uint32_t *id; (id = spirv_next_id(&ids)) != NULL;)
-        need(f, *id, depth + 1);
+        spirv_fuse_program_need(f, *id, depth + 1);
     size_t begin = to->count;
     fuser_append(f, to, &m->words[at], (size_t)count + 1);
     if (f->failed || f->reason[0])
@@ -154,13 +156,13 @@ static void take(struct fuser *f, struct words *to, size_t at, uint32_t depth)
 }
 
 // Appends a function to the code, behind those that it calls.
-static void take_function(struct fuser *f, size_t at, uint32_t depth)
+static void take_function(struct spirv_fuser *f, size_t at, uint32_t depth)
 {
     struct words own = {0};
     uint32_t op;
     do {
         op = op_at(&f->program, at);
-        take(f, &own, at, depth);
+        spirv_fuse_program_take(f, &own, at, depth);
         at = next_at(&f->program, at);
     } while (op != OpFunctionEnd && at < f->program.count);
     fuser_append(f, &f->code, own.data, own.count);
@@ -169,9 +171,9 @@ static void take_function(struct fuser *f, size_t at, uint32_t depth)
 
 // Gives an id of the program one in the linked module, and writes what makes it if that
 // stands outside of functions or is a function.
-static void need(struct fuser *f, uint32_t id, uint32_t depth)
+static void spirv_fuse_program_need(struct spirv_fuser *f, uint32_t id, uint32_t depth)
 {
-    const struct module *m = &f->program;
+    const struct parsed_module *m = &f->program;
     if (f->failed || f->reason[0] || f->map[id] != 0)
         return;
     if (depth > MAX_NESTED) {
@@ -184,13 +186,14 @@ static void need(struct fuser *f, uint32_t id, uint32_t depth)
     if (at >= m->functions && op_at(m, at) == OpFunction)
         take_function(f, at, depth);
     else if (at != 0 && at < m->functions)
-        take(f, op_at(m, at) == OpExtInstImport ? &f->imports : &f->globals, at, depth);
+        spirv_fuse_program_take(
+            f, op_at(m, at) == OpExtInstImport ? &f->imports : &f->globals, at, depth);
 }
 
 // The decorations of what was written, with the bindings of the launch.
-static void take_decorations(struct fuser *f)
+static void take_decorations(struct spirv_fuser *f)
 {
-    const struct module *m = &f->program;
+    const struct parsed_module *m = &f->program;
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
         uint32_t op = op_at(m, at), id = m->words[at + 1];
         if ((op != OpDecorate && op != OpMemberDecorate) || !f->is_written[id])
@@ -206,10 +209,11 @@ static void take_decorations(struct fuser *f)
     }
 }
 
-bool fuser_take_program(struct fuser *f)
+bool fuser_take_program(struct spirv_fuser *f)
 {
-    const struct module *m = &f->program;
-    uint32_t function = find_function(m), num_params = f->fused->is_output ? 2 : 1;
+    const struct parsed_module *m = &f->program;
+    uint32_t function = spirv_fuse_program_find_function(m),
+             num_params = f->fused->is_output ? 2 : 1;
     const uint32_t *words = made_by(m, function, OpFunction, 4);
     const uint32_t *type =
         words ? made_by(m, words[3], OpTypeFunction, 2 + num_params) : NULL;
@@ -218,7 +222,7 @@ bool fuser_take_program(struct fuser *f)
     f->map = calloc(m->bound, sizeof(*f->map));
     f->is_written = calloc(m->bound, sizeof(*f->is_written));
     f->failed = f->failed || !f->map || !f->is_written;
-    need(f, function, 0);
+    spirv_fuse_program_need(f, function, 0);
     if (f->failed || f->reason[0])
         return false;
     take_decorations(f);

@@ -16,7 +16,7 @@ struct words {
 
 // A module that is read. By id: `at` is the word where the instruction with this result
 // begins; 0: none is known.
-struct module {
+struct parsed_module {
     const uint32_t *words;
     size_t count;
     size_t functions; // the word where they begin
@@ -24,15 +24,15 @@ struct module {
     uint32_t *at;
 };
 
-struct fuser {
+struct spirv_fuser {
     const struct spirv_fused *fused;
-    struct module kernel, program;
+    struct parsed_module kernel, program;
     uint32_t *map;    // by id of the program: that of the linked module; 0: not needed
     bool *is_written; // by id of the program: its instruction is in the linked module
     uint32_t next_id;
     uint32_t *numbers; // by id of the kernel: of an access chain the id of the number; or 0
     bool *is_target;   // by id of the kernel: a variable at the binding
-    // Of the linked module: what comes from the program, and the kernel's functions.
+    // Sections of the linked module: the program's part, and the kernel's functions.
     struct words imports, decorations, globals, code, body;
     // Ids there: the function; the types of numbers, of elements and of its result.
     uint32_t function, number_type, element_type, result_type;
@@ -42,48 +42,50 @@ struct fuser {
 };
 
 // Says what cannot be linked; returns false.
-bool fuser_refuse(struct fuser *f, const char *format, ...)
+bool fuser_refuse(struct spirv_fuser *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 // Appends words; an instruction with these operands. Out of memory: f->failed is set.
-void fuser_append(struct fuser *f, struct words *to, const uint32_t *words, size_t count);
-void fuser_write(struct fuser *f, struct words *to, uint32_t op, const uint32_t *operands,
-                 uint32_t count);
+void fuser_append(struct spirv_fuser *f, struct words *to, const uint32_t *words,
+                  size_t count);
+void fuser_write(struct spirv_fuser *f, struct words *to, uint32_t op,
+                 const uint32_t *operands, uint32_t count);
 
 // Fills *m.
-void fuser_index(struct fuser *f, struct module *m, const struct vk_code *code);
+void fuser_index(struct spirv_fuser *f, struct parsed_module *m,
+                 const struct vk_code *code);
 
 // The id of the type or import among instructions that says what `words` do; 0: none.
 uint32_t fuser_find_equal(const uint32_t *in, size_t count, const uint32_t *words);
 
 // The id of a type of two operands that a module declares once, such as a pointer or an
 // integer; declares it where neither the kernel nor what is linked does.
-uint32_t fuser_find_type(struct fuser *f, uint32_t op, uint32_t one, uint32_t other);
+uint32_t fuser_find_type(struct spirv_fuser *f, uint32_t op, uint32_t one, uint32_t other);
 
 // Links the program's function with all that it needs. False: it failed or was refused.
-bool fuser_take_program(struct fuser *f);
+bool fuser_take_program(struct spirv_fuser *f);
 
 // --- reading ---------------------------------------------------------------------------
 
-static inline uint32_t op_at(const struct module *m, size_t at)
+static inline uint32_t op_at(const struct parsed_module *m, size_t at)
 {
     return m->words[at] & 0xffff;
 }
 
-static inline uint32_t num_operands(const struct module *m, size_t at)
+static inline uint32_t num_operands(const struct parsed_module *m, size_t at)
 {
     return (m->words[at] >> 16) - 1;
 }
 
-static inline size_t next_at(const struct module *m, size_t at)
+static inline size_t next_at(const struct parsed_module *m, size_t at)
 {
     return at + (m->words[at] >> 16);
 }
 
 // The operands of the instruction that makes an id, if it is this one and has so many at
 // least; else NULL.
-static inline const uint32_t *made_by(const struct module *m, uint32_t id, uint32_t op,
-                                      uint32_t operands)
+static inline const uint32_t *made_by(const struct parsed_module *m, uint32_t id,
+                                      uint32_t op, uint32_t operands)
 {
     if (id >= m->bound || m->at[id] == 0)
         return NULL;
@@ -92,19 +94,19 @@ static inline const uint32_t *made_by(const struct module *m, uint32_t id, uint3
 }
 
 // The ids among an instruction's operands, which are only read.
-static inline struct spirv_ids ids_at(const struct module *m, size_t at)
+static inline struct spirv_ids ids_at(const struct parsed_module *m, size_t at)
 {
     return spirv_ids(op_at(m, at), (uint32_t *)(uintptr_t)&m->words[at + 1],
                      num_operands(m, at));
 }
 
-static inline bool is_type(const struct module *m, uint32_t id)
+static inline bool is_type(const struct parsed_module *m, uint32_t id)
 {
     return id < m->bound && m->at[id] != 0 && spirv_is_type_op(op_at(m, m->at[id]));
 }
 
 // The type of a value; 0: it is not known.
-static inline uint32_t type_of(const struct module *m, uint32_t id)
+static inline uint32_t type_of(const struct parsed_module *m, uint32_t id)
 {
     if (id >= m->bound || m->at[id] == 0 || is_type(m, id) ||
         num_operands(m, m->at[id]) < 2 || !is_type(m, m->words[m->at[id] + 1]))

@@ -15,7 +15,7 @@
 #define MAX_TYPES 4096 // types that are visited for one module
 #define MAX_DEPTH 16
 
-struct module {
+struct interface_module {
     const uint32_t *words;
     uint64_t count;
     uint32_t bound;
@@ -31,14 +31,14 @@ struct insn {
     const uint32_t *operands;
 };
 
-static struct insn read_insn(const struct module *m, uint64_t at)
+static struct insn read_insn(const struct interface_module *m, uint64_t at)
 {
     return (struct insn){m->words[at] & 0xffff, (m->words[at] >> 16) - 1,
                          &m->words[at + 1]};
 }
 
 // The instructions one after the other; *at begins at 0.
-static bool next_insn(const struct module *m, uint64_t *at, struct insn *out)
+static bool next_insn(const struct interface_module *m, uint64_t *at, struct insn *out)
 {
     *at += *at ? m->words[*at] >> 16 : HEADER_WORDS;
     if (*at >= m->count)
@@ -48,7 +48,8 @@ static bool next_insn(const struct module *m, uint64_t *at, struct insn *out)
 }
 
 // The instruction that makes an id; op 0: there is none with so many operands.
-static struct insn made_by(const struct module *m, uint32_t id, uint32_t operands)
+static struct insn spirv_interface_made_by(const struct interface_module *m, uint32_t id,
+                                           uint32_t operands)
 {
     if (id < m->bound && m->at[id] != 0) {
         struct insn insn = read_insn(m, m->at[id]);
@@ -58,7 +59,7 @@ static struct insn made_by(const struct module *m, uint32_t id, uint32_t operand
     return (struct insn){0, 0, NULL};
 }
 
-static void index_ids(struct module *m)
+static void index_ids(struct interface_module *m)
 {
     struct insn insn;
     for (uint64_t at = 0; next_insn(m, &at, &insn);) {
@@ -71,16 +72,16 @@ static void index_ids(struct module *m)
     }
 }
 
-static bool find_decoration(const struct module *m, uint32_t id, int64_t member,
+static bool find_decoration(const struct interface_module *m, uint32_t id, int64_t member,
                             uint32_t decoration, uint32_t *out)
 {
     return spirv_find_decoration(m->words, m->count, id, member, decoration, out);
 }
 
 // The value of a constant of 32 bits as the launch specialises it. False: it is computed.
-static bool constant_value(const struct module *m, uint32_t id, uint32_t *out)
+static bool constant_value(const struct interface_module *m, uint32_t id, uint32_t *out)
 {
-    struct insn insn = made_by(m, id, 3);
+    struct insn insn = spirv_interface_made_by(m, id, 3);
     uint32_t spec_id;
     if (insn.op != OpConstant && insn.op != OpSpecConstant)
         return false;
@@ -92,16 +93,17 @@ static bool constant_value(const struct module *m, uint32_t id, uint32_t *out)
     return true;
 }
 
-static uint64_t size_of(struct module *m, uint32_t type, uint32_t depth);
+static uint64_t spirv_interface_size_of(struct interface_module *m, uint32_t type,
+                                        uint32_t depth);
 
 // Bytes of a struct: of one without offsets, which lies in shared memory, the sum.
-static uint64_t size_of_struct(struct module *m, struct insn insn, uint32_t depth)
+static uint64_t size_of_struct(struct interface_module *m, struct insn insn, uint32_t depth)
 {
     uint64_t end = 0, sum = 0;
     for (uint32_t i = 1; i < insn.count; i++) {
-        uint64_t size = size_of(m, insn.operands[i], depth + 1);
+        uint64_t size = spirv_interface_size_of(m, insn.operands[i], depth + 1);
         uint32_t offset, stride;
-        struct insn member = made_by(m, insn.operands[i], 3);
+        struct insn member = spirv_interface_made_by(m, insn.operands[i], 3);
         if (member.op == OpTypeMatrix &&
             find_decoration(m, insn.operands[0], i - 1, DecorationMatrixStride, &stride))
             size = (uint64_t)member.operands[2] * stride;
@@ -112,10 +114,10 @@ static uint64_t size_of_struct(struct module *m, struct insn insn, uint32_t dept
     return end ? end : sum;
 }
 
-static uint64_t size_of_array(struct module *m, struct insn insn, uint32_t depth)
+static uint64_t size_of_array(struct interface_module *m, struct insn insn, uint32_t depth)
 {
     uint32_t length, stride;
-    uint64_t size = size_of(m, insn.operands[1], depth + 1);
+    uint64_t size = spirv_interface_size_of(m, insn.operands[1], depth + 1);
     if (!constant_value(m, insn.operands[2], &length)) {
         m->is_unknown = true;
         return 0;
@@ -126,9 +128,10 @@ static uint64_t size_of_array(struct module *m, struct insn insn, uint32_t depth
 }
 
 // Bytes of a type in memory. 0 with is_unknown: it cannot be told.
-static uint64_t size_of(struct module *m, uint32_t type, uint32_t depth)
+static uint64_t spirv_interface_size_of(struct interface_module *m, uint32_t type,
+                                        uint32_t depth)
 {
-    struct insn insn = made_by(m, type, 1);
+    struct insn insn = spirv_interface_made_by(m, type, 1);
     if (depth > MAX_DEPTH || ++m->num_types > MAX_TYPES) {
         m->is_unknown = true;
         return 0;
@@ -142,7 +145,7 @@ static uint64_t size_of(struct module *m, uint32_t type, uint32_t depth)
     case OpTypeVector:
     case OpTypeMatrix:
         return insn.count >= 3 ? (uint64_t)(insn.operands[2] & 0xff) *
-                                     size_of(m, insn.operands[1], depth + 1)
+                                     spirv_interface_size_of(m, insn.operands[1], depth + 1)
                                : 0;
     case OpTypeArray:
         return insn.count >= 3 ? size_of_array(m, insn, depth) : 0;
@@ -156,7 +159,7 @@ static uint64_t size_of(struct module *m, uint32_t type, uint32_t depth)
 
 // Bytes of what the module's variables of a storage class point to: together, or of the
 // largest. *out_count: the number of variables.
-static uint64_t size_of_class(struct module *m, uint32_t class, bool together,
+static uint64_t size_of_class(struct interface_module *m, uint32_t class, bool together,
                               uint32_t *out_count)
 {
     uint64_t sum = 0, most = 0;
@@ -166,10 +169,10 @@ static uint64_t size_of_class(struct module *m, uint32_t class, bool together,
     for (uint64_t at = 0; next_insn(m, &at, &insn);) {
         if (insn.op != OpVariable || insn.count < 3 || insn.operands[2] != class)
             continue;
-        struct insn pointer = made_by(m, insn.operands[0], 3);
+        struct insn pointer = spirv_interface_made_by(m, insn.operands[0], 3);
         if (pointer.op != OpTypePointer)
             continue;
-        uint64_t size = size_of(m, pointer.operands[2], 0);
+        uint64_t size = spirv_interface_size_of(m, pointer.operands[2], 0);
         (*out_count)++;
         sum += size < UINT32_MAX ? size : UINT32_MAX;
         most = size > most ? size : most;
@@ -179,7 +182,7 @@ static uint64_t size_of_class(struct module *m, uint32_t class, bool together,
 
 // --- comparing -------------------------------------------------------------------------
 
-static bool check_push(struct module *m, char *reason)
+static bool check_push(struct interface_module *m, char *reason)
 {
     uint32_t count, pushed = m->wants->num_push * 4;
     uint64_t size = size_of_class(m, StorageClassPushConstant, false, &count);
@@ -195,7 +198,7 @@ static bool check_push(struct module *m, char *reason)
     return false;
 }
 
-static bool has_spec_id(const struct module *m, uint32_t id)
+static bool has_spec_id(const struct interface_module *m, uint32_t id)
 {
     struct insn insn;
     for (uint64_t at = 0; next_insn(m, &at, &insn);)
@@ -205,7 +208,7 @@ static bool has_spec_id(const struct module *m, uint32_t id)
     return false;
 }
 
-static bool check_constants(const struct module *m, char *reason)
+static bool check_constants(const struct interface_module *m, char *reason)
 {
     const tn_vulkan_constant *spec = m->wants->spec;
     for (uint32_t i = 0; i < m->wants->num_spec; i++) {
@@ -227,7 +230,7 @@ static bool check_constants(const struct module *m, char *reason)
 }
 
 // The size of a workgroup that is made of constants. False: none is, or it is computed.
-static bool find_group_size(const struct module *m, uint32_t size[3])
+static bool find_group_size(const struct interface_module *m, uint32_t size[3])
 {
     struct insn insn;
     for (uint64_t at = 0; next_insn(m, &at, &insn);) {
@@ -238,7 +241,7 @@ static bool find_group_size(const struct module *m, uint32_t size[3])
         if (insn.op == OpDecorate && insn.count >= 3 &&
             insn.operands[1] == DecorationBuiltIn &&
             insn.operands[2] == BuiltInWorkgroupSize) {
-            struct insn made = made_by(m, insn.operands[0], 5);
+            struct insn made = spirv_interface_made_by(m, insn.operands[0], 5);
             if (made.op == OpConstantComposite || made.op == OpSpecConstantComposite)
                 ids = &made.operands[2];
         }
@@ -250,7 +253,8 @@ static bool find_group_size(const struct module *m, uint32_t size[3])
     return false;
 }
 
-static bool check_shared(struct module *m, const struct vk_facts *facts, char *reason)
+static bool check_shared(struct interface_module *m, const struct vk_facts *facts,
+                         char *reason)
 {
     uint32_t count, most = facts->limits.max_shared;
     uint64_t size = size_of_class(m, StorageClassWorkgroup, true, &count);
@@ -282,10 +286,10 @@ bool spirv_group_fits(const struct vk_facts *facts, const uint32_t size[3],
 bool spirv_interface_fits(const struct vk_facts *facts, const struct vk_code *code,
                           const struct spirv_wants *wants, char reason[VK_REASON])
 {
-    struct module m = {.words = code->words,
-                       .count = code->size / 4,
-                       .bound = code->words[3],
-                       .wants = wants};
+    struct interface_module m = {.words = code->words,
+                                 .count = code->size / 4,
+                                 .bound = code->words[3],
+                                 .wants = wants};
     uint32_t size[3];
     m.at = calloc(m.bound, sizeof(*m.at));
     if (!m.at) {

@@ -70,7 +70,7 @@ static tn_status cond_run(const tn_run *run)
 // --- derivatives ------------------------------------------------------------------------
 
 // Applies cond with branches that were built of its own; NULL: one could not be.
-static tn_status cond_apply(const struct args *args, const tn_graph *then,
+static tn_status cond_apply(const struct control_args *args, const tn_graph *then,
                             const tn_graph *otherwise, tn_array **outputs, uint32_t count)
 {
     if (!then || !otherwise)
@@ -113,7 +113,7 @@ static tn_status check_gradients(const tn_build *build, uint32_t count)
 }
 
 static tn_status cond_gradients(const tn_rule *rule, tn_array *const *cotangents,
-                                const uint64_t *wanted, struct args *args,
+                                const uint64_t *wanted, struct control_args *args,
                                 tn_array **gradients)
 {
     const tn_cond_attrs *attrs = rule->attrs;
@@ -123,7 +123,7 @@ static tn_status cond_gradients(const tn_rule *rule, tn_array *const *cotangents
     tn_status status = check_gradients(args->build, count);
     if (status || count == 0)
         return status;
-    const struct args inner = args_behind(args);
+    const struct control_args inner = args_behind(args);
     struct branch branch = {attrs->then, rule->num_inputs - 1, args->takes_part,
                             cotangents};
     const tn_graph *then = args_trace(&inner, gradient_body, &branch, count);
@@ -138,7 +138,7 @@ static tn_status cond_vjp(const tn_build *build, const tn_rule *rule,
                           tn_array *const *cotangents, const uint64_t *wanted,
                           tn_array **gradients)
 {
-    struct args args;
+    struct control_args args;
     tn_status status =
         args_init_rule(&args, build, rule, (uint64_t)rule->num_inputs + rule->num_outputs);
     if (!status)
@@ -150,23 +150,24 @@ static tn_status cond_vjp(const tn_build *build, const tn_rule *rule,
 // The branches take x and the tangents that are given, and give their outputs, then the
 // tangents of float ones.
 static tn_status cond_tangents(const tn_rule *rule, tn_array *const *tangents,
-                               struct args *args, tn_array **out_tangents)
+                               struct control_args *args, tn_array **out_tangents)
 {
     const tn_cond_attrs *attrs = rule->attrs;
     tn_array *outputs[2 * TN_MAX_OUTPUTS];
-    struct place *in = args->places, out[TN_MAX_OUTPUTS];
+    struct control_place *in = args->places, out[TN_MAX_OUTPUTS];
     uint32_t count = rule->num_outputs;
     for (uint32_t i = 0; i < rule->num_inputs; i++)
         args_add(args, rule->inputs[i]);
     for (uint32_t i = 0; i + 1 < rule->num_inputs; i++) {
-        in[i] = (struct place){(int32_t)i, tangents[i + 1] ? (int32_t)args->count - 1 : -1};
+        in[i] = (struct control_place){(int32_t)i,
+                                       tangents[i + 1] ? (int32_t)args->count - 1 : -1};
         if (tangents[i + 1])
             args_add(args, tangents[i + 1]);
     }
     for (uint32_t i = 0; i < rule->num_outputs; i++)
-        out[i] = (struct place){
+        out[i] = (struct control_place){
             (int32_t)i, tn_is_float(attrs->then->outputs[i].dtype) ? (int32_t)count++ : -1};
-    const struct args inner = args_behind(args);
+    const struct control_args inner = args_behind(args);
     struct tangents t = {attrs->then, in, out};
     const tn_graph *then = args_trace_tangents(&inner, &t, count);
     t.graph = attrs->otherwise;
@@ -181,7 +182,7 @@ static tn_status cond_tangents(const tn_rule *rule, tn_array *const *tangents,
 static tn_status cond_jvp(const tn_build *build, const tn_rule *rule,
                           tn_array *const *tangents, tn_array **out_tangents)
 {
-    struct args args;
+    struct control_args args;
     tn_status status = args_init_rule(&args, build, rule, 2 * (uint64_t)rule->num_inputs);
     if (!status)
         status = cond_tangents(rule, tangents, &args, out_tangents);
@@ -192,8 +193,8 @@ static tn_status cond_jvp(const tn_build *build, const tn_rule *rule,
 // --- batches ----------------------------------------------------------------------------
 
 // Adds the inputs from `first` on, each with its batch axis in front.
-static void batch_args(const tn_rule *rule, uint32_t first, const int32_t *axes,
-                       struct args *args)
+static void cond_batch_args(const tn_rule *rule, uint32_t first, const int32_t *axes,
+                            struct control_args *args)
 {
     for (uint32_t i = first; i < rule->num_inputs; i++) {
         args->takes_part[i - first] = axes[i] >= 0;
@@ -205,7 +206,7 @@ static void batch_args(const tn_rule *rule, uint32_t first, const int32_t *axes,
 
 // One condition for each slice: both branches run.
 static tn_status choose_slices(const tn_build *build, const tn_rule *rule, int32_t axis,
-                               const struct args *args, const tn_graph *then,
+                               const struct control_args *args, const tn_graph *then,
                                const tn_graph *otherwise, tn_array **outputs)
 {
     tn_array *a[TN_MAX_OUTPUTS], *b[TN_MAX_OUTPUTS];
@@ -218,12 +219,12 @@ static tn_status choose_slices(const tn_build *build, const tn_rule *rule, int32
 }
 
 static tn_status cond_batch(const tn_rule *rule, const int32_t *axes, int64_t size,
-                            struct args *args, tn_array **outputs)
+                            struct control_args *args, tn_array **outputs)
 {
     const tn_cond_attrs *attrs = rule->attrs;
     args_add(args, rule->inputs[0]);
-    batch_args(rule, 1, axes, args);
-    const struct args inner = args_behind(args);
+    cond_batch_args(rule, 1, axes, args);
+    const struct control_args inner = args_behind(args);
     const uint8_t *batched = args->takes_part;
     uint32_t count = rule->num_outputs;
     const tn_graph *then = args_trace_batch(&inner, attrs->then, batched, size, count);
@@ -237,7 +238,7 @@ static tn_status cond_batch(const tn_rule *rule, const int32_t *axes, int64_t si
 tn_status cond_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                     int64_t size, tn_array **outputs, int32_t *out_axes)
 {
-    struct args args;
+    struct control_args args;
     tn_status status = args_init_rule(&args, build, rule, rule->num_inputs);
     if (!status)
         status = cond_batch(rule, axes, size, &args, outputs);
@@ -300,7 +301,7 @@ static tn_status checkpoint_decompose(const tn_build *build, const tn_rule *rule
 // The gradients are one application, in which the body is computed again: it shares no node
 // with the forward pass.
 static tn_status checkpoint_gradients(const tn_rule *rule, tn_array *const *cotangents,
-                                      const uint64_t *wanted, struct args *args,
+                                      const uint64_t *wanted, struct control_args *args,
                                       tn_array **gradients)
 {
     const tn_checkpoint_attrs *attrs = rule->attrs;
@@ -322,7 +323,7 @@ static tn_status checkpoint_vjp(const tn_build *build, const tn_rule *rule,
                                 tn_array *const *cotangents, const uint64_t *wanted,
                                 tn_array **gradients)
 {
-    struct args args;
+    struct control_args args;
     tn_status status =
         args_init_rule(&args, build, rule, (uint64_t)rule->num_inputs + rule->num_outputs);
     if (!status)
@@ -335,10 +336,10 @@ tn_status checkpoint_vmap(const tn_build *build, const tn_rule *rule, const int3
                           int64_t size, tn_array **outputs, int32_t *out_axes)
 {
     const tn_checkpoint_attrs *attrs = rule->attrs;
-    struct args args;
+    struct control_args args;
     tn_status status = args_init_rule(&args, build, rule, rule->num_inputs);
     if (!status) {
-        batch_args(rule, 0, axes, &args);
+        cond_batch_args(rule, 0, axes, &args);
         const tn_graph *graph =
             args_trace_batch(&args, attrs->body, args.takes_part, size, rule->num_outputs);
         status = graph ? args_apply(&args, "base.checkpoint/1", tn_attrs("body", graph),

@@ -77,10 +77,10 @@ tn_status check_room(const tn_build *build, uint32_t num_inputs)
 
 // --- operands ---------------------------------------------------------------------------
 
-tn_status args_init(struct args *args, const tn_build *build, uint64_t room)
+tn_status args_init(struct control_args *args, const tn_build *build, uint64_t room)
 {
     const tn_host *host = build->host;
-    *args = (struct args){.build = build};
+    *args = (struct control_args){.build = build};
     tn_status status = check_room(build, (uint32_t)(room > UINT32_MAX ? UINT32_MAX : room));
     if (status)
         return status;
@@ -89,8 +89,8 @@ tn_status args_init(struct args *args, const tn_build *build, uint64_t room)
     return args->at && args->types ? TN_OK : TN_ERR_MEMORY;
 }
 
-tn_status args_init_rule(struct args *args, const tn_build *build, const tn_rule *rule,
-                         uint64_t room)
+tn_status args_init_rule(struct control_args *args, const tn_build *build,
+                         const tn_rule *rule, uint64_t room)
 {
     const tn_host *host = build->host;
     uint64_t count = (uint64_t)rule->num_inputs + 1;
@@ -102,7 +102,7 @@ tn_status args_init_rule(struct args *args, const tn_build *build, const tn_rule
     return args->takes_part && args->places ? TN_OK : TN_ERR_MEMORY;
 }
 
-void args_finish(struct args *args)
+void args_finish(struct control_args *args)
 {
     const tn_host *host = args->build->host;
     host->free(host, args->at);
@@ -111,14 +111,14 @@ void args_finish(struct args *args)
     host->free(host, args->places);
 }
 
-void args_add(struct args *args, tn_array *array)
+void args_add(struct control_args *args, tn_array *array)
 {
     const tn_type *type = args->build->type(array);
     args->types[args->count] = type ? *type : (tn_type){0};
     args->at[args->count++] = array;
 }
 
-void args_add_slices(struct args *args, tn_array *array)
+void args_add_slices(struct control_args *args, tn_array *array)
 {
     args_add(args, array);
     tn_type *type = &args->types[args->count - 1];
@@ -128,15 +128,15 @@ void args_add_slices(struct args *args, tn_array *array)
         type->extent[--type->rank] = 0;
 }
 
-const tn_graph *args_trace(const struct args *args, tn_build_body body, void *user,
+const tn_graph *args_trace(const struct control_args *args, tn_build_body body, void *user,
                            uint64_t num_outputs)
 {
     return args->build->trace(args->build, body, user, args->types, args->count,
                               num_outputs, NULL);
 }
 
-tn_status args_apply(const struct args *args, const char *primitive, tn_attr_list attrs,
-                     tn_array **outputs, uint64_t num_outputs)
+tn_status args_apply(const struct control_args *args, const char *primitive,
+                     tn_attr_list attrs, tn_array **outputs, uint64_t num_outputs)
 {
     return args->build->op_n(args->build, primitive, (const tn_array *const *)args->at,
                              args->count, attrs, outputs, num_outputs);
@@ -193,15 +193,15 @@ static tn_status tangents_body(const tn_build *build, tn_array *const *inputs,
     return build_tangents(build, user, inputs, outputs);
 }
 
-const tn_graph *args_trace_tangents(const struct args *args, const struct tangents *t,
-                                    uint64_t num_outputs)
+const tn_graph *args_trace_tangents(const struct control_args *args,
+                                    const struct tangents *t, uint64_t num_outputs)
 {
     return args_trace(args, tangents_body, (void *)t, num_outputs);
 }
 
 // --- gradients --------------------------------------------------------------------------
 
-uint32_t args_add_gradients(struct args *args, const tn_rule *rule, uint32_t first,
+uint32_t args_add_gradients(struct control_args *args, const tn_rule *rule, uint32_t first,
                             tn_array *const *cotangents, const uint64_t *wanted)
 {
     uint32_t count = 0;
@@ -216,8 +216,8 @@ uint32_t args_add_gradients(struct args *args, const tn_rule *rule, uint32_t fir
     return count;
 }
 
-void args_give_gradients(const struct args *args, const tn_rule *rule, uint32_t first,
-                         tn_array *const *found, tn_array **gradients)
+void args_give_gradients(const struct control_args *args, const tn_rule *rule,
+                         uint32_t first, tn_array *const *found, tn_array **gradients)
 {
     for (uint32_t i = first, k = 0; i < rule->num_inputs; i++)
         if (args->takes_part[i - first])
@@ -284,26 +284,26 @@ tn_status build_batch(const tn_build *build, const tn_graph *graph, tn_array *co
 }
 
 // A graph for slices of inputs, those with batched[i].
-struct batch {
+struct base_control_batch {
     const tn_graph *graph;
     const uint8_t *batched;
     int64_t size;
 };
 
-static tn_status batch_body(const tn_build *build, tn_array *const *inputs,
-                            uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
-                            void *user)
+static tn_status base_control_batch_body(const tn_build *build, tn_array *const *inputs,
+                                         uint64_t num_inputs, tn_array **outputs,
+                                         uint64_t num_outputs, void *user)
 {
-    const struct batch *b = user;
+    const struct base_control_batch *b = user;
     (void)num_inputs, (void)num_outputs;
     return build_batch(build, b->graph, inputs, b->batched, b->size, outputs);
 }
 
-const tn_graph *args_trace_batch(const struct args *args, const tn_graph *graph,
+const tn_graph *args_trace_batch(const struct control_args *args, const tn_graph *graph,
                                  const uint8_t *batched, int64_t size, uint64_t num_outputs)
 {
-    struct batch batch = {graph, batched, size};
-    return args_trace(args, batch_body, &batch, num_outputs);
+    struct base_control_batch batch = {graph, batched, size};
+    return args_trace(args, base_control_batch_body, &batch, num_outputs);
 }
 
 tn_status choose_by_slice(const tn_build *build, tn_array *pred, tn_array *const *a,

@@ -27,46 +27,47 @@ tn_status check_carried(const tn_host *host, const tn_graph *body, const tn_type
 
 // The operands of a graph among the inputs of another one: `value` is the position there of
 // input i of the graph, `other` that of its tangent; -1: none.
-struct place {
+struct control_place {
     int32_t value, other;
 };
 
 // A list of operands and of the types that a graph's inputs have for them. For a rule also,
 // by its input: whether it takes part (in gradients, tangents, a batch), and where it
 // stands.
-struct args {
+struct control_args {
     const tn_build *build;
     tn_array **at;
     tn_type *types;
     uint8_t *takes_part;
-    struct place *places;
+    struct control_place *places;
     uint32_t count;
 };
 // args_finish() is due after a failure, too.
-tn_status args_init(struct args *args, const tn_build *build, uint64_t room);
-tn_status args_init_rule(struct args *args, const tn_build *build, const tn_rule *rule,
-                         uint64_t room);
-void args_finish(struct args *args);
+tn_status args_init(struct control_args *args, const tn_build *build, uint64_t room);
+tn_status args_init_rule(struct control_args *args, const tn_build *build,
+                         const tn_rule *rule, uint64_t room);
+void args_finish(struct control_args *args);
 
 // The list without its first operand, borrowed.
-static inline struct args args_behind(const struct args *args)
+static inline struct control_args args_behind(const struct control_args *args)
 {
-    return (struct args){.build = args->build,
-                         .at = args->at + 1,
-                         .types = args->types + 1,
-                         .count = args->count - 1};
+    return (struct control_args){.build = args->build,
+                                 .at = args->at + 1,
+                                 .types = args->types + 1,
+                                 .count = args->count - 1};
 }
-void args_add(struct args *args, tn_array *array);
+void args_add(struct control_args *args, tn_array *array);
 // The graph's input is a slice of the array: its type without the first axis.
-void args_add_slices(struct args *args, tn_array *array);
+void args_add_slices(struct control_args *args, tn_array *array);
 
-// The graph that `body` builds for inputs of the types of `args`. NULL after a failure.
-const tn_graph *args_trace(const struct args *args, tn_build_body body, void *user,
+// The graph that `body` builds for inputs of the types of `control_args`. NULL after a
+// failure.
+const tn_graph *args_trace(const struct control_args *args, tn_build_body body, void *user,
                            uint64_t num_outputs);
 
 // Applies a primitive of this pack to the operands.
-tn_status args_apply(const struct args *args, const char *primitive, tn_attr_list attrs,
-                     tn_array **outputs, uint64_t num_outputs);
+tn_status args_apply(const struct control_args *args, const char *primitive,
+                     tn_attr_list attrs, tn_array **outputs, uint64_t num_outputs);
 
 static inline int is_float_array(const tn_build *build, const tn_array *array)
 {
@@ -86,13 +87,13 @@ tn_status check_room(const tn_build *build, uint32_t num_inputs);
 // outputs[out[i].other].
 struct tangents {
     const tn_graph *graph;
-    const struct place *in, *out;
+    const struct control_place *in, *out;
 };
 tn_status build_tangents(const tn_build *build, const struct tangents *t,
                          tn_array *const *inputs, tn_array **outputs);
 // The graph that does. NULL after a failure.
-const tn_graph *args_trace_tangents(const struct args *args, const struct tangents *t,
-                                    uint64_t num_outputs);
+const tn_graph *args_trace_tangents(const struct control_args *args,
+                                    const struct tangents *t, uint64_t num_outputs);
 
 // Builds the gradients of a graph's inputs: `cotangents`, one an output, NULL for zero.
 // Gives those of the inputs that `wanted` (one byte an input) says, in their order.
@@ -103,18 +104,18 @@ tn_status build_gradients(const tn_build *build, const tn_graph *graph,
 
 // Adds the rule's inputs from `first` on and the cotangents that are given; says which of
 // these inputs want a gradient in takes_part, from its start on, and counts them.
-uint32_t args_add_gradients(struct args *args, const tn_rule *rule, uint32_t first,
+uint32_t args_add_gradients(struct control_args *args, const tn_rule *rule, uint32_t first,
                             tn_array *const *cotangents, const uint64_t *wanted);
 // Takes the gradients that were found, in the order of the inputs that want one.
-void args_give_gradients(const struct args *args, const tn_rule *rule, uint32_t first,
-                         tn_array *const *found, tn_array **gradients);
+void args_give_gradients(const struct control_args *args, const tn_rule *rule,
+                         uint32_t first, tn_array *const *found, tn_array **gradients);
 
 // Builds the outputs of `graph` for a batch, each with the batch as its first axis. Input i
 // has it as its first axis, too, where batched[i].
 tn_status build_batch(const tn_build *build, const tn_graph *graph, tn_array *const *inputs,
                       const uint8_t *batched, int64_t size, tn_array **outputs);
 // The graph that does. NULL after a failure.
-const tn_graph *args_trace_batch(const struct args *args, const tn_graph *graph,
+const tn_graph *args_trace_batch(const struct control_args *args, const tn_graph *graph,
                                  const uint8_t *batched, int64_t size,
                                  uint64_t num_outputs);
 

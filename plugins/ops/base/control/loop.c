@@ -70,7 +70,7 @@ static tn_status goes_on(const tn_run *run, tn_elements *const *state, unsigned 
 // `state`: the carried values, with a reference each that the loop has, then the constants.
 // Each iteration gives the carried values away, so that the next ones may take over their
 // memory. `next` has room for as many.
-static tn_status iterate(const tn_run *run, tn_elements **state, tn_elements **next)
+static tn_status loop_iterate(const tn_run *run, tn_elements **state, tn_elements **next)
 {
     const tn_while_loop_attrs *attrs = run->attrs;
     uint32_t carried = run->num_outputs;
@@ -98,7 +98,7 @@ static tn_status loop_run(const tn_run *run)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < run->num_inputs; i++)
         state[i] = i < carried ? run->retain(run, run->inputs[i]) : run->inputs[i];
-    tn_status status = iterate(run, state, state + run->num_inputs);
+    tn_status status = loop_iterate(run, state, state + run->num_inputs);
     for (uint32_t i = 0; i < carried; i++)
         run->outputs[i] = state[i]; // after a failure the core releases them
     host->free(host, state);
@@ -124,7 +124,7 @@ static tn_status masked_body(const tn_build *build, tn_array *const *inputs,
 {
     const tn_while_loop_attrs *attrs = user;
     tn_array *pred = NULL;
-    struct args args;
+    struct control_args args;
     tn_status status = build->call(build, attrs->cond, inputs, num_inputs, &pred, 1);
     if (status)
         return status;
@@ -133,7 +133,7 @@ static tn_status masked_body(const tn_build *build, tn_array *const *inputs,
         args_add(&args, pred);
         for (uint64_t i = 0; i < num_inputs; i++)
             args_add(&args, inputs[i]);
-        const struct args inner = args_behind(&args);
+        const struct control_args inner = args_behind(&args);
         const tn_graph *stay = args_trace(&inner, first_inputs, NULL, num_outputs);
         status = stay ? args_apply(&args, "base.cond/1",
                                    tn_attrs("then", attrs->body, "otherwise", stay),
@@ -156,7 +156,7 @@ static tn_status scan_body(const tn_build *build, const struct unrolled *u,
                            tn_array *const *inputs, tn_array **results)
 {
     const tn_while_loop_attrs *attrs = u->attrs;
-    struct args args;
+    struct control_args args;
     tn_status status = args_init(&args, build, u->num_inputs);
     for (uint32_t i = 0; i < u->num_inputs && !status; i++)
         args_add(&args, inputs[i]);
@@ -195,8 +195,9 @@ static tn_status loop_gradients(const tn_build *build, tn_array *const *inputs,
                                outputs);
 }
 
-static tn_status unroll(const tn_rule *rule, tn_array *const *cotangents,
-                        const uint64_t *wanted, struct args *args, tn_array **gradients)
+static tn_status loop_unroll(const tn_rule *rule, tn_array *const *cotangents,
+                             const uint64_t *wanted, struct control_args *args,
+                             tn_array **gradients)
 {
     const tn_build *build = args->build;
     struct unrolled u = {rule->attrs, rule->num_inputs, rule->num_outputs, args->takes_part,
@@ -223,7 +224,7 @@ static tn_status while_loop_vjp(const tn_build *build, const tn_rule *rule,
                                 tn_array **gradients)
 {
     const tn_while_loop_attrs *attrs = rule->attrs;
-    struct args args;
+    struct control_args args;
     if (attrs->times < 0)
         return build->host->fail(
             build->host, TN_ERR_UNSUPPORTED,
@@ -233,7 +234,7 @@ static tn_status while_loop_vjp(const tn_build *build, const tn_rule *rule,
     tn_status status =
         args_init_rule(&args, build, rule, (uint64_t)rule->num_inputs + rule->num_outputs);
     if (!status)
-        status = unroll(rule, cotangents, wanted, &args, gradients);
+        status = loop_unroll(rule, cotangents, wanted, &args, gradients);
     args_finish(&args);
     return status;
 }
@@ -245,7 +246,7 @@ static tn_status while_loop_vjp(const tn_build *build, const tn_rule *rule,
 // stands.
 struct pushed {
     const tn_while_loop_attrs *attrs;
-    const struct place *at;
+    const struct control_place *at;
 };
 
 static tn_status pushed_cond(const tn_build *build, tn_array *const *inputs,
@@ -268,13 +269,13 @@ static tn_status pushed_cond(const tn_build *build, tn_array *const *inputs,
 
 // Adds inputs [from, end) and their tangents: of constants those that are given, of carried
 // floats all, as the body may give each of them one.
-static void push_args(const tn_rule *rule, tn_array *const *tangents, struct args *args,
-                      uint32_t from, uint32_t end)
+static void loop_push_args(const tn_rule *rule, tn_array *const *tangents,
+                           struct control_args *args, uint32_t from, uint32_t end)
 {
     const tn_build *build = args->build;
-    struct place *at = args->places;
+    struct control_place *at = args->places;
     for (uint32_t i = from; i < end; i++) {
-        at[i] = (struct place){(int32_t)args->count, -1};
+        at[i] = (struct control_place){(int32_t)args->count, -1};
         args_add(args, rule->inputs[i]);
     }
     for (uint32_t i = from; i < end; i++) {
@@ -289,17 +290,17 @@ static void push_args(const tn_rule *rule, tn_array *const *tangents, struct arg
     }
 }
 
-static tn_status push(const tn_rule *rule, tn_array *const *tangents, struct args *args,
-                      tn_array **out_tangents)
+static tn_status loop_push(const tn_rule *rule, tn_array *const *tangents,
+                           struct control_args *args, tn_array **out_tangents)
 {
     const tn_while_loop_attrs *attrs = rule->attrs;
-    const struct place *at = args->places;
+    const struct control_place *at = args->places;
     struct pushed p = {attrs, at};
     const struct tangents t = {attrs->body, at, at};
     tn_array *outputs[2 * TN_MAX_OUTPUTS];
     uint32_t count = rule->num_outputs;
-    push_args(rule, tangents, args, 0, rule->num_outputs);
-    push_args(rule, tangents, args, rule->num_outputs, rule->num_inputs);
+    loop_push_args(rule, tangents, args, 0, rule->num_outputs);
+    loop_push_args(rule, tangents, args, rule->num_outputs, rule->num_inputs);
     for (uint32_t i = 0; i < rule->num_outputs; i++)
         count += at[i].other >= 0;
     const tn_graph *cond = NULL, *body = args_trace_tangents(args, &t, count);
@@ -319,25 +320,25 @@ static tn_status push(const tn_rule *rule, tn_array *const *tangents, struct arg
 static tn_status while_loop_jvp(const tn_build *build, const tn_rule *rule,
                                 tn_array *const *tangents, tn_array **out_tangents)
 {
-    struct args args;
+    struct control_args args;
     tn_status status = args_init_rule(&args, build, rule, 2 * (uint64_t)rule->num_inputs);
     if (!status)
-        status = push(rule, tangents, &args, out_tangents);
+        status = loop_push(rule, tangents, &args, out_tangents);
     args_finish(&args);
     return status;
 }
 
 // --- batches ----------------------------------------------------------------------------
 
-struct slices {
+struct loop_slices {
     const tn_while_loop_attrs *attrs;
     const uint8_t *batched; // by input; all carried values are
     int64_t size;
 };
 
-// Which slices go on: size bools.
-static tn_array *going(const tn_build *build, const struct slices *s,
-                       tn_array *const *inputs)
+// Whether each slice goes on: size bools.
+static tn_array *loop_going(const tn_build *build, const struct loop_slices *s,
+                            tn_array *const *inputs)
 {
     tn_array *pred = NULL;
     tn_status status =
@@ -349,7 +350,7 @@ static tn_status any_cond(const tn_build *build, tn_array *const *inputs,
                           uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
                           void *user)
 {
-    tn_array *pred = going(build, user, inputs);
+    tn_array *pred = loop_going(build, user, inputs);
     tn_array *ones =
         build->op(build, "base.astype/1", TN_IN(pred), tn_attrs("dtype", (int64_t)TN_I64));
     tn_array *count = build->op(build, "base.sum/1", TN_IN(ones), TN_NO_ATTRS);
@@ -363,21 +364,21 @@ static tn_status slices_body(const tn_build *build, tn_array *const *inputs,
                              uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
                              void *user)
 {
-    const struct slices *s = user;
+    const struct loop_slices *s = user;
     (void)num_inputs;
     tn_status status =
         build_batch(build, s->attrs->body, inputs, s->batched, s->size, outputs);
     if (status || !s->attrs->cond)
         return status;
-    return choose_by_slice(build, going(build, s, inputs), outputs, inputs, num_outputs,
-                           outputs);
+    return choose_by_slice(build, loop_going(build, s, inputs), outputs, inputs,
+                           num_outputs, outputs);
 }
 
 tn_status while_loop_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                           int64_t size, tn_array **outputs, int32_t *out_axes)
 {
     const tn_while_loop_attrs *attrs = rule->attrs;
-    struct args args;
+    struct control_args args;
     tn_status status = args_init_rule(&args, build, rule, rule->num_inputs);
     for (uint32_t i = 0; i < rule->num_inputs && !status; i++) {
         args.takes_part[i] = i < rule->num_outputs || axes[i] >= 0;
@@ -386,7 +387,7 @@ tn_status while_loop_vmap(const tn_build *build, const tn_rule *rule, const int3
                             : rule->inputs[i]);
     }
     if (!status) {
-        struct slices s = {attrs, args.takes_part, size};
+        struct loop_slices s = {attrs, args.takes_part, size};
         const tn_graph *cond = attrs->cond ? args_trace(&args, any_cond, &s, 1) : NULL;
         const tn_graph *body = args_trace(&args, slices_body, &s, rule->num_outputs);
         status =

@@ -21,13 +21,13 @@ static tn_status print_infer(const tn_infer *infer, tn_type *types)
 }
 
 // A line that is filled; what does not fit is cut.
-struct line {
+struct print_node_line {
     char text[LINE_SIZE];
     size_t used;
 };
 
-__attribute__((format(printf, 2, 3))) static void append(struct line *line,
-                                                         const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void
+print_node_append(struct print_node_line *line, const char *format, ...)
 {
     va_list list;
     size_t room = sizeof(line->text) - line->used;
@@ -38,26 +38,27 @@ __attribute__((format(printf, 2, 3))) static void append(struct line *line,
         line->used += (size_t)count < room ? (size_t)count : room - 1;
 }
 
-static void append_element(struct line *line, const tn_tensor *x, int64_t at)
+static void append_element(struct print_node_line *line, const tn_tensor *x, int64_t at)
 {
     if (tn_is_float(x->layout.dtype))
-        append(line, " %.*g", x->layout.dtype == TN_F64 ? 17 : 9, tn_get_f64(x, at));
+        print_node_append(line, " %.*g", x->layout.dtype == TN_F64 ? 17 : 9,
+                          tn_get_f64(x, at));
     else if (x->layout.dtype == TN_U64)
-        append(line, " %" PRIu64, (uint64_t)tn_get_i64(x, at));
+        print_node_append(line, " %" PRIu64, (uint64_t)tn_get_i64(x, at));
     else
-        append(line, " %" PRId64, tn_get_i64(x, at));
+        print_node_append(line, " %" PRId64, tn_get_i64(x, at));
 }
 
-static void write_line(const tn_tensor *x, const char *text)
+static void print_node_write_line(const tn_tensor *x, const char *text)
 {
-    struct line line = {.used = 0};
+    struct print_node_line line = {.used = 0};
     int64_t index[TN_MAX_RANK] = {0}, shown = 0, count = tn_layout_count(&x->layout);
     if (text && *text)
-        append(&line, "%.1024s ", text);
-    append(&line, "%s[", tn_dtype_name(x->layout.dtype));
+        print_node_append(&line, "%.1024s ", text);
+    print_node_append(&line, "%s[", tn_dtype_name(x->layout.dtype));
     for (int32_t i = 0; i < x->layout.rank; i++)
-        append(&line, i ? ",%" PRId64 : "%" PRId64, x->layout.extent[i]);
-    append(&line, "]");
+        print_node_append(&line, i ? ",%" PRId64 : "%" PRId64, x->layout.extent[i]);
+    print_node_append(&line, "]");
     if (count > 0)
         do
             append_element(&line, x, tn_offset_at(&x->layout, index));
@@ -72,7 +73,7 @@ static tn_status print_reference(const tn_cpu_call *call)
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
     int64_t index[TN_MAX_RANK] = {0};
     size_t size = tn_dtype_bytes(x->layout.dtype);
-    write_line(x, attrs->text);
+    print_node_write_line(x, attrs->text);
     if (tn_layout_count(&x->layout) == 0)
         return TN_OK;
     do {

@@ -43,7 +43,7 @@ static tn_status scan_count(const tn_infer *infer, uint64_t *out_count)
     return TN_OK;
 }
 
-static tn_type slice_type(const tn_type *type)
+static tn_type scan_slice_type(const tn_type *type)
 {
     tn_type slice = {.dtype = type->dtype, .rank = type->rank - 1};
     for (int32_t i = 0; i < slice.rank; i++)
@@ -86,7 +86,7 @@ static tn_status check_body(const tn_host *host, const struct scan *s, const tn_
         return check_graph(host, "body", body, "x", types, num_inputs);
     for (uint32_t i = 0; i < body->num_inputs; i++) {
         int sliced = i >= s->carries && i < s->carries + s->slices;
-        tn_type type = sliced ? slice_type(&types[i]) : types[i];
+        tn_type type = sliced ? scan_slice_type(&types[i]) : types[i];
         if (!same_type(&body->inputs[i], &type))
             return host->fail(host, TN_ERR_ARGUMENT,
                               "body takes %s as input %u, %s x %u is %s",
@@ -125,13 +125,13 @@ static tn_status scan_infer(const tn_infer *infer, tn_type *types)
 
 // One position: the loop carries the position's number, the carried values and the stacks
 // that something reads; then come the arrays to be sliced and the constants.
-struct step {
+struct scan_step {
     struct scan scan;
     uint64_t unread; // of the scan's outputs
     uint32_t stacks; // those that are read
 };
 
-static int is_read(const struct step *step, uint32_t output)
+static int scan_is_read(const struct scan_step *step, uint32_t output)
 {
     return !(step->unread >> output & 1);
 }
@@ -156,7 +156,7 @@ static tn_array *stack_at(const tn_build *build, tn_array *stack, tn_array *row,
 }
 
 // Calls the body; `operands` has room for the scan's inputs, `results` for its outputs.
-static tn_status step_call(const tn_build *build, const struct step *step,
+static tn_status step_call(const tn_build *build, const struct scan_step *step,
                            tn_array *const *inputs, tn_array *at, tn_array **operands,
                            tn_array **results)
 {
@@ -179,7 +179,7 @@ static tn_status step_body(const tn_build *build, tn_array *const *inputs,
                            uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
                            void *user)
 {
-    const struct step *step = user;
+    const struct scan_step *step = user;
     const struct scan *s = &step->scan;
     const tn_host *host = build->host;
     tn_array *results[TN_MAX_OUTPUTS], *at = inputs[0];
@@ -201,7 +201,7 @@ static tn_status step_body(const tn_build *build, tn_array *const *inputs,
     for (uint32_t i = 0; i < s->carries; i++)
         outputs[next++] = results[i];
     for (uint32_t i = s->carries; next < num_outputs; i++)
-        if (is_read(step, i)) {
+        if (scan_is_read(step, i)) {
             outputs[next] = stack_at(build, inputs[next], results[i], at);
             next++;
         }
@@ -224,15 +224,15 @@ static tn_array *new_stack(const tn_build *build, const tn_rule *rule, const str
 }
 
 // The loop's operands for those of the scan.
-static tn_status step_args(const tn_build *build, const tn_rule *rule, struct step *step,
-                           struct args *args)
+static tn_status step_args(const tn_build *build, const tn_rule *rule,
+                           struct scan_step *step, struct control_args *args)
 {
     const struct scan *s = &step->scan;
     args_add(args, build->scalar(build, TN_I64, 0));
     for (uint32_t i = 0; i < s->carries; i++)
         args_add(args, rule->inputs[i]);
     for (uint32_t i = s->carries; i < rule->num_outputs; i++) {
-        if (!is_read(step, i))
+        if (!scan_is_read(step, i))
             continue;
         tn_array *stack = new_stack(build, rule, s, i);
         if (!stack)
@@ -247,14 +247,14 @@ static tn_status step_args(const tn_build *build, const tn_rule *rule, struct st
 
 // Without a position nothing can be sliced: the carried values, and empty stacks.
 static tn_status no_positions(const tn_build *build, const tn_rule *rule,
-                              const struct step *step, tn_array **outputs)
+                              const struct scan_step *step, tn_array **outputs)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < rule->num_outputs && !status; i++) {
         outputs[i] = NULL;
         if (i < step->scan.carries)
             outputs[i] = rule->inputs[i];
-        else if (is_read(step, i))
+        else if (scan_is_read(step, i))
             status = built(outputs[i] = new_stack(build, rule, &step->scan, i));
     }
     return status;
@@ -263,9 +263,9 @@ static tn_status no_positions(const tn_build *build, const tn_rule *rule,
 static tn_status scan_decompose(const tn_build *build, const tn_rule *rule,
                                 tn_array **outputs)
 {
-    struct step step = {.scan = scan_of_rule(build, rule), .unread = rule->unread};
+    struct scan_step step = {.scan = scan_of_rule(build, rule), .unread = rule->unread};
     tn_array *results[TN_MAX_OUTPUTS + 1];
-    struct args args;
+    struct control_args args;
     if (step.scan.length == 0)
         return no_positions(build, rule, &step, outputs);
     tn_status status =
@@ -285,7 +285,8 @@ static tn_status scan_decompose(const tn_build *build, const tn_rule *rule,
                       : TN_ERR_ARGUMENT;
     args_finish(&args);
     for (uint32_t i = 0, next = 1; i < rule->num_outputs && !status; i++)
-        outputs[i] = i < step.scan.carries || is_read(&step, i) ? results[next++] : NULL;
+        outputs[i] =
+            i < step.scan.carries || scan_is_read(&step, i) ? results[next++] : NULL;
     return status;
 }
 

@@ -8,7 +8,7 @@
 // the carried floats, and the sums of the gradients of constants. Its slices are the
 // carried values before each position, the arrays to be sliced, and the cotangents of the
 // stacks that are given; its constants are the scan's.
-struct backward {
+struct scan_backward {
     struct scan scan;
     tn_array *const *cotangents; // by output of the scan; NULL: not given
     const uint8_t *wanted;       // by input of the body: a gradient is built
@@ -21,7 +21,7 @@ static int carries_float(const struct scan *s, uint32_t i)
 }
 
 // `operands` has room for the body's inputs; gradients for those that are wanted.
-static tn_status position_gradients(const tn_build *build, const struct backward *b,
+static tn_status position_gradients(const tn_build *build, const struct scan_backward *b,
                                     tn_array *const *inputs, tn_array **operands,
                                     tn_array **gradients)
 {
@@ -44,7 +44,7 @@ static tn_status position_gradients(const tn_build *build, const struct backward
 }
 
 // The position among the inputs of the cotangent of the first saved value.
-static uint32_t saved_at(const struct backward *b)
+static uint32_t saved_at(const struct scan_backward *b)
 {
     const struct scan *s = &b->scan;
     uint32_t at = b->num_carried + s->carries + s->slices;
@@ -57,7 +57,7 @@ static tn_status backward_body(const tn_build *build, tn_array *const *inputs,
                                uint64_t num_inputs, tn_array **outputs,
                                uint64_t num_outputs, void *user)
 {
-    const struct backward *b = user;
+    const struct scan_backward *b = user;
     const struct scan *s = &b->scan;
     const tn_host *host = build->host;
     uint64_t room = (uint64_t)s->carries + s->slices + s->constants + 1;
@@ -89,7 +89,8 @@ static tn_status backward_body(const tn_build *build, tn_array *const *inputs,
 // Adds the operands of the scan of gradients, and counts what it carries and slices.
 static void backward_args(const tn_rule *rule, const struct scan *s,
                           tn_array *const *cotangents, const uint8_t *wanted,
-                          struct args *args, uint32_t *num_carried, uint32_t *num_slices)
+                          struct control_args *args, uint32_t *num_carried,
+                          uint32_t *num_slices)
 {
     const tn_build *build = args->build;
     uint32_t count = s->carries + s->slices, begin;
@@ -136,11 +137,12 @@ static void give_gradients(const struct scan *s, const uint64_t *wanted,
 }
 
 static tn_status go_back(const tn_rule *rule, tn_array *const *cotangents,
-                         const uint64_t *wanted, struct args *args, tn_array **gradients)
+                         const uint64_t *wanted, struct control_args *args,
+                         tn_array **gradients)
 {
     const tn_build *build = args->build;
     uint8_t *takes_part = args->takes_part;
-    struct backward b = {scan_of_rule(build, rule), cotangents, takes_part, 0};
+    struct scan_backward b = {scan_of_rule(build, rule), cotangents, takes_part, 0};
     const struct scan *s = &b.scan;
     tn_array *results[TN_MAX_OUTPUTS];
     uint32_t num_outputs, num_slices = 0;
@@ -176,7 +178,7 @@ static tn_status go_back(const tn_rule *rule, tn_array *const *cotangents,
 tn_status scan_vjp(const tn_build *build, const tn_rule *rule, tn_array *const *cotangents,
                    const uint64_t *wanted, tn_array **gradients)
 {
-    struct args args;
+    struct control_args args;
     tn_status status = args_init_rule(
         &args, build, rule, 2 * (uint64_t)rule->num_inputs + 3 * (uint64_t)TN_MAX_OUTPUTS);
     if (!status)
@@ -188,14 +190,14 @@ tn_status scan_vjp(const tn_build *build, const tn_rule *rule, tn_array *const *
 // --- tangents ---------------------------------------------------------------------------
 
 static void push_part(const tn_rule *rule, const struct scan *s, tn_array *const *tangents,
-                      struct args *args, uint32_t from, uint32_t end)
+                      struct control_args *args, uint32_t from, uint32_t end)
 {
     const tn_build *build = args->build;
-    struct place *in = args->places;
-    void (*add)(struct args *, tn_array *) =
+    struct control_place *in = args->places;
+    void (*add)(struct control_args *, tn_array *) =
         from == s->carries && end == s->carries + s->slices ? args_add_slices : args_add;
     for (uint32_t i = from; i < end; i++) {
-        in[i] = (struct place){(int32_t)args->count, -1};
+        in[i] = (struct control_place){(int32_t)args->count, -1};
         add(args, rule->inputs[i]);
     }
     for (uint32_t i = from; i < end; i++) {
@@ -210,11 +212,11 @@ static void push_part(const tn_rule *rule, const struct scan *s, tn_array *const
 }
 
 // Places outputs [from, end) of the body and the tangents of the floats among them.
-static void place_outputs(const struct scan *s, struct place *out, uint32_t from,
+static void place_outputs(const struct scan *s, struct control_place *out, uint32_t from,
                           uint32_t end, uint32_t *next)
 {
     for (uint32_t i = from; i < end; i++)
-        out[i] = (struct place){(int32_t)(*next)++, -1};
+        out[i] = (struct control_place){(int32_t)(*next)++, -1};
     for (uint32_t i = from; i < end; i++)
         if (carries_float(s, i))
             out[i].other = (int32_t)(*next)++;
@@ -223,13 +225,13 @@ static void place_outputs(const struct scan *s, struct place *out, uint32_t from
 // Where the body's inputs and outputs and their tangents stand: carried values, the
 // tangents of the floats among them, then slices, those of theirs that are given, and
 // constants likewise. Outputs: carried values and tangents, then stacks and tangents.
-static tn_status push(const tn_rule *rule, tn_array *const *tangents, struct args *args,
-                      tn_array **out_tangents)
+static tn_status scan_rules_push(const tn_rule *rule, tn_array *const *tangents,
+                                 struct control_args *args, tn_array **out_tangents)
 {
     const tn_build *build = args->build;
     struct scan s = scan_of_rule(build, rule);
     tn_array *results[TN_MAX_OUTPUTS];
-    struct place out[TN_MAX_OUTPUTS];
+    struct control_place out[TN_MAX_OUTPUTS];
     const struct tangents t = {s.attrs->body, args->places, out};
     uint32_t next = 0, count = s.carries + s.slices, num_slices;
     push_part(rule, &s, tangents, args, 0, s.carries);
@@ -264,10 +266,10 @@ static tn_status push(const tn_rule *rule, tn_array *const *tangents, struct arg
 tn_status scan_jvp(const tn_build *build, const tn_rule *rule, tn_array *const *tangents,
                    tn_array **out_tangents)
 {
-    struct args args;
+    struct control_args args;
     tn_status status = args_init_rule(&args, build, rule, 2 * (uint64_t)rule->num_inputs);
     if (!status)
-        status = push(rule, tangents, &args, out_tangents);
+        status = scan_rules_push(rule, tangents, &args, out_tangents);
     args_finish(&args);
     return status;
 }
@@ -275,8 +277,9 @@ tn_status scan_jvp(const tn_build *build, const tn_rule *rule, tn_array *const *
 // --- batches ----------------------------------------------------------------------------
 
 // All carried values have the batch in front, slices behind their first axis.
-static void batch_args(const tn_rule *rule, const struct scan *s, const int32_t *axes,
-                       int64_t size, struct args *args)
+static void scan_rules_batch_args(const tn_rule *rule, const struct scan *s,
+                                  const int32_t *axes, int64_t size,
+                                  struct control_args *args)
 {
     const tn_build *build = args->build;
     for (uint32_t i = 0; i < rule->num_inputs; i++) {
@@ -295,12 +298,12 @@ tn_status scan_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
                     int64_t size, tn_array **outputs, int32_t *out_axes)
 {
     struct scan s = scan_of(rule->attrs, NULL, rule->num_inputs);
-    struct args args;
+    struct control_args args;
     tn_status status = args_init_rule(&args, build, rule, rule->num_inputs);
     if (s.length < 0) // the first extent of a slice of the batch
         s.length = build->type(rule->inputs[s.carries])->extent[axes[s.carries] == 0];
     if (!status) {
-        batch_args(rule, &s, axes, size, &args);
+        scan_rules_batch_args(rule, &s, axes, size, &args);
         const tn_graph *body = args_trace_batch(&args, s.attrs->body, args.takes_part, size,
                                                 s.carries + s.stacked);
         status = body ? args_apply(&args, "base.scan/1",

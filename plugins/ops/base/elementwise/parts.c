@@ -9,7 +9,7 @@ static const tn_input_info x_and_y[] = {
 
 // --- fmod and modf ----------------------------------------------------------------------
 
-// Of floats by the remainder of magnitudes, which is exact; magnitudes of integers may
+// The remainder of floats is that of magnitudes, which is exact; magnitudes of integers may
 // overflow.
 DECOMPOSE(fmod)
 {
@@ -53,7 +53,7 @@ static const struct parts_format {
 };
 
 // How numbers of `dtype` are computed: halves in f32, integers in f64.
-static const struct parts_format *parts_of(tn_dtype dtype)
+static const struct parts_format *elementwise_parts_of(tn_dtype dtype)
 {
     return &parts_formats[!tn_is_float(dtype) || dtype == TN_F64];
 }
@@ -92,7 +92,7 @@ static const tn_input_info ldexp_inputs[] = {
 DECOMPOSE(ldexp)
 {
     tn_dtype dtype = build->type(rule->inputs[0])->dtype;
-    const struct parts_format *f = parts_of(dtype);
+    const struct parts_format *f = elementwise_parts_of(dtype);
     tn_status status =
         check_integers(build->host, "i", build->type(rule->inputs[1])->dtype);
     if (status)
@@ -114,7 +114,7 @@ static const tn_output_info frexp_outputs[] = {
 DECOMPOSE(frexp)
 {
     tn_dtype dtype = build->type(rule->inputs[0])->dtype;
-    const struct parts_format *f = parts_of(dtype);
+    const struct parts_format *f = elementwise_parts_of(dtype);
     tn_array *x = as_dtype(build, rule->inputs[0], f->dtype);
     // A subnormal number has its exponent where it is made greater.
     tn_array *normal =

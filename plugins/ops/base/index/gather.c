@@ -33,7 +33,8 @@ static tn_array *from_front(const tn_build *build, const tn_array *index, int64_
 
 // The number of the element at index `next` of one more axis, of extent n, behind those
 // that `at` numbers; -1 when either is.
-static tn_array *further(const tn_build *build, tn_array *at, tn_array *next, int64_t n)
+static tn_array *base_gather_further(const tn_build *build, tn_array *at, tn_array *next,
+                                     int64_t n)
 {
     return !at ? next
                : build->expr(build,
@@ -72,7 +73,8 @@ static const tn_attr_field gather_fields[] = {
 };
 
 // The indexed axes of x in order, then the others: `count` of them are indexed.
-static tn_ints order_of(const tn_gather_attrs *attrs, int32_t rank, uint32_t count)
+static tn_ints base_gather_order_of(const tn_gather_attrs *attrs, int32_t rank,
+                                    uint32_t count)
 {
     tn_ints order = {.given = 1};
     uint32_t set = 0;
@@ -87,7 +89,7 @@ static tn_ints order_of(const tn_gather_attrs *attrs, int32_t rank, uint32_t cou
     return order;
 }
 
-// What gather gives, of the index arrays from input `first` on.
+// The type of gather's result, for index arrays from input `first` on.
 static tn_status gathered_type(const tn_infer *infer, uint32_t first, tn_type *out)
 {
     const tn_host *host = infer->host;
@@ -115,7 +117,7 @@ static tn_status gathered_type(const tn_infer *infer, uint32_t first, tn_type *o
     }
     if (status)
         return status;
-    tn_ints order = order_of(attrs, x->rank, count);
+    tn_ints order = base_gather_order_of(attrs, x->rank, count);
     if (at.rank + x->rank - (int32_t)count > TN_MAX_RANK)
         return host->fail(host, TN_ERR_ARGUMENT,
                           "the result has rank %d, expected at most %d",
@@ -182,8 +184,8 @@ struct merged {
     int64_t count;        // extent of the merged axis
 };
 
-static struct merged merge(const tn_build *build, const tn_rule *rule, uint32_t first,
-                           int is_dropped)
+static struct merged base_gather_merge(const tn_build *build, const tn_rule *rule,
+                                       uint32_t first, int is_dropped)
 {
     struct merged m = {.count = 1};
     const tn_type *x = build->type(rule->inputs[0]);
@@ -191,7 +193,7 @@ static struct merged merge(const tn_build *build, const tn_rule *rule, uint32_t 
     tn_ints flat = {.count = 1, .given = 1};
     if (!x)
         return m;
-    m.order = order_of(rule->attrs, x->rank, count);
+    m.order = base_gather_order_of(rule->attrs, x->rank, count);
     m.shape = m.order;
     for (uint32_t i = 0; i < m.order.count; i++) {
         int64_t n = m.shape.value[i] = x->extent[m.order.value[i]];
@@ -200,8 +202,8 @@ static struct merged merge(const tn_build *build, const tn_rule *rule, uint32_t 
             continue;
         }
         m.count *= n;
-        m.at = further(build, m.at,
-                       from_front(build, rule->inputs[first + i], n, is_dropped), n);
+        m.at = base_gather_further(
+            build, m.at, from_front(build, rule->inputs[first + i], n, is_dropped), n);
     }
     flat.value[0] = m.count;
     m.x =
@@ -211,7 +213,7 @@ static struct merged merge(const tn_build *build, const tn_rule *rule, uint32_t 
 
 DECOMPOSE(gather)
 {
-    struct merged m = merge(build, rule, 1, 0);
+    struct merged m = base_gather_merge(build, rule, 1, 0);
     outputs[0] = build->op(build, "base.take/1", TN_IN(m.x, m.at), TN_NO_ATTRS);
     return built(outputs[0]);
 }
@@ -219,7 +221,7 @@ DECOMPOSE(gather)
 DECOMPOSE(scatter)
 {
     const tn_gather_attrs *attrs = rule->attrs;
-    struct merged m = merge(build, rule, 2, 1);
+    struct merged m = base_gather_merge(build, rule, 2, 1);
     tn_ints extents = tn_extents(build, m.at), whole = tn_extents(build, m.x),
             back = m.order;
     for (uint32_t i = 1; i < whole.count; i++)
@@ -324,7 +326,8 @@ static tn_status put_along_axis_infer(const tn_infer *infer, tn_type *types)
 
 // The number of x's element for each element that the indices address; with `is_dropped` -1
 // for an index out of range.
-static tn_array *along(const tn_build *build, const tn_rule *rule, int is_dropped)
+static tn_array *base_gather_along(const tn_build *build, const tn_rule *rule,
+                                   int is_dropped)
 {
     const tn_along_axis_attrs *attrs = rule->attrs;
     const tn_type *x = build->type(rule->inputs[0]);
@@ -335,25 +338,26 @@ static tn_array *along(const tn_build *build, const tn_rule *rule, int is_droppe
     for (int32_t i = 0; i < x->rank; i++) {
         if (i != axis && x->extent[i] == 1)
             continue;
-        at =
-            further(build, at,
-                    i == axis ? from_front(build, rule->inputs[1], x->extent[i], is_dropped)
-                              : counted(build, x->extent[i], x->rank - 1 - i),
-                    x->extent[i]);
+        at = base_gather_further(
+            build, at,
+            i == axis ? from_front(build, rule->inputs[1], x->extent[i], is_dropped)
+                      : counted(build, x->extent[i], x->rank - 1 - i),
+            x->extent[i]);
     }
     return at;
 }
 
-static tn_array *flat(const tn_build *build, const tn_array *x)
+static tn_array *base_gather_flat(const tn_build *build, const tn_array *x)
 {
     return with_shape(build, "base.reshape/1", x, ints_of(1, (int64_t[]){-1}));
 }
 
 DECOMPOSE(take_along_axis)
 {
-    tn_array *at = along(build, rule, 0);
-    outputs[0] = build->op(build, "base.take/1", TN_IN(flat(build, rule->inputs[0]), at),
-                           TN_NO_ATTRS);
+    tn_array *at = base_gather_along(build, rule, 0);
+    outputs[0] =
+        build->op(build, "base.take/1", TN_IN(base_gather_flat(build, rule->inputs[0]), at),
+                  TN_NO_ATTRS);
     return built(outputs[0]);
 }
 
@@ -363,11 +367,12 @@ DECOMPOSE(put_along_axis)
     const tn_type *x = build->type(rule->inputs[0]);
     if (!x)
         return TN_ERR_ARGUMENT;
-    tn_array *at = dropped_last(build, along(build, rule, 1), type_count(x));
+    tn_array *at = dropped_last(build, base_gather_along(build, rule, 1), type_count(x));
     tn_array *values =
         with_shape(build, "base.broadcast_to/1", rule->inputs[2], tn_extents(build, at));
-    tn_array *out = build->op(build, scatters[attrs->mode],
-                              TN_IN(flat(build, rule->inputs[0]), at, values), TN_NO_ATTRS);
+    tn_array *out =
+        build->op(build, scatters[attrs->mode],
+                  TN_IN(base_gather_flat(build, rule->inputs[0]), at, values), TN_NO_ATTRS);
     outputs[0] = with_shape(build, "base.reshape/1", out, ints_of(x->rank, x->extent));
     return built(outputs[0]);
 }

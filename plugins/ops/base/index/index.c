@@ -87,7 +87,7 @@ tn_status scatter_infer(const tn_infer *infer, tn_type *types)
 
 // The index at `offset`, counted from the front of an axis of extent n. It may be out of
 // range; what exceeds 63 bits is INT64_MAX.
-static int64_t index_at(const tn_tensor *indices, int64_t offset, int64_t n)
+static int64_t base_index_at(const tn_tensor *indices, int64_t offset, int64_t n)
 {
     int64_t i = tn_get_i64(indices, offset);
     if (indices->layout.dtype == TN_U64 && i < 0)
@@ -130,7 +130,7 @@ static tn_status take_reference(const tn_cpu_call *call)
     if (tn_layout_count(&call->outputs[0].layout) == 0)
         return TN_OK;
     do {
-        int64_t i = index_at(indices, tn_offset_at(at, index), n);
+        int64_t i = base_index_at(indices, tn_offset_at(at, index), n);
         i = i < 0 ? 0 : i >= n ? n - 1 : i;
         struct index_regions regions =
             regions_at(x, &call->outputs[0], axis, at->rank, index);
@@ -155,7 +155,7 @@ tn_status scatter_reference(const tn_cpu_call *call,
     if (tn_layout_count(&updates->layout) == 0)
         return TN_OK;
     do {
-        int64_t i = index_at(indices, tn_offset_at(at, index), n),
+        int64_t i = base_index_at(indices, tn_offset_at(at, index), n),
                 within[TN_MAX_RANK] = {0};
         if (i < 0 || i >= n)
             continue;
@@ -197,7 +197,8 @@ int is_u64(const tn_build *build, const tn_array *indices)
 
 // Indices as take reads them: out of range becomes the nearest, which scatter_add then
 // keeps.
-static tn_array *clamped(const tn_build *build, const tn_array *indices, int64_t n)
+static tn_array *base_index_clamped(const tn_build *build, const tn_array *indices,
+                                    int64_t n)
 {
     return build->expr(build,
                        is_u64(build, indices)
@@ -242,8 +243,8 @@ static tn_status take_vjp(const tn_build *build, const tn_rule *rule,
     if (!wants(wanted, 0))
         return TN_OK;
     tn_array *zeros = zeros_like(build, rule->inputs[0], g ? g->dtype : TN_F32);
-    tn_array *indices =
-        clamped(build, rule->inputs[1], x->extent[tn_axis(attrs->axis, x->rank)]);
+    tn_array *indices = base_index_clamped(build, rule->inputs[1],
+                                           x->extent[tn_axis(attrs->axis, x->rank)]);
     gradients[0] =
         build->op(build, "base.scatter_add/1", TN_IN(zeros, indices, cotangents[0]),
                   tn_attrs("axis", attrs->axis));
@@ -323,7 +324,8 @@ static tn_array *joined_indices(const tn_build *build, tn_array *indices, int32_
                        TN_IN(indices, slice), tn_attrs("n", n));
 }
 
-static tn_array *take(const tn_build *build, tn_array *x, tn_array *indices, int64_t axis)
+static tn_array *base_index_take(const tn_build *build, tn_array *x, tn_array *indices,
+                                 int64_t axis)
 {
     return build->op(build, "base.take/1", TN_IN(x, indices), tn_attrs("axis", axis));
 }
@@ -340,19 +342,23 @@ tn_status take_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
     int32_t axis = tn_axis(attrs->axis, rank);
     out_axes[0] = axes[1] < 0 ? 0 : axis;
     if (axes[1] < 0) {
-        outputs[0] = take(build, tn_move_axis(build, x, axes[0], 0), indices, axis + 1);
+        outputs[0] =
+            base_index_take(build, tn_move_axis(build, x, axes[0], 0), indices, axis + 1);
     } else if (axes[0] < 0) {
-        outputs[0] = take(build, x, tn_move_axis(build, indices, axes[1], 0), axis);
+        outputs[0] =
+            base_index_take(build, x, tn_move_axis(build, indices, axes[1], 0), axis);
     } else {
         tn_ints whole = tn_extents(build, tn_move_axis(build, x, axes[0], 0));
         indices = joined_indices(build, indices, axes[1], size, whole.value[axis + 1], 0);
-        outputs[0] = take(build, joined_batch(build, x, axes[0], axis), indices, axis);
+        outputs[0] =
+            base_index_take(build, joined_batch(build, x, axes[0], axis), indices, axis);
     }
     return built(outputs[0]);
 }
 
-static tn_array *scattered(const tn_build *build, const char *primitive, tn_array *x,
-                           tn_array *indices, tn_array *updates, int64_t axis)
+static tn_array *base_index_scattered(const tn_build *build, const char *primitive,
+                                      tn_array *x, tn_array *indices, tn_array *updates,
+                                      int64_t axis)
 {
     return build->op(build, primitive, TN_IN(x, indices, updates), tn_attrs("axis", axis));
 }
@@ -369,11 +375,12 @@ tn_status scatter_vmap(const tn_build *build, const tn_rule *rule, const char *p
     if (axis < 0)
         return TN_ERR_ARGUMENT;
     if (axes[1] < 0) {
-        outputs[0] = scattered(build, primitive, x, rule->inputs[1], updates, axis + 1);
+        outputs[0] =
+            base_index_scattered(build, primitive, x, rule->inputs[1], updates, axis + 1);
         out_axes[0] = 0;
         return built(outputs[0]);
     }
-    tn_array *all = scattered(
+    tn_array *all = base_index_scattered(
         build, primitive, joined_batch(build, x, 0, axis),
         joined_indices(build, rule->inputs[1], axes[1], size, slice.value[axis], 1),
         tn_move_axis(build, updates, 0, axis), axis);

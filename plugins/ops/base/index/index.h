@@ -8,7 +8,7 @@
 extern const tn_attr_field take_fields[1];
 extern const tn_in_place scatter_in_place[1];
 
-// Of (x, indices, updates): the result has x's type.
+// Types of a scatter of (x, indices, updates): the result has x's type.
 tn_status scatter_infer(const tn_infer *infer, tn_type *types);
 
 // x with each update put to its element by `put`, in the order of the updates: element a of

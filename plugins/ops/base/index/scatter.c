@@ -33,7 +33,8 @@ static void extreme_element(const tn_tensor *to, int64_t a, const tn_tensor *fro
         double x = tn_get_f64(to, a), y = tn_get_f64(from, b);
         more = !isnan(x) && (isnan(y) || (direction > 0 ? y > x : y < x));
     } else {
-        // Of unsigned integers the order of the bits; the offset keeps that of signed ones.
+        // Unsigned integers are ordered by their bits; the offset keeps the order of signed
+        // ones.
         uint64_t sign = tn_is_signed(dtype) ? UINT64_C(1) << 63 : 0;
         uint64_t x = (uint64_t)tn_get_i64(to, a) ^ sign;
         uint64_t y = (uint64_t)tn_get_i64(from, b) ^ sign;
@@ -55,8 +56,9 @@ static void min_element(const tn_tensor *to, int64_t a, const tn_tensor *from, i
 
 // --- derivatives ------------------------------------------------------------------------
 
-static tn_array *apply(const tn_build *build, const tn_rule *rule, const char *primitive,
-                       const tn_array *x, const tn_array *updates)
+static tn_array *base_scatter_apply(const tn_build *build, const tn_rule *rule,
+                                    const char *primitive, const tn_array *x,
+                                    const tn_array *updates)
 {
     const tn_take_attrs *attrs = rule->attrs;
     return build->op(build, primitive, TN_IN(x, rule->inputs[1], updates),
@@ -64,7 +66,8 @@ static tn_array *apply(const tn_build *build, const tn_rule *rule, const char *p
 }
 
 // `array` at the place of each update; 0 for those that are dropped.
-static tn_array *taken(const tn_build *build, const tn_rule *rule, tn_array *array)
+static tn_array *base_scatter_taken(const tn_build *build, const tn_rule *rule,
+                                    tn_array *array)
 {
     const tn_type *x = build->type(rule->inputs[0]);
     return x ? take_kept(build, array, rule->inputs[1], x, rule->attrs) : NULL;
@@ -97,10 +100,10 @@ static tn_array *last_updates(const tn_build *build, const tn_rule *rule, tn_arr
     tn_ints column = ints_of(indices->rank, indices->extent);
     for (int32_t i = axis + 1; i < x->rank; i++)
         column.value[column.count++] = 1;
-    return build->expr(
-        build, "w, g -> select(w, g, 0)",
-        TN_IN(with_shape(build, "base.reshape/1", wins, column), taken(build, rule, g)),
-        TN_NO_ATTRS);
+    return build->expr(build, "w, g -> select(w, g, 0)",
+                       TN_IN(with_shape(build, "base.reshape/1", wins, column),
+                             base_scatter_taken(build, rule, g)),
+                       TN_NO_ATTRS);
 }
 
 static tn_status scatter_set_vjp(const tn_build *build, const tn_rule *rule,
@@ -110,8 +113,8 @@ static tn_status scatter_set_vjp(const tn_build *build, const tn_rule *rule,
     tn_array *g = cotangents[0];
     const tn_type *type = build->type(g);
     if (wants(wanted, 0) && type)
-        gradients[0] = apply(build, rule, "base.scatter_set/1", g,
-                             zeros_like(build, rule->inputs[2], type->dtype));
+        gradients[0] = base_scatter_apply(build, rule, "base.scatter_set/1", g,
+                                          zeros_like(build, rule->inputs[2], type->dtype));
     if (wants(wanted, 2))
         gradients[2] = last_updates(build, rule, g);
     return built_wanted(wanted, gradients, 3);
@@ -135,7 +138,8 @@ static tn_status scatter_set_jvp(const tn_build *build, const tn_rule *rule,
 {
     tn_array *both[2];
     both_tangents(build, rule, tangents, both);
-    out_tangents[0] = apply(build, rule, "base.scatter_set/1", both[0], both[1]);
+    out_tangents[0] =
+        base_scatter_apply(build, rule, "base.scatter_set/1", both[0], both[1]);
     return built(out_tangents[0]);
 }
 
@@ -145,7 +149,7 @@ struct shares {
     tn_array *x, *updates;
 };
 
-static struct shares shares_of(const tn_build *build, const tn_rule *rule)
+static struct shares base_scatter_shares_of(const tn_build *build, const tn_rule *rule)
 {
     const char *hit_text = "x, y -> f64(x == y)";
     tn_array *out = rule->outputs[0];
@@ -154,34 +158,35 @@ static struct shares shares_of(const tn_build *build, const tn_rule *rule)
         hit_text = "x, y -> f32(x == y)";
     tn_array *x = build->expr(build, hit_text, TN_IN(rule->inputs[0], out), TN_NO_ATTRS);
     tn_array *updates = build->expr(
-        build, hit_text, TN_IN(rule->inputs[2], taken(build, rule, out)), TN_NO_ATTRS);
-    tn_array *count = apply(build, rule, "base.scatter_add/1", x, updates);
+        build, hit_text, TN_IN(rule->inputs[2], base_scatter_taken(build, rule, out)),
+        TN_NO_ATTRS);
+    tn_array *count = base_scatter_apply(build, rule, "base.scatter_add/1", x, updates);
     // An update that is dropped may meet no count.
     return (struct shares){
         build->expr(build, "h, n -> h / max(n, 1)", TN_IN(x, count), TN_NO_ATTRS),
         build->expr(build, "h, n -> h / max(n, 1)",
-                    TN_IN(updates, taken(build, rule, count)), TN_NO_ATTRS)};
+                    TN_IN(updates, base_scatter_taken(build, rule, count)), TN_NO_ATTRS)};
 }
 
 static tn_status extreme_vjp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *cotangents, const uint64_t *wanted,
                              tn_array **gradients)
 {
-    struct shares shares = shares_of(build, rule);
+    struct shares shares = base_scatter_shares_of(build, rule);
     tn_array *g = cotangents[0];
     if (wants(wanted, 0))
         gradients[0] = build->expr(build, "g, s -> g * s", TN_IN(g, shares.x), TN_NO_ATTRS);
     if (wants(wanted, 2))
-        gradients[2] =
-            build->expr(build, "g, s -> g * s",
-                        TN_IN(taken(build, rule, g), shares.updates), TN_NO_ATTRS);
+        gradients[2] = build->expr(
+            build, "g, s -> g * s",
+            TN_IN(base_scatter_taken(build, rule, g), shares.updates), TN_NO_ATTRS);
     return built_wanted(wanted, gradients, 3);
 }
 
 static tn_status extreme_jvp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *tangents, tn_array **out_tangents)
 {
-    struct shares shares = shares_of(build, rule);
+    struct shares shares = base_scatter_shares_of(build, rule);
     tn_array *both[2];
     both_tangents(build, rule, tangents, both);
     tn_array *of_x =
@@ -191,7 +196,8 @@ static tn_status extreme_jvp(const tn_build *build, const tn_rule *rule,
     const tn_type *a = build->type(of_x), *b = build->type(of_updates);
     if (a && b && a->dtype != b->dtype)
         of_updates = cast(build, of_updates, a->dtype);
-    out_tangents[0] = apply(build, rule, "base.scatter_add/1", of_x, of_updates);
+    out_tangents[0] =
+        base_scatter_apply(build, rule, "base.scatter_add/1", of_x, of_updates);
     return built(out_tangents[0]);
 }
 

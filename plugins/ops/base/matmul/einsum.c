@@ -50,14 +50,14 @@ struct factor {
     struct einsum_term term;
 };
 
-struct product {
+struct einsum_product {
     const tn_build *build;
     const struct einsum *e;
     struct factor factors[EINSUM_OPERANDS];
     uint32_t count;
 };
 
-static uint64_t labels_of(const struct einsum_term *term)
+static uint64_t einsum_labels_of(const struct einsum_term *term)
 {
     uint64_t set = 0;
     for (int32_t i = 0; i < term->rank; i++)
@@ -66,7 +66,7 @@ static uint64_t labels_of(const struct einsum_term *term)
 }
 
 // The axis with this label; -1: none.
-static int32_t axis_of(const struct einsum_term *term, int32_t label)
+static int32_t einsum_axis_of(const struct einsum_term *term, int32_t label)
 {
     for (int32_t i = 0; i < term->rank; i++)
         if (term->label[i] == label)
@@ -75,7 +75,8 @@ static int32_t axis_of(const struct einsum_term *term, int32_t label)
 }
 
 // The extents of axes with these labels.
-static tn_ints extents_of(const struct product *p, const struct einsum_term *term)
+static tn_ints einsum_extents_of(const struct einsum_product *p,
+                                 const struct einsum_term *term)
 {
     tn_ints shape = {.count = (uint32_t)term->rank, .given = 1};
     for (int32_t i = 0; i < term->rank; i++)
@@ -84,7 +85,7 @@ static tn_ints extents_of(const struct product *p, const struct einsum_term *ter
 }
 
 // Axes of extent 1 whose label has a greater extent elsewhere go.
-static void drop_broadcast(const struct product *p, struct factor *f)
+static void drop_broadcast(const struct einsum_product *p, struct factor *f)
 {
     struct einsum_term kept = {0};
     tn_ints shape = tn_extents(p->build, f->array), left = {.given = 1};
@@ -101,7 +102,8 @@ static void drop_broadcast(const struct product *p, struct factor *f)
 
 // The diagonal of two axes with one label: both go last and are merged, of which every
 // element n + 1 after the other is on the diagonal.
-static void take_diagonal(const struct product *p, struct factor *f, int32_t a, int32_t b)
+static void take_diagonal(const struct einsum_product *p, struct factor *f, int32_t a,
+                          int32_t b)
 {
     tn_ints order = {.given = 1}, shape = {.given = 1},
             extents = tn_extents(p->build, f->array);
@@ -125,7 +127,7 @@ static void take_diagonal(const struct product *p, struct factor *f, int32_t a, 
 }
 
 // Sums over the axes with labels of `set`.
-static void sum_labels(const struct product *p, struct factor *f, uint64_t set)
+static void sum_labels(const struct einsum_product *p, struct factor *f, uint64_t set)
 {
     tn_ints axes = {.given = 1};
     struct einsum_term kept = {0};
@@ -149,12 +151,12 @@ static void sum_labels(const struct product *p, struct factor *f, uint64_t set)
 }
 
 // The labels that the result or another factor than `a` and `b` has.
-static uint64_t needed_beside(const struct product *p, uint32_t a, uint32_t b)
+static uint64_t needed_beside(const struct einsum_product *p, uint32_t a, uint32_t b)
 {
-    uint64_t set = labels_of(&p->e->output);
+    uint64_t set = einsum_labels_of(&p->e->output);
     for (uint32_t k = 0; k < p->count; k++)
         if (k != a && k != b)
-            set |= labels_of(&p->factors[k].term);
+            set |= einsum_labels_of(&p->factors[k].term);
     return set;
 }
 
@@ -168,7 +170,7 @@ static int find_diagonal(const struct einsum_term *term, int32_t *a, int32_t *b)
     return 0;
 }
 
-static void simplify(const struct product *p, struct factor *f)
+static void einsum_simplify(const struct einsum_product *p, struct factor *f)
 {
     int32_t a, b;
     drop_broadcast(p, f);
@@ -179,7 +181,7 @@ static void simplify(const struct product *p, struct factor *f)
 // --- two operands -----------------------------------------------------------------------
 
 // The number of index values of these labels; a double, as it is only compared.
-static double size_of(const struct product *p, uint64_t set)
+static double einsum_size_of(const struct einsum_product *p, uint64_t set)
 {
     double size = 1;
     for (int32_t label = 0; label < EINSUM_LABELS; label++)
@@ -194,15 +196,16 @@ static int32_t count_labels(uint64_t set)
 }
 
 // The cheapest pair to contract. False: each has a result of too many axes.
-static int choose_pair(const struct product *p, uint32_t *out_a, uint32_t *out_b)
+static int choose_pair(const struct einsum_product *p, uint32_t *out_a, uint32_t *out_b)
 {
     double least = INFINITY, smallest = INFINITY;
     int found = 0;
     for (uint32_t a = 0; a < p->count; a++)
         for (uint32_t b = a + 1; b < p->count; b++) {
-            uint64_t all = labels_of(&p->factors[a].term) | labels_of(&p->factors[b].term);
+            uint64_t all = einsum_labels_of(&p->factors[a].term) |
+                           einsum_labels_of(&p->factors[b].term);
             uint64_t result = all & needed_beside(p, a, b);
-            double cost = size_of(p, all), size = size_of(p, result);
+            double cost = einsum_size_of(p, all), size = einsum_size_of(p, result);
             if (count_labels(result) > TN_MAX_RANK ||
                 (found && !(cost < least || (cost == least && size < smallest))))
                 continue;
@@ -216,7 +219,7 @@ static int choose_pair(const struct product *p, uint32_t *out_a, uint32_t *out_b
 }
 
 // Appends the labels of `set` in the order of `term`; gives the product of their extents.
-static int64_t append_labels(const struct product *p, struct einsum_term *to,
+static int64_t append_labels(const struct einsum_product *p, struct einsum_term *to,
                              const struct einsum_term *term, uint64_t set)
 {
     int64_t size = 1;
@@ -229,12 +232,12 @@ static int64_t append_labels(const struct product *p, struct einsum_term *to,
 }
 
 // The factor with its axes in the order of `term`, as an array of extents `shape`.
-static tn_array *arranged(const struct product *p, const struct factor *f,
-                          const struct einsum_term *term, tn_ints shape)
+static tn_array *einsum_arranged(const struct einsum_product *p, const struct factor *f,
+                                 const struct einsum_term *term, tn_ints shape)
 {
     tn_ints order = {.count = (uint32_t)term->rank, .given = 1};
     for (int32_t i = 0; i < term->rank; i++)
-        order.value[i] = axis_of(&f->term, term->label[i]);
+        order.value[i] = einsum_axis_of(&f->term, term->label[i]);
     return with_shape(p->build, "base.reshape/1", turned(p->build, f->array, &order),
                       shape);
 }
@@ -246,7 +249,7 @@ struct groups {
 };
 
 // The sums of the rows of x * y; half floats are not rounded before the end.
-static tn_array *inner_products(const struct product *p, const tn_array *x,
+static tn_array *inner_products(const struct einsum_product *p, const tn_array *x,
                                 const tn_array *y)
 {
     const tn_build *build = p->build;
@@ -263,9 +266,9 @@ static tn_array *inner_products(const struct product *p, const tn_array *x,
 
 // [batch, rows, columns] of the two factors: by matmul, or a product where nothing is
 // summed or nothing else is left.
-static tn_array *multiplied(const struct product *p, const struct factor *a,
-                            const struct factor *b, const struct groups *g,
-                            struct einsum_term *out)
+static tn_array *einsum_multiplied(const struct einsum_product *p, const struct factor *a,
+                                   const struct factor *b, const struct groups *g,
+                                   struct einsum_term *out)
 {
     const tn_build *build = p->build;
     struct einsum_term left = {0}, right = {0};
@@ -282,37 +285,39 @@ static tn_array *multiplied(const struct product *p, const struct factor *a,
     if (g->sum == 0)
         return build->expr(
             build, "x, y -> x * y",
-            TN_IN(arranged(p, a, &left, ints_of(3, (int64_t[]){batch, rows, 1})),
-                  arranged(p, b, &right, ints_of(3, (int64_t[]){batch, 1, columns}))),
+            TN_IN(
+                einsum_arranged(p, a, &left, ints_of(3, (int64_t[]){batch, rows, 1})),
+                einsum_arranged(p, b, &right, ints_of(3, (int64_t[]){batch, 1, columns}))),
             TN_NO_ATTRS);
     if (g->rows == 0 && g->columns == 0)
-        return inner_products(p, arranged(p, a, &left, ints_of(2, (int64_t[]){batch, sum})),
-                              arranged(p, b, &right, ints_of(2, (int64_t[]){batch, sum})));
+        return inner_products(
+            p, einsum_arranged(p, a, &left, ints_of(2, (int64_t[]){batch, sum})),
+            einsum_arranged(p, b, &right, ints_of(2, (int64_t[]){batch, sum})));
     int32_t skip = g->batch == 0; // one product of matrices
     const int64_t l[] = {batch, rows, sum}, r[] = {batch, sum, columns};
     return build->op(build, "base.matmul/1",
-                     TN_IN(arranged(p, a, &left, ints_of(3 - skip, l + skip)),
-                           arranged(p, b, &right, ints_of(3 - skip, r + skip))),
+                     TN_IN(einsum_arranged(p, a, &left, ints_of(3 - skip, l + skip)),
+                           einsum_arranged(p, b, &right, ints_of(3 - skip, r + skip))),
                      TN_NO_ATTRS);
 }
 
 // Replaces factors a and b by their contraction.
-static void contract(struct product *p, uint32_t a, uint32_t b)
+static void einsum_contract(struct einsum_product *p, uint32_t a, uint32_t b)
 {
     struct factor *x = &p->factors[a], *y = &p->factors[b], made;
-    uint64_t of_x = labels_of(&x->term), of_y = labels_of(&y->term);
+    uint64_t of_x = einsum_labels_of(&x->term), of_y = einsum_labels_of(&y->term);
     uint64_t needed = needed_beside(p, a, b);
     sum_labels(p, x, of_x & ~of_y & ~needed);
     sum_labels(p, y, of_y & ~of_x & ~needed);
-    of_x = labels_of(&x->term);
-    of_y = labels_of(&y->term);
+    of_x = einsum_labels_of(&x->term);
+    of_y = einsum_labels_of(&y->term);
     const struct groups g = {.batch = of_x & of_y & needed,
                              .sum = of_x & of_y & ~needed,
                              .rows = of_x & ~of_y,
                              .columns = of_y & ~of_x};
-    made.array = multiplied(p, x, y, &g, &made.term);
-    made.array =
-        with_shape(p->build, "base.reshape/1", made.array, extents_of(p, &made.term));
+    made.array = einsum_multiplied(p, x, y, &g, &made.term);
+    made.array = with_shape(p->build, "base.reshape/1", made.array,
+                            einsum_extents_of(p, &made.term));
     *x = made;
     p->factors[b] = p->factors[--p->count];
 }
@@ -321,7 +326,7 @@ static void contract(struct product *p, uint32_t a, uint32_t b)
 
 // x in the dtype of the result; bool is multiplied and summed as integers, of which none is
 // lost.
-static tn_array *number_of(const tn_build *build, tn_array *x, tn_dtype dtype)
+static tn_array *einsum_number_of(const tn_build *build, tn_array *x, tn_dtype dtype)
 {
     const tn_type *type = build->type(x);
     tn_dtype number = dtype == TN_BOOL ? TN_I64 : dtype;
@@ -332,7 +337,7 @@ DECOMPOSE(einsum)
 {
     const tn_einsum_attrs *attrs = rule->attrs;
     struct einsum e;
-    struct product p = {.build = build, .e = &e, .count = rule->num_inputs};
+    struct einsum_product p = {.build = build, .e = &e, .count = rule->num_inputs};
     tn_type types[EINSUM_OPERANDS] = {{0}};
     tn_ints order = {.given = 1};
     for (uint32_t i = 0; i < rule->num_inputs; i++)
@@ -344,8 +349,8 @@ DECOMPOSE(einsum)
     tn_dtype dtype = einsum_dtype(types, rule->num_inputs);
     for (uint32_t i = 0; i < p.count; i++) {
         p.factors[i] =
-            (struct factor){number_of(build, rule->inputs[i], dtype), e.operand[i]};
-        simplify(&p, &p.factors[i]);
+            (struct factor){einsum_number_of(build, rule->inputs[i], dtype), e.operand[i]};
+        einsum_simplify(&p, &p.factors[i]);
     }
     for (uint32_t i = 0; i < p.count; i++)
         sum_labels(&p, &p.factors[i], ~needed_beside(&p, i, i));
@@ -357,11 +362,11 @@ DECOMPOSE(einsum)
                 "equation '%s': a product of two operands has more than "
                 "%d axes in every order",
                 attrs->equation, TN_MAX_RANK);
-        contract(&p, a, b);
+        einsum_contract(&p, a, b);
     }
     struct factor *f = &p.factors[0];
     for (int32_t i = 0; i < e.output.rank; i++)
-        order.value[order.count++] = axis_of(&f->term, e.output.label[i]);
+        order.value[order.count++] = einsum_axis_of(&f->term, e.output.label[i]);
     tn_array *out = turned(build, f->array, &order);
     outputs[0] = dtype == TN_BOOL ? cast(build, out, TN_BOOL) : out;
     return built(outputs[0]);

@@ -52,15 +52,15 @@ static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
 // --- reference --------------------------------------------------------------------------
 
 // Strides of an operand as a batch of matrices. The axis that a vector lacks has stride 0.
-struct matrix {
+struct base_matmul_matrix {
     int64_t batch[TN_MAX_RANK]; // by batch axis of the output; 0: broadcast
     int64_t rows, columns;      // from one row, or one column, to the next
 };
 
-static struct matrix matrix_of(const tn_layout *x, const tn_layout *out, int32_t batches,
-                               int is_column)
+static struct base_matmul_matrix matrix_of(const tn_layout *x, const tn_layout *out,
+                                           int32_t batches, int is_column)
 {
-    struct matrix matrix = {{0}, 0, 0};
+    struct base_matmul_matrix matrix = {{0}, 0, 0};
     int32_t own = x->rank - 2;
     if (x->rank == 1) {
         matrix.rows = is_column ? x->stride[0] : 0;
@@ -75,7 +75,7 @@ static struct matrix matrix_of(const tn_layout *x, const tn_layout *out, int32_t
     return matrix;
 }
 
-// dot() of complex numbers.
+// base_matmul_dot() of complex numbers.
 static void complex_dot(const tn_cpu_call *call, int64_t a, int64_t step_a, int64_t b,
                         int64_t step_b, int64_t k, int64_t at)
 {
@@ -91,8 +91,8 @@ static void complex_dot(const tn_cpu_call *call, int64_t a, int64_t step_a, int6
 }
 
 // Stores the inner product of k elements at offset `at`. For bool, the sum is a logical or.
-static void dot(const tn_cpu_call *call, int64_t a, int64_t step_a, int64_t b,
-                int64_t step_b, int64_t k, int64_t at)
+static void base_matmul_dot(const tn_cpu_call *call, int64_t a, int64_t step_a, int64_t b,
+                            int64_t step_b, int64_t k, int64_t at)
 {
     const tn_tensor *x = &call->inputs[0], *y = &call->inputs[1], *out = &call->outputs[0];
     if (tn_is_complex(x->layout.dtype)) {
@@ -122,8 +122,8 @@ static tn_status matmul_reference(const tn_cpu_call *call)
     const tn_layout *out = &call->outputs[0].layout;
     int32_t has_rows = a->rank > 1, has_columns = b->rank > 1;
     int32_t batches = out->rank - has_rows - has_columns;
-    struct matrix left = matrix_of(a, out, batches, 0);
-    struct matrix right = matrix_of(b, out, batches, 1);
+    struct base_matmul_matrix left = matrix_of(a, out, batches, 0);
+    struct base_matmul_matrix right = matrix_of(b, out, batches, 1);
     int64_t index[TN_MAX_RANK] = {0}, k = a->extent[a->rank - 1];
     if (tn_layout_count(out) == 0)
         return TN_OK;
@@ -137,20 +137,22 @@ static tn_status matmul_reference(const tn_cpu_call *call)
             from_a += index[batches] * left.rows;
         if (has_columns)
             from_b += index[batches + has_rows] * right.columns;
-        dot(call, from_a, left.columns, from_b, right.rows, k, tn_offset_at(out, index));
+        base_matmul_dot(call, from_a, left.columns, from_b, right.rows, k,
+                        tn_offset_at(out, index));
     } while (tn_index_next(out->rank, out->extent, index));
     return TN_OK;
 }
 
 // --- derivatives ------------------------------------------------------------------------
 
-static tn_array *matmul(const tn_build *build, const tn_array *a, const tn_array *b)
+static tn_array *base_matmul_build(const tn_build *build, const tn_array *a,
+                                   const tn_array *b)
 {
     return build->op(build, "base.matmul/1", TN_IN(a, b), TN_NO_ATTRS);
 }
 
 // x with its last two axes swapped.
-static tn_array *swapped(const tn_build *build, const tn_array *x)
+static tn_array *base_matmul_swapped(const tn_build *build, const tn_array *x)
 {
     const tn_type *type = build->type(x);
     if (!type)
@@ -163,7 +165,8 @@ static tn_array *swapped(const tn_build *build, const tn_array *x)
     return build->op(build, "base.transpose/1", TN_IN(x), tn_attrs("axes", &axes));
 }
 
-static tn_array *with_axis(const tn_build *build, const tn_array *x, int64_t axis)
+static tn_array *base_matmul_with_axis(const tn_build *build, const tn_array *x,
+                                       int64_t axis)
 {
     return build->op(build, "base.expand_dims/1", TN_IN(x),
                      tn_attrs("axis", TN_INTS(axis)));
@@ -175,7 +178,7 @@ static tn_array *without_axis(const tn_build *build, const tn_array *x, int64_t 
 }
 
 // The conjugate of a complex x; another x itself.
-static tn_array *conjugate(const tn_build *build, tn_array *x)
+static tn_array *base_matmul_conjugate(const tn_build *build, tn_array *x)
 {
     const tn_type *type = build->type(x);
     return type && tn_is_complex(type->dtype)
@@ -201,12 +204,13 @@ static tn_array *as_one_matrix(const tn_build *build, tn_array *x)
 static tn_array *right_gradient(const tn_build *build, tn_array *a, const tn_array *b,
                                 tn_array *g)
 {
-    // What could not be built is NULL, and fails where it is used.
+    // An array that could not be built is NULL, and fails where it is used.
     if (a && b && build->type(b)->rank == 2 && build->type(a)->rank > 2) {
         a = as_one_matrix(build, a);
         g = as_one_matrix(build, g);
     }
-    return matmul(build, swapped(build, conjugate(build, a)), g);
+    return base_matmul_build(
+        build, base_matmul_swapped(build, base_matmul_conjugate(build, a)), g);
 }
 
 // Both gradients have the result's batch axes here: the core sums the gradient of a
@@ -220,21 +224,23 @@ static tn_status matmul_vjp(const tn_build *build, const tn_rule *rule,
     if (is_row && is_column) { // a scalar
         for (uint32_t i = 0; i < 2; i++)
             if (wants(wanted, i))
-                gradients[i] = build->expr(build, "g, x -> g * x",
-                                           TN_IN(g, conjugate(build, rule->inputs[1 - i])),
-                                           TN_NO_ATTRS);
+                gradients[i] =
+                    build->expr(build, "g, x -> g * x",
+                                TN_IN(g, base_matmul_conjugate(build, rule->inputs[1 - i])),
+                                TN_NO_ATTRS);
         return built_wanted(wanted, gradients, 2);
     }
     if (is_row) {
-        a = with_axis(build, a, 0);
-        g = with_axis(build, g, -2);
+        a = base_matmul_with_axis(build, a, 0);
+        g = base_matmul_with_axis(build, g, -2);
     }
     if (is_column) {
-        b = with_axis(build, b, 1);
-        g = with_axis(build, g, -1);
+        b = base_matmul_with_axis(build, b, 1);
+        g = base_matmul_with_axis(build, g, -1);
     }
     if (wants(wanted, 0))
-        gradients[0] = matmul(build, g, swapped(build, conjugate(build, b)));
+        gradients[0] = base_matmul_build(
+            build, g, base_matmul_swapped(build, base_matmul_conjugate(build, b)));
     if (wants(wanted, 1))
         gradients[1] = right_gradient(build, a, b, g);
     if (wants(wanted, 0) && is_row)
@@ -249,9 +255,9 @@ static tn_status matmul_jvp(const tn_build *build, const tn_rule *rule,
 {
     tn_array *left = NULL, *right = NULL;
     if (tangents[0])
-        left = matmul(build, tangents[0], rule->inputs[1]);
+        left = base_matmul_build(build, tangents[0], rule->inputs[1]);
     if (tangents[1])
-        right = matmul(build, rule->inputs[0], tangents[1]);
+        right = base_matmul_build(build, rule->inputs[0], tangents[1]);
     if (tangents[0] && tangents[1])
         left = build->expr(build, "x, y -> x + y", TN_IN(left, right), TN_NO_ATTRS);
     out_tangents[0] = tangents[0] ? left : right;
@@ -267,7 +273,7 @@ static tn_array *batch_matrices(const tn_build *build, tn_array *x, int32_t batc
     if (batch > 0)
         x = tn_move_axis(build, x, batch, 0);
     if (own == 1)
-        x = with_axis(build, x, new_axis);
+        x = base_matmul_with_axis(build, x, new_axis);
     return batch >= 0 ? tn_batch_first(build, x, 0, rank) : x;
 }
 
@@ -282,16 +288,16 @@ tn_status matmul_vmap(const tn_build *build, const tn_rule *rule, const int32_t 
     (void)size;
     out_axes[0] = 0;
     if (axes[1] < 0 && rank_a == 1) {
-        outputs[0] = matmul(build, tn_move_axis(build, a, axes[0], 0), b);
+        outputs[0] = base_matmul_build(build, tn_move_axis(build, a, axes[0], 0), b);
         out_axes[0] = rank_b > 2 ? rank_b - 2 : 0;
     } else if (axes[0] < 0 && rank_b == 1) {
-        outputs[0] = matmul(build, a, tn_move_axis(build, b, axes[1], 1));
+        outputs[0] = base_matmul_build(build, a, tn_move_axis(build, b, axes[1], 1));
         out_axes[0] = rank_a - 1;
     } else {
         int32_t rank = rank_a > rank_b ? rank_a : rank_b;
         rank = rank < 2 ? 3 : rank + 1;
-        outputs[0] = matmul(build, batch_matrices(build, a, axes[0], -2, rank),
-                            batch_matrices(build, b, axes[1], -1, rank));
+        outputs[0] = base_matmul_build(build, batch_matrices(build, a, axes[0], -2, rank),
+                                       batch_matrices(build, b, axes[1], -1, rank));
         if (rank_a == 1)
             outputs[0] = without_axis(build, outputs[0], -2);
         if (rank_b == 1)

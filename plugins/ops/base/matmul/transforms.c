@@ -116,7 +116,7 @@ DECOMPOSE(correlate)
     tn_array *v = build->expr(build, "v -> conj(v)", TN_IN(rule->inputs[1]), TN_NO_ATTRS);
     if (!v)
         return TN_ERR_ARGUMENT;
-    // Of a shorter a NumPy has the reverse of what v gives with it.
+    // With an a that is shorter than v, NumPy gives the reverse of what v gives with a.
     int is_shorter = build->type(a)->extent[0] < build->type(v)->extent[0];
     tn_array *flipped = convolve_reverse(build, is_shorter ? a : v);
     outputs[0] = build->op(build, "base.convolve/1", TN_IN(is_shorter ? v : a, flipped),

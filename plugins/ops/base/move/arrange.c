@@ -128,7 +128,8 @@ static tn_status roll_infer(const tn_infer *infer, tn_type *types)
 }
 
 // x rolled along one axis: its last `shift` elements, then the others.
-static tn_array *rolled(const tn_build *build, tn_array *x, int32_t axis, int64_t shift)
+static tn_array *arrange_rolled(const tn_build *build, tn_array *x, int32_t axis,
+                                int64_t shift)
 {
     const tn_type *type = build->type(x);
     int64_t n = type ? type->extent[axis] : 0;
@@ -148,10 +149,11 @@ DECOMPOSE(roll)
     tn_ints shape = tn_extents(build, x);
     if (!attrs->axis.given)
         x = with_shape(build, "base.reshape/1",
-                       rolled(build, flattened(build, x), 0, attrs->shift.value[0]), shape);
+                       arrange_rolled(build, flattened(build, x), 0, attrs->shift.value[0]),
+                       shape);
     for (uint32_t i = 0; i < attrs->axis.count && attrs->axis.given; i++)
-        x = rolled(build, x, tn_axis(attrs->axis.value[i], (int32_t)shape.count),
-                   attrs->shift.value[attrs->shift.count == 1 ? 0 : i]);
+        x = arrange_rolled(build, x, tn_axis(attrs->axis.value[i], (int32_t)shape.count),
+                           attrs->shift.value[attrs->shift.count == 1 ? 0 : i]);
     outputs[0] = x == rule->inputs[0] ? passed(build, x) : x;
     return built(outputs[0]);
 }
@@ -371,8 +373,8 @@ static tn_status triangle_infer(const tn_infer *infer, tn_type *types)
 #define triu_infer triangle_infer
 
 // x where the number of the diagonal is at most k, or at least k.
-static tn_status triangle(const tn_build *build, const tn_rule *rule, int is_upper,
-                          tn_array **outputs)
+static tn_status arrange_triangle(const tn_build *build, const tn_rule *rule, int is_upper,
+                                  tn_array **outputs)
 {
     const tn_diagonal_attrs *attrs = rule->attrs;
     const tn_type *x = build->type(rule->inputs[0]);
@@ -396,12 +398,12 @@ static tn_status triangle(const tn_build *build, const tn_rule *rule, int is_upp
 
 DECOMPOSE(tril)
 {
-    return triangle(build, rule, 0, outputs);
+    return arrange_triangle(build, rule, 0, outputs);
 }
 
 DECOMPOSE(triu)
 {
-    return triangle(build, rule, 1, outputs);
+    return arrange_triangle(build, rule, 1, outputs);
 }
 
 DECOMPOSED(tril, tn_diagonal_attrs, diagonal_fields,

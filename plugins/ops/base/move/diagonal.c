@@ -22,8 +22,8 @@ static const tn_attr_field trace_fields[] = {
 
 // The diagonal of two axes as the last axis: rows and columns merged, each element m + 1
 // behind the one before.
-static tn_status diagonal_of(const tn_build *build, tn_array *x, int64_t offset,
-                             int64_t axis1, int64_t axis2, tn_array **out)
+static tn_status move_diagonal_of(const tn_build *build, tn_array *x, int64_t offset,
+                                  int64_t axis1, int64_t axis2, tn_array **out)
 {
     const tn_host *host = build->host;
     int32_t rank = build->type(x)->rank, rows, columns;
@@ -61,15 +61,15 @@ static tn_status diagonal_of(const tn_build *build, tn_array *x, int64_t offset,
 DECOMPOSE(diagonal)
 {
     const diagonal_attrs *attrs = rule->attrs;
-    return diagonal_of(build, rule->inputs[0], attrs->offset, attrs->axis1, attrs->axis2,
-                       outputs);
+    return move_diagonal_of(build, rule->inputs[0], attrs->offset, attrs->axis1,
+                            attrs->axis2, outputs);
 }
 
 DECOMPOSE(trace)
 {
     const diagonal_attrs *attrs = rule->attrs;
-    tn_status status = diagonal_of(build, rule->inputs[0], attrs->offset, attrs->axis1,
-                                   attrs->axis2, outputs);
+    tn_status status = move_diagonal_of(build, rule->inputs[0], attrs->offset, attrs->axis1,
+                                        attrs->axis2, outputs);
     if (status)
         return status;
     if (attrs->dtype)
@@ -121,7 +121,7 @@ DECOMPOSE(diag)
     if (x->rank == 1)
         return diag_matrix(build, rule->inputs[0], attrs->k, outputs);
     if (x->rank == 2)
-        return diagonal_of(build, rule->inputs[0], attrs->k, 0, 1, outputs);
+        return move_diagonal_of(build, rule->inputs[0], attrs->k, 0, 1, outputs);
     return build->host->fail(build->host, TN_ERR_ARGUMENT, "x has rank %d, expected 1 or 2",
                              x->rank);
 }

@@ -110,8 +110,8 @@ static int64_t first_index(const tn_tensor *start, int32_t i, int64_t n, int64_t
 }
 
 // The part of `whole` that begins at `start` and has the extents of `part`.
-static tn_tensor part_of(const tn_tensor *whole, const tn_tensor *start,
-                         const tn_layout *part)
+static tn_tensor dynamic_slice_part_of(const tn_tensor *whole, const tn_tensor *start,
+                                       const tn_layout *part)
 {
     tn_tensor found = *whole;
     int64_t count = tn_layout_count(&start->layout);
@@ -130,7 +130,8 @@ tn_status dynamic_slice_reference(const tn_cpu_call *call)
     const tn_tensor *out = &call->outputs[0];
     if (tn_layout_count(&out->layout) == 0)
         return TN_OK;
-    tn_tensor from = part_of(&call->inputs[0], &call->inputs[1], &out->layout);
+    tn_tensor from =
+        dynamic_slice_part_of(&call->inputs[0], &call->inputs[1], &out->layout);
     tn_copy_view(call, out, &from);
     return TN_OK;
 }
@@ -143,7 +144,7 @@ tn_status dynamic_slice_update_reference(const tn_cpu_call *call)
         tn_copy_view(call, out, x); // in place, x's elements are in `out` already
     if (tn_layout_count(&update->layout) == 0)
         return TN_OK;
-    tn_tensor to = part_of(out, &call->inputs[2], &update->layout);
+    tn_tensor to = dynamic_slice_part_of(out, &call->inputs[2], &update->layout);
     tn_copy_view(call, &to, update);
     return TN_OK;
 }
@@ -153,7 +154,7 @@ tn_status dynamic_slice_update_reference(const tn_cpu_call *call)
 // Both gather along one axis at a time. With a batch, arrays have the batch as axis 0 in
 // front of those of a slice, `start` included; without, `size` is 0.
 
-struct parts {
+struct dynamic_slice_parts {
     const tn_build *build;
     tn_array *start; // i64, [size,] entries; counted from the front
     int64_t size;    // of the batch; 0: none
@@ -161,9 +162,10 @@ struct parts {
 };
 
 // `start` as i64 of rank 1, or 2 with the batch in front.
-static struct parts parts_begin(const tn_build *build, tn_array *start, int64_t size)
+static struct dynamic_slice_parts parts_begin(const tn_build *build, tn_array *start,
+                                              int64_t size)
 {
-    struct parts p = {build, start, size, 1};
+    struct dynamic_slice_parts p = {build, start, size, 1};
     const tn_type *type = build->type(start);
     int32_t batch_rank = size > 0;
     if (!type)
@@ -178,7 +180,8 @@ static struct parts parts_begin(const tn_build *build, tn_array *start, int64_t 
 }
 
 // The first index on an axis of extent n of a part of `count`: i64, [1] or [size, 1].
-static tn_array *first_of(const struct parts *p, int32_t axis, int64_t n, int64_t count)
+static tn_array *dynamic_slice_first_of(const struct dynamic_slice_parts *p, int32_t axis,
+                                        int64_t n, int64_t count)
 {
     const tn_build *build = p->build;
     const tn_type *type = build->type(p->start);
@@ -201,7 +204,8 @@ static tn_array *first_of(const struct parts *p, int32_t axis, int64_t n, int64_
 
 // x with `axis` of a slice replaced by its elements at `at`, indices within range: i64 of
 // shape [count] or [size, count].
-static tn_array *gathered(const struct parts *p, tn_array *x, tn_array *at, int32_t axis)
+static tn_array *dynamic_slice_gathered(const struct dynamic_slice_parts *p, tn_array *x,
+                                        tn_array *at, int32_t axis)
 {
     const tn_build *build = p->build;
     tn_ints shape = tn_extents(build, x);
@@ -219,7 +223,8 @@ static tn_array *gathered(const struct parts *p, tn_array *x, tn_array *at, int3
     return tn_move_axis(build, taken, axis, 0);
 }
 
-static tn_array *sliced_parts(const struct parts *p, tn_array *x, const tn_type *out)
+static tn_array *sliced_parts(const struct dynamic_slice_parts *p, tn_array *x,
+                              const tn_type *out)
 {
     const tn_build *build = p->build;
     int32_t batch_rank = p->size > 0;
@@ -228,14 +233,14 @@ static tn_array *sliced_parts(const struct parts *p, tn_array *x, const tn_type 
         int64_t n = now.value[i + batch_rank], count = out->extent[i];
         if (count == n) // the whole axis begins at 0
             continue;
-        tn_array *at =
-            i < p->entries
-                ? build->expr(build, "s, k -> s + k",
-                              TN_IN(first_of(p, i, n, count), counted(build, count, 0)),
-                              TN_NO_ATTRS)
-                : NULL;
+        tn_array *at = i < p->entries
+                           ? build->expr(build, "s, k -> s + k",
+                                         TN_IN(dynamic_slice_first_of(p, i, n, count),
+                                               counted(build, count, 0)),
+                                         TN_NO_ATTRS)
+                           : NULL;
         if (at) {
-            x = gathered(p, x, at, i);
+            x = dynamic_slice_gathered(p, x, at, i);
             continue;
         }
         tn_ints stop = {.count = (uint32_t)(i + batch_rank + 1), .given = 1};
@@ -248,8 +253,9 @@ static tn_array *sliced_parts(const struct parts *p, tn_array *x, const tn_type 
 }
 
 // A condition on the indices of one axis, of shape [n] or [size, n], with the axes of x.
-static tn_array *along_axis(const struct parts *p, tn_array *condition, int32_t axis,
-                            int32_t rank, int64_t n)
+static tn_array *dynamic_slice_along_axis(const struct dynamic_slice_parts *p,
+                                          tn_array *condition, int32_t axis, int32_t rank,
+                                          int64_t n)
 {
     tn_ints column = {.given = 1};
     if (p->size > 0)
@@ -260,8 +266,8 @@ static tn_array *along_axis(const struct parts *p, tn_array *condition, int32_t 
 }
 
 // Spreads `update` over each axis that it does not fill, and keeps x's elements outside.
-static tn_array *updated_parts(const struct parts *p, tn_array *x, tn_array *update,
-                               const tn_type *slice, const tn_type *part)
+static tn_array *updated_parts(const struct dynamic_slice_parts *p, tn_array *x,
+                               tn_array *update, const tn_type *slice, const tn_type *part)
 {
     const tn_build *build = p->build;
     tn_array *inside = NULL;
@@ -270,7 +276,7 @@ static tn_array *updated_parts(const struct parts *p, tn_array *x, tn_array *upd
         int64_t n = slice->extent[i], count = part->extent[i];
         if (count == n)
             continue;
-        tn_array *first = i < p->entries ? first_of(p, i, n, count) : zero;
+        tn_array *first = i < p->entries ? dynamic_slice_first_of(p, i, n, count) : zero;
         tn_array *from = build->expr(build, "i, s -> i - s",
                                      TN_IN(counted(build, n, 0), first), TN_NO_ATTRS);
         if (p->size > 0 && i >= p->entries)
@@ -278,20 +284,20 @@ static tn_array *updated_parts(const struct parts *p, tn_array *x, tn_array *upd
                               ints_of(2, (int64_t[]){p->size, n}));
         tn_array *hit = build->expr(build, "i -> i >= 0 & i < i64(count)", TN_IN(from),
                                     tn_attrs("count", count));
-        hit = along_axis(p, hit, i, slice->rank, n);
+        hit = dynamic_slice_along_axis(p, hit, i, slice->rank, n);
         inside = inside
                      ? build->expr(build, "a, b -> a & b", TN_IN(inside, hit), TN_NO_ATTRS)
                      : hit;
         from = build->expr(build, "i -> min(max(i, 0), i64(last))", TN_IN(from),
                            tn_attrs("last", count - 1));
-        update = gathered(p, update, from, i);
+        update = dynamic_slice_gathered(p, update, from, i);
     }
     return inside ? build->expr(build, "i, u, x -> select(i, u, x)",
                                 TN_IN(inside, update, x), TN_NO_ATTRS)
                   : build->expr(build, "u -> u", TN_IN(update), TN_NO_ATTRS);
 }
 
-static int is_empty(const tn_type *type)
+static int dynamic_slice_is_empty(const tn_type *type)
 {
     int empty = 0;
     for (int32_t i = 0; i < type->rank; i++)
@@ -315,8 +321,8 @@ static tn_status dynamic_slice_decompose(const tn_build *build, const tn_rule *r
     if (!x)
         return TN_ERR_ARGUMENT;
     tn_type out = sliced_type(x, rule->attrs);
-    struct parts p = parts_begin(build, rule->inputs[1], 0);
-    if (is_empty(&out))
+    struct dynamic_slice_parts p = parts_begin(build, rule->inputs[1], 0);
+    if (dynamic_slice_is_empty(&out))
         outputs[0] =
             with_shape(build, "base.broadcast_to/1", build->scalar(build, x->dtype, 0),
                        ints_of(out.rank, out.extent));
@@ -331,8 +337,8 @@ static tn_status dynamic_slice_update_decompose(const tn_build *build, const tn_
     const tn_type *x = build->type(rule->inputs[0]), *update = build->type(rule->inputs[1]);
     if (!x || !update)
         return TN_ERR_ARGUMENT;
-    struct parts p = parts_begin(build, rule->inputs[2], 0);
-    outputs[0] = is_empty(update)
+    struct dynamic_slice_parts p = parts_begin(build, rule->inputs[2], 0);
+    outputs[0] = dynamic_slice_is_empty(update)
                      ? build->expr(build, "x -> x", TN_IN(rule->inputs[0]), TN_NO_ATTRS)
                      : updated_parts(&p, rule->inputs[0], rule->inputs[1], x, update);
     return built(outputs[0]);
@@ -368,11 +374,11 @@ tn_status dynamic_slice_vmap(const tn_build *build, const tn_rule *rule,
         outputs[0] = build->op(build, "base.dynamic_slice/1",
                                TN_IN(x, start_in_batch(build, rule->inputs[1])),
                                tn_attrs("sizes", &sizes));
-    } else if (size == 0 || is_empty(out)) {
+    } else if (size == 0 || dynamic_slice_is_empty(out)) {
         outputs[0] = with_shape(build, "base.broadcast_to/1",
                                 build->scalar(build, out->dtype, 0), whole);
     } else {
-        struct parts p =
+        struct dynamic_slice_parts p =
             parts_begin(build, tn_move_axis(build, rule->inputs[1], axes[1], 0), size);
         outputs[0] = sliced_parts(&p, x, out);
     }
@@ -395,10 +401,10 @@ tn_status dynamic_slice_update_vmap(const tn_build *build, const tn_rule *rule,
         outputs[0] = build->op(build, "base.dynamic_slice_update/1",
                                TN_IN(x, update, start_in_batch(build, rule->inputs[2])),
                                TN_NO_ATTRS);
-    } else if (size == 0 || is_empty(&part)) {
+    } else if (size == 0 || dynamic_slice_is_empty(&part)) {
         outputs[0] = x;
     } else {
-        struct parts p =
+        struct dynamic_slice_parts p =
             parts_begin(build, tn_move_axis(build, rule->inputs[2], axes[2], 0), size);
         outputs[0] = updated_parts(&p, x, update, build->type(rule->outputs[0]), &part);
     }

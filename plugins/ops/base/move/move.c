@@ -11,8 +11,8 @@
 #define PAD_BYTES 32768
 
 // Elements [first, first + count) of `axis`, by base.slice.
-static tn_array *part(const tn_build *build, const tn_array *x, int32_t axis, int64_t first,
-                      int64_t count)
+static tn_array *base_move_part(const tn_build *build, const tn_array *x, int32_t axis,
+                                int64_t first, int64_t count)
 {
     tn_ints start = {.count = (uint32_t)axis + 1, .given = 1}, stop = start;
     for (int32_t i = 0; i < axis; i++)
@@ -25,8 +25,9 @@ static tn_array *part(const tn_build *build, const tn_array *x, int32_t axis, in
 
 // x at [first, first + extent of x) of `axis`, and `other` elsewhere; the result's extent
 // of `axis` is n. Clamps indices and selects, for devices without a kernel.
-static tn_array *overlay(const tn_build *build, const tn_array *x, const tn_array *other,
-                         int32_t axis, int64_t first, int64_t n)
+static tn_array *base_move_overlay(const tn_build *build, const tn_array *x,
+                                   const tn_array *other, int32_t axis, int64_t first,
+                                   int64_t n)
 {
     const tn_type *type = build->type(x);
     if (!type)
@@ -100,7 +101,7 @@ struct join {
 
 // Where input `i` goes, of which *first elements along the axis come before it; adds its
 // own.
-static tn_tensor place_of(const struct join *join, uint32_t i, int64_t *first)
+static tn_tensor base_move_place_of(const struct join *join, uint32_t i, int64_t *first)
 {
     tn_tensor to = join->call->outputs[0];
     to.layout.offset += *first * to.layout.stride[join->axis];
@@ -110,7 +111,7 @@ static tn_tensor place_of(const struct join *join, uint32_t i, int64_t *first)
 
 // Rows [begin, end) of the result, each of which has a part of each input, some at a time:
 // parts may be single elements.
-static void join_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void base_move_join_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct join *join = context;
     int64_t bytes = tn_dtype_bytes(join->call->outputs[0].layout.dtype);
@@ -121,7 +122,7 @@ static void join_rows(void *context, int64_t begin, int64_t end, uint32_t worker
         next = end - begin < step ? end : begin + step;
         for (uint32_t i = 0; i < join->call->num_inputs; i++) {
             const tn_tensor *from = &join->call->inputs[i];
-            tn_tensor to = place_of(join, i, &first);
+            tn_tensor to = base_move_place_of(join, i, &first);
             int64_t row = tn_layout_count(&from->layout) / join->rows;
             tn_copy_range(&to, from, begin * row, next * row);
         }
@@ -136,7 +137,7 @@ static void join_elements(void *context, int64_t begin, int64_t end, uint32_t wo
     (void)worker;
     for (uint32_t i = 0; i < join->call->num_inputs && done < end; i++) {
         const tn_tensor *from = &join->call->inputs[i];
-        tn_tensor to = place_of(join, i, &first);
+        tn_tensor to = base_move_place_of(join, i, &first);
         tn_copy_range(&to, from, begin - done, end - done);
         done += tn_layout_count(&from->layout);
     }
@@ -155,7 +156,7 @@ tn_status concatenate_reference(const tn_cpu_call *call)
     join.row = count / join.rows;
     if (join.rows >= 4 * (int64_t)call->num_threads)
         call->parallel_for(call, join.rows, 1 + TN_COPY_BYTES / (join.row * bytes),
-                           join_rows, &join);
+                           base_move_join_rows, &join);
     else
         call->parallel_for(call, count, tn_copy_grain(&call->outputs[0]), join_elements,
                            &join);
@@ -178,7 +179,7 @@ static tn_status concatenate_decompose(const tn_build *build, const tn_rule *rul
     tn_array *out = with_shape(build, "base.broadcast_to/1",
                                build->scalar(build, type->dtype, 0), shape);
     for (uint32_t i = 0; i < rule->num_inputs; i++) {
-        out = overlay(build, rule->inputs[i], out, axis, first, n);
+        out = base_move_overlay(build, rule->inputs[i], out, axis, first, n);
         first += build->type(rule->inputs[i])->extent[axis];
     }
     outputs[0] = out;
@@ -195,7 +196,8 @@ static tn_status concatenate_vjp(const tn_build *build, const tn_rule *rule,
         const tn_type *type = build->type(rule->inputs[i]);
         int32_t axis = tn_axis(attrs->axis, type->rank);
         if (wants(wanted, i))
-            gradients[i] = part(build, cotangents[0], axis, first, type->extent[axis]);
+            gradients[i] =
+                base_move_part(build, cotangents[0], axis, first, type->extent[axis]);
         first += type->extent[axis];
     }
     return built_wanted(wanted, gradients, rule->num_inputs);
@@ -345,8 +347,9 @@ static tn_status pad_constant_decompose(const tn_build *build, const tn_rule *ru
         int64_t extent = shape.value[i];
         shape.value[i] += attrs->before.value[i] + attrs->after.value[i];
         if (shape.value[i] != extent)
-            x = overlay(build, x, with_shape(build, "base.broadcast_to/1", value, shape), i,
-                        attrs->before.value[i], shape.value[i]);
+            x = base_move_overlay(build, x,
+                                  with_shape(build, "base.broadcast_to/1", value, shape), i,
+                                  attrs->before.value[i], shape.value[i]);
     }
     outputs[0] =
         x == rule->inputs[0] ? build->expr(build, "x -> x", TN_IN(x), TN_NO_ATTRS) : x;

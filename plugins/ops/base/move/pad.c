@@ -79,8 +79,8 @@ static tn_array *pad_with_computed(const tn_build *build, tn_array *x,
         TN_NO_ATTRS);
 }
 
-// What the border on one side of an axis holds in modes from PAD_LINEAR_RAMP on: `count`
-// elements, or one that is repeated.
+// The border on one side of an axis in modes from PAD_LINEAR_RAMP on: `count` elements, or
+// one that is repeated.
 static tn_array *pad_border(const tn_build *build, tn_array *x, int32_t axis, int64_t count,
                             int is_behind, const pad_attrs *attrs)
 {

@@ -11,11 +11,11 @@ static const tn_attr_field slice_fields[] = {
 };
 
 // The indices that a slice takes of one axis: first, first + step, ...
-struct span {
+struct base_slice_span {
     int64_t first, step, count;
 };
 
-static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
+static int64_t base_slice_clamp(int64_t value, int64_t lo, int64_t hi)
 {
     return value < lo ? lo : value > hi ? hi : value;
 }
@@ -28,14 +28,14 @@ static int64_t resolve_bound(const tn_ints *list, int32_t axis, int64_t n, int64
     if (!list->given || axis >= (int32_t)list->count || list->value[axis] == TN_SLICE_END)
         return omitted;
     int64_t value = list->value[axis];
-    return clamp(value < 0 ? value + n : value, lo, hi);
+    return base_slice_clamp(value < 0 ? value + n : value, lo, hi);
 }
 
 // The indices that start:stop:step takes of axis `axis`, whose extent is n: as Python's
 // slice.indices(). The step is not 0.
-static struct span span_of(const tn_slice_attrs *attrs, int32_t axis, int64_t n)
+static struct base_slice_span span_of(const tn_slice_attrs *attrs, int32_t axis, int64_t n)
 {
-    struct span span = {0, 1, 0};
+    struct base_slice_span span = {0, 1, 0};
     if (attrs->step.given && axis < (int32_t)attrs->step.count &&
         attrs->step.value[axis] != TN_SLICE_END)
         span.step = attrs->step.value[axis];
@@ -85,11 +85,11 @@ static tn_status slice_infer(const tn_infer *infer, tn_type *types)
 }
 
 // Layout of the slice of `in`.
-static tn_layout sliced(const tn_slice_attrs *attrs, const tn_layout *in)
+static tn_layout base_slice_sliced(const tn_slice_attrs *attrs, const tn_layout *in)
 {
     tn_layout made = *in;
     for (int32_t i = 0; i < in->rank; i++) {
-        struct span span = span_of(attrs, i, in->extent[i]);
+        struct base_slice_span span = span_of(attrs, i, in->extent[i]);
         made.extent[i] = span.count;
         if (span.count > 0)
             made.offset += span.first * in->stride[i];
@@ -104,7 +104,7 @@ static tn_layout sliced(const tn_slice_attrs *attrs, const tn_layout *in)
 
 static tn_status slice_view(const tn_view *view, tn_layout *out)
 {
-    *out = sliced(view->attrs, view->input);
+    *out = base_slice_sliced(view->attrs, view->input);
     return TN_OK;
 }
 
@@ -198,7 +198,7 @@ tn_status slice_update_reference(const tn_cpu_call *call)
 {
     const tn_tensor *x = &call->inputs[0], *update = &call->inputs[1];
     const tn_tensor *out = &call->outputs[0];
-    tn_tensor to = {out->data, sliced(call->attrs, &out->layout)};
+    tn_tensor to = {out->data, base_slice_sliced(call->attrs, &out->layout)};
     if (x->data != out->data || x->layout.offset != out->layout.offset)
         tn_copy_view(call, out, x); // in place, x's elements are in `out` already
     tn_copy_view(call, &to, update);
@@ -209,7 +209,8 @@ tn_status slice_update_reference(const tn_cpu_call *call)
 // update's element (i - first) / step, clamped. Narrows the condition *inside (NULL: true)
 // to indices where that quotient is whole and in range; the others keep x's element.
 static tn_array *update_axis(const tn_build *build, tn_array *update, int32_t axis,
-                             const struct span *span, const tn_type *x, tn_array **inside)
+                             const struct base_slice_span *span, const tn_type *x,
+                             tn_array **inside)
 {
     int64_t n = x->extent[axis], last = span->count - 1;
     tn_attr_list attrs = tn_attrs("first", span->first, "step", span->step, "last", last);
@@ -240,7 +241,7 @@ static tn_status slice_update_decompose(const tn_build *build, const tn_rule *ru
     if (!x)
         return TN_ERR_ARGUMENT;
     tn_array *inside = NULL;
-    struct span spans[TN_MAX_RANK];
+    struct base_slice_span spans[TN_MAX_RANK];
     int empty = 0;
     for (int32_t i = 0; i < x->rank; i++) {
         spans[i] = span_of(rule->attrs, i, x->extent[i]);

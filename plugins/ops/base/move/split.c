@@ -11,7 +11,7 @@ static const tn_attr_field split_fields[] = {
 };
 
 // The number of parts, without a look at x.
-static int64_t count_parts(const tn_split_attrs *attrs)
+static int64_t base_split_count_parts(const tn_split_attrs *attrs)
 {
     return attrs->indices ? (int64_t)attrs->indices->count + 1 : attrs->sections;
 }
@@ -23,18 +23,18 @@ static tn_status split_count(const tn_infer *infer, uint64_t *out_count)
         return infer->host->fail(
             infer->host, TN_ERR_ARGUMENT, "got %s, expected one of them",
             attrs->indices ? "both sections and indices" : "neither sections nor indices");
-    if (count_parts(attrs) < 1 || count_parts(attrs) > TN_MAX_OUTPUTS)
+    if (base_split_count_parts(attrs) < 1 || base_split_count_parts(attrs) > TN_MAX_OUTPUTS)
         return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
                                  "got %lld parts, expected 1 to %d",
-                                 (long long)count_parts(attrs), TN_MAX_OUTPUTS);
-    *out_count = (uint64_t)count_parts(attrs);
+                                 (long long)base_split_count_parts(attrs), TN_MAX_OUTPUTS);
+    *out_count = (uint64_t)base_split_count_parts(attrs);
     return TN_OK;
 }
 
 // The index of x at which part i begins; x's extent n for the part behind the last.
-static int64_t begin_of(const tn_split_attrs *attrs, int64_t n, int64_t i)
+static int64_t base_split_begin_of(const tn_split_attrs *attrs, int64_t n, int64_t i)
 {
-    if (i == 0 || i == count_parts(attrs))
+    if (i == 0 || i == base_split_count_parts(attrs))
         return i ? n : 0;
     if (!attrs->indices) // the first n % sections parts have one more
         return i * (n / attrs->sections) +
@@ -66,14 +66,15 @@ static tn_status split_infer(const tn_infer *infer, tn_type *types)
                           "uneven=true allows that",
                           axis, (long long)n, (long long)attrs->sections);
     for (uint32_t i = 0; i < infer->num_outputs; i++)
-        if (begin_of(attrs, n, i + 1) < begin_of(attrs, n, i))
+        if (base_split_begin_of(attrs, n, i + 1) < base_split_begin_of(attrs, n, i))
             return host->fail(host, TN_ERR_ARGUMENT,
                               "indices descend: part %u would go from %lld to %lld", i,
-                              (long long)begin_of(attrs, n, i),
-                              (long long)begin_of(attrs, n, i + 1));
+                              (long long)base_split_begin_of(attrs, n, i),
+                              (long long)base_split_begin_of(attrs, n, i + 1));
     for (uint32_t i = 0; i < infer->num_outputs; i++) {
         types[i] = *x;
-        types[i].extent[axis] = begin_of(attrs, n, i + 1) - begin_of(attrs, n, i);
+        types[i].extent[axis] =
+            base_split_begin_of(attrs, n, i + 1) - base_split_begin_of(attrs, n, i);
     }
     return TN_OK;
 }
@@ -92,8 +93,8 @@ static tn_status split_decompose(const tn_build *build, const tn_rule *rule,
     for (int32_t i = 0; i < axis; i++)
         start.value[i] = stop.value[i] = TN_SLICE_END;
     for (uint32_t i = 0; i < rule->num_outputs; i++) {
-        start.value[axis] = begin_of(attrs, n, i);
-        stop.value[axis] = begin_of(attrs, n, i + 1);
+        start.value[axis] = base_split_begin_of(attrs, n, i);
+        stop.value[axis] = base_split_begin_of(attrs, n, i + 1);
         outputs[i] = build->op(build, "base.slice/1", TN_IN(rule->inputs[0]),
                                tn_attrs("start", from, "stop", to));
         if (!outputs[i])

@@ -78,7 +78,7 @@ static tn_status reshape_infer(const tn_infer *infer, tn_type *types)
 
 // Merges neighbouring axes that one stride can walk, and drops axes of extent 1. Returns
 // the number of merged axes. No axis of a view can span two of them: that needs a copy.
-static int32_t merge_axes(const tn_layout *in, int64_t *extent, int64_t *stride)
+static int32_t base_view_merge_axes(const tn_layout *in, int64_t *extent, int64_t *stride)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < in->rank; i++) {
@@ -100,7 +100,7 @@ static tn_status reshape_view(const tn_view *view, tn_layout *out)
     const tn_layout *in = view->input;
     const tn_type *type = view->output;
     int64_t extent[TN_MAX_RANK], stride[TN_MAX_RANK];
-    int32_t runs = merge_axes(in, extent, stride), run = runs - 1;
+    int32_t runs = base_view_merge_axes(in, extent, stride), run = runs - 1;
     tn_layout made = {.dtype = in->dtype, .rank = type->rank, .offset = in->offset};
     int64_t left = runs > 0 ? extent[run] : 1; // extent of the run that no axis covers yet
     int64_t step = runs > 0 ? stride[run] : 1;
@@ -148,7 +148,7 @@ static const tn_attr_field transpose_fields[] = {
 };
 
 // The axis of x that becomes axis i of the result.
-static int32_t axis_at(const tn_transpose_attrs *attrs, int32_t rank, int32_t i)
+static int32_t base_view_axis_at(const tn_transpose_attrs *attrs, int32_t rank, int32_t i)
 {
     return attrs->axes.given ? tn_axis(attrs->axes.value[i], rank) : rank - 1 - i;
 }
@@ -168,7 +168,7 @@ static tn_status transpose_infer(const tn_infer *infer, tn_type *types)
             shape_text((int32_t)attrs->axes.count, attrs->axes.value, text), x->rank);
     types[0] = *x;
     for (int32_t i = 0; i < x->rank; i++)
-        types[0].extent[i] = x->extent[axis_at(attrs, x->rank, i)];
+        types[0].extent[i] = x->extent[base_view_axis_at(attrs, x->rank, i)];
     return TN_OK;
 }
 
@@ -176,7 +176,7 @@ static tn_status transpose_view(const tn_view *view, tn_layout *out)
 {
     tn_layout made = *view->input;
     for (int32_t i = 0; i < made.rank; i++) {
-        int32_t axis = axis_at(view->attrs, made.rank, i);
+        int32_t axis = base_view_axis_at(view->attrs, made.rank, i);
         made.extent[i] = view->input->extent[axis];
         made.stride[i] = view->input->stride[axis];
     }
@@ -192,7 +192,7 @@ static tn_status transpose_vjp(const tn_build *build, const tn_rule *rule,
     const tn_type *x = build->type(rule->inputs[0]);
     tn_ints back = {.count = (uint32_t)x->rank, .given = 1};
     for (int32_t i = 0; i < x->rank; i++)
-        back.value[axis_at(rule->attrs, x->rank, i)] = i;
+        back.value[base_view_axis_at(rule->attrs, x->rank, i)] = i;
     gradients[0] =
         build->op(build, "base.transpose/1", TN_IN(cotangents[0]), tn_attrs("axes", &back));
     return built(gradients[0]);

@@ -135,7 +135,7 @@ static tn_status random_bits_decompose(const tn_build *build, const tn_rule *rul
 
 // x rounded to `dtype`; with `steps` -1 the number of the dtype before that one. Numbers
 // that are not normal count as 0, as devices may treat them so.
-static double rounded(tn_dtype dtype, double x, int steps)
+static double base_random_rounded(tn_dtype dtype, double x, int steps)
 {
     static const double least_normal[] = {[TN_F16] = 0x1p-14,
                                           [TN_BF16] = 0x1p-126,
@@ -161,9 +161,9 @@ static tn_status random_uniform_decompose(const tn_build *build, const tn_rule *
     const tn_random_attrs *attrs = rule->attrs;
     tn_dtype dtype = attrs->dtype ? (tn_dtype)attrs->dtype : TN_F32;
     const char *text = dtype == TN_F64 ? UNIFORM_F64 : UNIFORM_F32;
-    double low = attrs->a, high = attrs->b, first = rounded(dtype, low, 0);
-    double last = fmax(first, rounded(dtype, high, -1));
-    if (first >= rounded(dtype, high, 0)) // no number is left
+    double low = attrs->a, high = attrs->b, first = base_random_rounded(dtype, low, 0);
+    double last = fmax(first, base_random_rounded(dtype, high, -1));
+    if (first >= base_random_rounded(dtype, high, 0)) // no number is left
         low = high = last = first;
     tn_attr_list bounds = tn_attrs("low", low, "high", high, "last", last);
     int is_usual = dtype == TN_F64 || (dtype == TN_F32 && low == 0 && high == 1);

@@ -37,7 +37,7 @@ static tn_status cumulative_infer(const tn_infer *infer, tn_dtype dtype, tn_type
 }
 
 // Sums and products have the dtypes of base.sum and base.prod.
-static tn_dtype total_dtype(tn_dtype dtype)
+static tn_dtype base_cumulative_total_dtype(tn_dtype dtype)
 {
     return dtype == TN_BOOL || tn_dtype_in(dtype, TN_SIGNED_DTYPES) ? TN_I64
            : tn_dtype_in(dtype, TN_UNSIGNED_DTYPES)                 ? TN_U64
@@ -46,7 +46,8 @@ static tn_dtype total_dtype(tn_dtype dtype)
 
 static tn_status total_infer(const tn_infer *infer, tn_type *types)
 {
-    return cumulative_infer(infer, total_dtype(infer->types[0].dtype), types);
+    return cumulative_infer(infer, base_cumulative_total_dtype(infer->types[0].dtype),
+                            types);
 }
 
 static tn_status extreme_infer(const tn_infer *infer, tn_type *types)
@@ -80,8 +81,8 @@ static int64_t next_integer(int kind, tn_dtype dtype, int64_t a, int64_t x)
 
 // One row: the elements of x from offset `from` on, at distances `step`, of which there
 // are n.
-static void run_row(const tn_cpu_call *call, int kind, int64_t from, int64_t step,
-                    int64_t to, int64_t out_step, int64_t n)
+static void base_cumulative_run_row(const tn_cpu_call *call, int kind, int64_t from,
+                                    int64_t step, int64_t to, int64_t out_step, int64_t n)
 {
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
     tn_dtype dtype = x->layout.dtype;
@@ -129,7 +130,8 @@ static void run_flat(const tn_cpu_call *call, int kind, int64_t reverse)
     } while (tn_index_next(x->layout.rank, x->layout.extent, index));
     one = *out;
     int64_t first = out->layout.offset + (reverse ? (n - 1) * step : 0);
-    run_row(&part, kind, first, reverse ? -step : step, first, reverse ? -step : step, n);
+    base_cumulative_run_row(&part, kind, first, reverse ? -step : step, first,
+                            reverse ? -step : step, n);
 }
 
 static tn_status run_reference(const tn_cpu_call *call, int kind)
@@ -153,15 +155,16 @@ static tn_status run_reference(const tn_cpu_call *call, int kind)
             from += (n - 1) * x->stride[axis];
             to += (n - 1) * out->stride[axis];
         }
-        run_row(call, kind, from, sign * x->stride[axis], to, sign * out->stride[axis], n);
+        base_cumulative_run_row(call, kind, from, sign * x->stride[axis], to,
+                                sign * out->stride[axis], n);
     } while (tn_index_next(rows.rank, rows.extent, index));
     return TN_OK;
 }
 
 // --- graph building ---------------------------------------------------------------------
 
-static tn_array *cumulative(const tn_build *build, const char *primitive, const tn_array *x,
-                            int64_t axis, int64_t reverse)
+static tn_array *base_cumulative(const tn_build *build, const char *primitive,
+                                 const tn_array *x, int64_t axis, int64_t reverse)
 {
     return build->op(build, primitive, TN_IN(x),
                      tn_attrs("axis", axis, "reverse", reverse));
@@ -200,8 +203,8 @@ static tn_status cumsum_vjp(const tn_build *build, const tn_rule *rule,
     (void)wanted;
     gradients[0] =
         as_x(build, rule,
-             cumulative(build, "base.cumsum/1", cotangents[0],
-                        attrs->axis == TN_NO_AXIS ? 0 : attrs->axis, !attrs->reverse));
+             base_cumulative(build, "base.cumsum/1", cotangents[0],
+                             attrs->axis == TN_NO_AXIS ? 0 : attrs->axis, !attrs->reverse));
     return built(gradients[0]);
 }
 
@@ -210,7 +213,7 @@ static tn_status cumsum_jvp(const tn_build *build, const tn_rule *rule,
 {
     const tn_cumulative_attrs *attrs = rule->attrs;
     out_tangents[0] =
-        cumulative(build, "base.cumsum/1", tangents[0], attrs->axis, attrs->reverse);
+        base_cumulative(build, "base.cumsum/1", tangents[0], attrs->axis, attrs->reverse);
     return built(out_tangents[0]);
 }
 
@@ -224,8 +227,8 @@ static tn_status cumsum_jvp(const tn_build *build, const tn_rule *rule,
 
 // x moved by `count` places along the axis, to the end (or with `reverse` to the start),
 // with `fill` where nothing is left.
-static tn_array *moved(const tn_build *build, tn_array *x, int32_t axis, int64_t count,
-                       int64_t reverse, double fill)
+static tn_array *base_cumulative_moved(const tn_build *build, tn_array *x, int32_t axis,
+                                       int64_t count, int64_t reverse, double fill)
 {
     const tn_type *type = build->type(x);
     if (!type)
@@ -251,13 +254,14 @@ static tn_status by_doubling(const tn_build *build, const tn_rule *rule, const c
     const tn_type *type = build->type(x);
     if (!type)
         return TN_ERR_ARGUMENT;
-    tn_dtype dtype = total_dtype(type->dtype);
+    tn_dtype dtype = base_cumulative_total_dtype(type->dtype);
     int64_t n = type->extent[axis];
     x = as_dtype(build, x, tn_dtype_computed(dtype));
     for (int64_t k = 1; k < n && x; k *= 2)
-        x = build->expr(build, text,
-                        TN_IN(x, moved(build, x, axis, k, attrs->reverse, unit)),
-                        TN_NO_ATTRS);
+        x = build->expr(
+            build, text,
+            TN_IN(x, base_cumulative_moved(build, x, axis, k, attrs->reverse, unit)),
+            TN_NO_ATTRS);
     outputs[0] = as_dtype(build, x, dtype);
     return built(outputs[0]);
 }
@@ -269,7 +273,7 @@ DECOMPOSE(cumsum)
     if (!x || !tn_is_complex(build->type(x)->dtype))
         return by_doubling(build, rule, "x, y -> x + y", 0, outputs);
     for (int32_t i = 0; i < 2; i++)
-        part[i] = cumulative(
+        part[i] = base_cumulative(
             build, "base.cumsum/1",
             build->expr(build, i ? "x -> imag(x)" : "x -> real(x)", TN_IN(x), TN_NO_ATTRS),
             attrs->axis, attrs->reverse);
@@ -307,17 +311,19 @@ DECOMPOSE(cumprod)
 }
 
 // y[i] = b[i] + a[i] y[i - 1], or with `reverse` y[i + 1].
-static tn_array *recurrence(const tn_build *build, tn_array *a, tn_array *b, int32_t axis,
-                            int64_t reverse)
+static tn_array *base_cumulative_recurrence(const tn_build *build, tn_array *a, tn_array *b,
+                                            int32_t axis, int64_t reverse)
 {
     const tn_type *type = build->type(b);
     int64_t n = type ? type->extent[axis] : 0;
     for (int64_t k = 1; k < n && b; k *= 2) {
         b = build->expr(build, "a, b, c -> b + a * c",
-                        TN_IN(a, b, moved(build, b, axis, k, reverse, 0)), TN_NO_ATTRS);
+                        TN_IN(a, b, base_cumulative_moved(build, b, axis, k, reverse, 0)),
+                        TN_NO_ATTRS);
         if (2 * k < n)
             a = build->expr(build, "a, c -> a * c",
-                            TN_IN(a, moved(build, a, axis, k, reverse, 0)), TN_NO_ATTRS);
+                            TN_IN(a, base_cumulative_moved(build, a, axis, k, reverse, 0)),
+                            TN_NO_ATTRS);
     }
     return b;
 }
@@ -327,7 +333,9 @@ static tn_array *product_before(const tn_build *build, tn_array *out, int32_t ax
                                 int64_t reverse)
 {
     const tn_type *type = build->type(out);
-    return type && type->extent[axis] == 0 ? out : moved(build, out, axis, 1, reverse, 1);
+    return type && type->extent[axis] == 0
+               ? out
+               : base_cumulative_moved(build, out, axis, 1, reverse, 1);
 }
 
 static tn_status cumprod_vjp(const tn_build *build, const tn_rule *rule,
@@ -343,8 +351,9 @@ static tn_status cumprod_vjp(const tn_build *build, const tn_rule *rule,
         return type ? TN_OK : TN_ERR_ARGUMENT;
     if (tn_is_complex(type->dtype))
         x = build->expr(build, "x -> conj(x)", TN_IN(x), TN_NO_ATTRS);
-    tn_array *next = moved(build, x, axis, 1, !attrs->reverse, 0);
-    tn_array *sums = recurrence(build, next, cotangents[0], axis, !attrs->reverse);
+    tn_array *next = base_cumulative_moved(build, x, axis, 1, !attrs->reverse, 0);
+    tn_array *sums =
+        base_cumulative_recurrence(build, next, cotangents[0], axis, !attrs->reverse);
     tn_array *before = product_before(build, rule->outputs[0], axis, attrs->reverse);
     gradients[0] =
         as_x(build, rule,
@@ -361,14 +370,15 @@ static tn_status cumprod_jvp(const tn_build *build, const tn_rule *rule,
     tn_array *t = as_rows(build, rule, tangents[0], &axis);
     tn_array *before = product_before(build, rule->outputs[0], axis, attrs->reverse);
     tn_array *terms = build->expr(build, "t, p -> t * p", TN_IN(t, before), TN_NO_ATTRS);
-    out_tangents[0] = recurrence(build, x, terms, axis, attrs->reverse);
+    out_tangents[0] = base_cumulative_recurrence(build, x, terms, axis, attrs->reverse);
     return built(out_tangents[0]);
 }
 
 // --- cummax and cummin ------------------------------------------------------------------
 
 // The place of the element that the result is equal to: the last of those so far.
-static tn_array *places(const tn_build *build, const tn_rule *rule, int32_t *out_axis)
+static tn_array *base_cumulative_places(const tn_build *build, const tn_rule *rule,
+                                        int32_t *out_axis)
 {
     const tn_cumulative_attrs *attrs = rule->attrs;
     tn_array *x = as_rows(build, rule, rule->inputs[0], out_axis);
@@ -380,8 +390,8 @@ static tn_array *places(const tn_build *build, const tn_rule *rule, int32_t *out
         build, "x, y, i -> select(x == y | x != x, i, i64(none))",
         TN_IN(x, rule->outputs[0], counted(build, n, type->rank - 1 - *out_axis)),
         tn_attrs("none", attrs->reverse ? n - 1 : (int64_t)0));
-    return cumulative(build, attrs->reverse ? "base.cummin/1" : "base.cummax/1", hit,
-                      *out_axis, attrs->reverse);
+    return base_cumulative(build, attrs->reverse ? "base.cummin/1" : "base.cummax/1", hit,
+                           *out_axis, attrs->reverse);
 }
 
 static tn_status extreme_vjp(const tn_build *build, const tn_rule *rule,
@@ -389,7 +399,7 @@ static tn_status extreme_vjp(const tn_build *build, const tn_rule *rule,
                              tn_array **gradients)
 {
     int32_t axis;
-    tn_array *at = places(build, rule, &axis);
+    tn_array *at = base_cumulative_places(build, rule, &axis);
     const tn_type *g = build->type(cotangents[0]);
     (void)wanted;
     if (!g)
@@ -406,7 +416,7 @@ static tn_status extreme_jvp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *tangents, tn_array **out_tangents)
 {
     int32_t axis;
-    tn_array *at = places(build, rule, &axis);
+    tn_array *at = base_cumulative_places(build, rule, &axis);
     const tn_type *type = build->type(at);
     tn_array *t = as_rows(build, rule, tangents[0], &axis);
     out_tangents[0] = type && type_count(type) == 0
@@ -419,8 +429,9 @@ static tn_status extreme_jvp(const tn_build *build, const tn_rule *rule,
 // --- records ----------------------------------------------------------------------------
 
 // A flattened slice becomes a row behind the batch.
-static tn_status batch(const tn_build *build, const tn_rule *rule, const char *primitive,
-                       int32_t axis, int64_t size, tn_array **outputs, int32_t *out_axes)
+static tn_status base_cumulative_batch(const tn_build *build, const tn_rule *rule,
+                                       const char *primitive, int32_t axis, int64_t size,
+                                       tn_array **outputs, int32_t *out_axes)
 {
     const tn_cumulative_attrs *attrs = rule->attrs;
     tn_array *x = tn_move_axis(build, rule->inputs[0], axis, 0);
@@ -433,7 +444,7 @@ static tn_status batch(const tn_build *build, const tn_rule *rule, const char *p
                        ints_of(2, (int64_t[]){size, slice->extent[0]}));
     else
         along = 1 + tn_axis(attrs->axis, type->rank - 1);
-    outputs[0] = cumulative(build, primitive, x, along, attrs->reverse);
+    outputs[0] = base_cumulative(build, primitive, x, along, attrs->reverse);
     out_axes[0] = 0;
     return built(outputs[0]);
 }
@@ -446,7 +457,8 @@ static tn_status batch(const tn_build *build, const tn_rule *rule, const char *p
     tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
                           int64_t size, tn_array **outputs, int32_t *out_axes)             \
     {                                                                                      \
-        return batch(build, rule, "base." #name "/1", axes[0], size, outputs, out_axes);   \
+        return base_cumulative_batch(build, rule, "base." #name "/1", axes[0], size,       \
+                                     outputs, out_axes);                                   \
     }                                                                                      \
     const tn_primitive base_##name = {                                                     \
         .struct_size = sizeof(tn_primitive),                                               \

@@ -96,7 +96,7 @@ static tn_array *ranked_at(const tn_build *build, const struct ranked *r, int64_
     return part_of_axis(build, r->x, last, at, 1, 1);
 }
 
-// What the rows give, [..., 1]: NaN where the last element, the greatest, is one.
+// Results of the rows, [..., 1]: NaN where the last element, the greatest, is one.
 static tn_array *ranked_unless_nan(const tn_build *build, const struct ranked *r,
                                    tn_array *x)
 {

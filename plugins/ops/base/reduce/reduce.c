@@ -7,7 +7,8 @@
 // --- types ------------------------------------------------------------------------------
 
 // The result's type: the axes in `set` are removed, or have extent 1 with `keepdims`.
-static tn_type reduced(const tn_type *x, uint32_t set, int64_t keepdims, tn_dtype dtype)
+static tn_type base_reduce_reduced(const tn_type *x, uint32_t set, int64_t keepdims,
+                                   tn_dtype dtype)
 {
     tn_type type = {.dtype = dtype};
     for (int32_t i = 0; i < x->rank; i++) {
@@ -25,7 +26,7 @@ static tn_status reduce_infer(const tn_infer *infer, tn_dtype dtype, tn_type *ty
     tn_status status =
         check_axes(infer->host, "axis", &attrs->axis, infer->types[0].rank, &set);
     if (status == TN_OK)
-        types[0] = reduced(&infer->types[0], set, attrs->keepdims, dtype);
+        types[0] = base_reduce_reduced(&infer->types[0], set, attrs->keepdims, dtype);
     return status;
 }
 
@@ -40,19 +41,19 @@ tn_status sum_infer(const tn_infer *infer, tn_type *types)
 }
 
 // Dtype of mean and logsumexp: a float's or complex number's own, f64 for integers.
-static tn_dtype float_of(tn_dtype dtype)
+static tn_dtype base_reduce_float_of(tn_dtype dtype)
 {
     return tn_dtype_in(dtype, TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES) ? dtype : TN_F64;
 }
 
 tn_status mean_infer(const tn_infer *infer, tn_type *types)
 {
-    return reduce_infer(infer, float_of(infer->types[0].dtype), types);
+    return reduce_infer(infer, base_reduce_float_of(infer->types[0].dtype), types);
 }
 
 tn_status logsumexp_infer(const tn_infer *infer, tn_type *types)
 {
-    return reduce_infer(infer, float_of(infer->types[0].dtype), types);
+    return reduce_infer(infer, base_reduce_float_of(infer->types[0].dtype), types);
 }
 
 // Fails when an output element would have no input elements: an extremum needs at least
@@ -99,7 +100,7 @@ tn_status argmax_infer(const tn_infer *infer, tn_type *types)
     }
     tn_status status = check_not_empty(infer, set);
     if (status == TN_OK)
-        types[0] = reduced(x, set, attrs->keepdims, TN_I64);
+        types[0] = base_reduce_reduced(x, set, attrs->keepdims, TN_I64);
     return status;
 }
 
@@ -144,7 +145,7 @@ static void for_each_cell(const tn_cpu_call *call, uint32_t set, int64_t keepdim
     } while (tn_index_next(rank, outer, index));
 }
 
-static tn_status reduce(const tn_cpu_call *call, fold_fn fold)
+static tn_status base_reduce(const tn_cpu_call *call, fold_fn fold)
 {
     const tn_reduce_attrs *attrs = call->attrs;
     uint32_t set = tn_axis_set(&attrs->axis, call->inputs[0].layout.rank);
@@ -163,7 +164,7 @@ static tn_status reduce(const tn_cpu_call *call, fold_fn fold)
             } while (tn_index_next((cell)->layout.rank, (cell)->layout.extent, index_));   \
     } while (0)
 
-static int is_float(const struct cell *cell)
+static int base_reduce_is_float(const struct cell *cell)
 {
     return tn_dtype_in(cell->in->layout.dtype, TN_FLOAT_DTYPES);
 }
@@ -178,7 +179,7 @@ static void fold_sum(const struct cell *cell)
                  sum =
                      tn_complex_operation(TN_EXPR_ADD, sum, tn_get_complex(cell->in, at)));
         tn_set_complex(cell->out, cell->at, sum);
-    } else if (is_float(cell)) {
+    } else if (base_reduce_is_float(cell)) {
         FOR_EACH(cell, at, f += tn_get_f64(cell->in, at));
         tn_set_f64(cell->out, cell->at, f);
     } else {
@@ -196,7 +197,7 @@ static void fold_prod(const struct cell *cell)
         FOR_EACH(cell, at,
                  product = tn_complex_multiply(product, tn_get_complex(cell->in, at)));
         tn_set_complex(cell->out, cell->at, product);
-    } else if (is_float(cell)) {
+    } else if (base_reduce_is_float(cell)) {
         FOR_EACH(cell, at, f *= tn_get_f64(cell->in, at));
         tn_set_f64(cell->out, cell->at, f);
     } else {
@@ -218,7 +219,7 @@ static int is_above(const tn_tensor *x, int64_t a, int64_t b)
 }
 
 // Likewise in the order of min: NaN first, then the smaller one.
-static int is_below(const tn_tensor *x, int64_t a, int64_t b)
+static int base_reduce_is_below(const tn_tensor *x, int64_t a, int64_t b)
 {
     if (tn_dtype_in(x->layout.dtype, TN_FLOAT_DTYPES) && isnan(tn_get_f64(x, a)))
         return !isnan(tn_get_f64(x, b));
@@ -243,7 +244,7 @@ static void fold_max(const struct cell *cell)
 static void fold_min(const struct cell *cell)
 {
     int64_t best = cell->layout.offset;
-    FOR_EACH(cell, at, if (is_below(cell->in, at, best)) best = at);
+    FOR_EACH(cell, at, if (base_reduce_is_below(cell->in, at, best)) best = at);
     copy_element(cell, best);
 }
 
@@ -272,27 +273,27 @@ static void fold_logsumexp(const struct cell *cell)
 
 tn_status sum_reference(const tn_cpu_call *call)
 {
-    return reduce(call, fold_sum);
+    return base_reduce(call, fold_sum);
 }
 
 tn_status prod_reference(const tn_cpu_call *call)
 {
-    return reduce(call, fold_prod);
+    return base_reduce(call, fold_prod);
 }
 
 tn_status max_reference(const tn_cpu_call *call)
 {
-    return reduce(call, fold_max);
+    return base_reduce(call, fold_max);
 }
 
 tn_status min_reference(const tn_cpu_call *call)
 {
-    return reduce(call, fold_min);
+    return base_reduce(call, fold_min);
 }
 
 tn_status logsumexp_reference(const tn_cpu_call *call)
 {
-    return reduce(call, fold_logsumexp);
+    return base_reduce(call, fold_logsumexp);
 }
 
 tn_status argmax_reference(const tn_cpu_call *call)

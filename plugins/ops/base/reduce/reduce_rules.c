@@ -32,8 +32,8 @@ static tn_array *reduce_op(const tn_build *build, const char *primitive, const t
 }
 
 // `out`, which is x reduced over `axes`, broadcast back to x's extents.
-static tn_array *spread(const tn_build *build, const tn_array *out, const tn_array *x,
-                        const tn_ints *axes)
+static tn_array *reduce_rules_spread(const tn_build *build, const tn_array *out,
+                                     const tn_array *x, const tn_ints *axes)
 {
     tn_ints shape = tn_extents(build, x), kept = shape;
     uint32_t set = tn_axis_set(axes, (int32_t)shape.count);
@@ -62,21 +62,21 @@ static int32_t is_inexact(tn_dtype dtype)
 }
 
 // The float or complex dtype that elements of `dtype` are accumulated in.
-static tn_dtype wide(tn_dtype dtype)
+static tn_dtype reduce_rules_wide(tn_dtype dtype)
 {
     return is_inexact(dtype) ? tn_dtype_computed(dtype) : TN_F64;
 }
 
 // x in the dtype that it is accumulated in; *out_dtype is the dtype of the final result.
-static tn_array *widen(const tn_build *build, tn_array *x, tn_dtype *out_dtype)
+static tn_array *reduce_rules_widen(const tn_build *build, tn_array *x, tn_dtype *out_dtype)
 {
     const tn_type *type = build->type(x);
     tn_dtype dtype = type ? type->dtype : TN_F32;
     *out_dtype = is_inexact(dtype) ? dtype : TN_F64;
-    return wide(dtype) == dtype ? x : cast(build, x, wide(dtype));
+    return reduce_rules_wide(dtype) == dtype ? x : cast(build, x, reduce_rules_wide(dtype));
 }
 
-static tn_array *narrow(const tn_build *build, tn_array *x, tn_dtype dtype)
+static tn_array *reduce_rules_narrow(const tn_build *build, tn_array *x, tn_dtype dtype)
 {
     const tn_type *type = build->type(x);
     return type && type->dtype != dtype ? cast(build, x, dtype) : x;
@@ -90,7 +90,7 @@ static tn_status sum_vjp(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     (void)wanted;
-    gradients[0] = spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
+    gradients[0] = reduce_rules_spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
     return built(gradients[0]);
 }
 
@@ -142,7 +142,7 @@ static tn_array *gather_axes(const tn_build *build, tn_array *x, const tn_ints *
 }
 
 // x [others, n] shifted by `step` along the last axis and filled with ones.
-static tn_array *shifted(const tn_build *build, tn_array *x, int64_t step)
+static tn_array *reduce_rules_shifted(const tn_build *build, tn_array *x, int64_t step)
 {
     tn_ints shape = tn_extents(build, x);
     int64_t n = shape.value[1], size = step < 0 ? -step : step;
@@ -161,10 +161,11 @@ static tn_array *shifted(const tn_build *build, tn_array *x, int64_t step)
 static tn_array *running_product(const tn_build *build, tn_array *x, int64_t sign)
 {
     int64_t n = tn_extents(build, x).value[1];
-    tn_array *all = shifted(build, x, sign);
+    tn_array *all = reduce_rules_shifted(build, x, sign);
     for (int64_t step = 1; all && step < n - 1; step *= 2)
         all = build->expr(build, "x, y -> x * y",
-                          TN_IN(all, shifted(build, all, sign * step)), TN_NO_ATTRS);
+                          TN_IN(all, reduce_rules_shifted(build, all, sign * step)),
+                          TN_NO_ATTRS);
     return all;
 }
 
@@ -174,7 +175,7 @@ static tn_array *others_product(const tn_build *build, const tn_rule *rule)
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     tn_dtype dtype;
-    tn_array *x = widen(build, rule->inputs[0], &dtype);
+    tn_array *x = reduce_rules_widen(build, rule->inputs[0], &dtype);
     tn_ints order, shape, back = {.given = 1}, extents = tn_extents(build, x);
     for (uint32_t i = 0; i < extents.count; i++)
         if (extents.value[i] == 0)
@@ -198,7 +199,7 @@ static tn_status prod_vjp(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     (void)wanted;
-    tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
+    tn_array *g = reduce_rules_spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
     gradients[0] = build->expr(build, "g, p -> g * conj(p)",
                                TN_IN(g, others_product(build, rule)), TN_NO_ATTRS);
     return built(gradients[0]);
@@ -213,7 +214,7 @@ static tn_status prod_jvp(const tn_build *build, const tn_rule *rule,
         build->expr(build, "t, p -> t * p", TN_IN(tangents[0], others_product(build, rule)),
                     TN_NO_ATTRS);
     tn_array *sum = reduce_op(build, "base.sum/1", part, &attrs->axis, attrs->keepdims);
-    out_tangents[0] = narrow(build, sum, type ? type->dtype : TN_F32);
+    out_tangents[0] = reduce_rules_narrow(build, sum, type ? type->dtype : TN_F32);
     return built(out_tangents[0]);
 }
 
@@ -237,11 +238,11 @@ static tn_array *mean_of(const tn_build *build, const tn_rule *rule, tn_array *x
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     tn_dtype dtype;
-    tn_array *sum = reduce_op(build, "base.sum/1", widen(build, x, &dtype), &attrs->axis,
-                              attrs->keepdims);
+    tn_array *sum = reduce_op(build, "base.sum/1", reduce_rules_widen(build, x, &dtype),
+                              &attrs->axis, attrs->keepdims);
     double count = reduced_count(build, x, &attrs->axis);
     tn_array *mean = build->expr(build, "x -> x / n", TN_IN(sum), tn_attrs("n", count));
-    return narrow(build, mean, dtype);
+    return reduce_rules_narrow(build, mean, dtype);
 }
 
 static tn_status mean_decompose(const tn_build *build, const tn_rule *rule,
@@ -260,7 +261,7 @@ static tn_status mean_vjp(const tn_build *build, const tn_rule *rule,
     double count = reduced_count(build, rule->inputs[0], &attrs->axis);
     tn_array *share =
         build->expr(build, "g -> g / n", TN_IN(cotangents[0]), tn_attrs("n", count));
-    gradients[0] = spread(build, share, rule->inputs[0], &attrs->axis);
+    gradients[0] = reduce_rules_spread(build, share, rule->inputs[0], &attrs->axis);
     return built(gradients[0]);
 }
 
@@ -289,11 +290,12 @@ const tn_primitive base_mean = {
 
 // 1 / k at each of the k elements that equal the extremum, else 0: equals share the
 // gradient.
-static tn_array *extremum_share(const tn_build *build, const tn_rule *rule)
+static tn_array *reduce_rules_extremum_share(const tn_build *build, const tn_rule *rule)
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     const tn_type *type = build->type(rule->inputs[0]);
-    tn_array *out = spread(build, rule->outputs[0], rule->inputs[0], &attrs->axis);
+    tn_array *out =
+        reduce_rules_spread(build, rule->outputs[0], rule->inputs[0], &attrs->axis);
     tn_array *hit =
         build->expr(build, "x, y -> f32(x == y)", TN_IN(rule->inputs[0], out), TN_NO_ATTRS);
     if (type && type->dtype == TN_F64)
@@ -308,9 +310,10 @@ static tn_status extremum_vjp(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     (void)wanted;
-    tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
-    gradients[0] = build->expr(build, "g, s -> g * s",
-                               TN_IN(g, extremum_share(build, rule)), TN_NO_ATTRS);
+    tn_array *g = reduce_rules_spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
+    gradients[0] =
+        build->expr(build, "g, s -> g * s",
+                    TN_IN(g, reduce_rules_extremum_share(build, rule)), TN_NO_ATTRS);
     return built(gradients[0]);
 }
 
@@ -319,11 +322,11 @@ static tn_status extremum_jvp(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     const tn_type *type = build->type(rule->inputs[0]);
-    tn_array *part =
-        build->expr(build, "t, s -> t * s", TN_IN(tangents[0], extremum_share(build, rule)),
-                    TN_NO_ATTRS);
+    tn_array *part = build->expr(
+        build, "t, s -> t * s",
+        TN_IN(tangents[0], reduce_rules_extremum_share(build, rule)), TN_NO_ATTRS);
     tn_array *sum = reduce_op(build, "base.sum/1", part, &attrs->axis, attrs->keepdims);
-    out_tangents[0] = narrow(build, sum, type ? type->dtype : TN_F32);
+    out_tangents[0] = reduce_rules_narrow(build, sum, type ? type->dtype : TN_F32);
     return built(out_tangents[0]);
 }
 
@@ -378,10 +381,10 @@ static tn_status logsumexp_decompose(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     tn_dtype dtype;
-    tn_array *x = widen(build, rule->inputs[0], &dtype);
+    tn_array *x = reduce_rules_widen(build, rule->inputs[0], &dtype);
     if (reduced_count(build, x, &attrs->axis) == 0) { // the logarithm of an empty sum
         tn_array *sum = reduce_op(build, "base.sum/1", x, &attrs->axis, attrs->keepdims);
-        outputs[0] = narrow(
+        outputs[0] = reduce_rules_narrow(
             build, build->expr(build, "x -> log(x)", TN_IN(sum), TN_NO_ATTRS), dtype);
         return built(outputs[0]);
     }
@@ -403,7 +406,7 @@ static tn_status logsumexp_decompose(const tn_build *build, const tn_rule *rule,
     if (!out || logsumexp_infer(&infer, &type))
         return TN_ERR_ARGUMENT;
     out = with_shape(build, "base.reshape/1", out, ints_of(type.rank, type.extent));
-    outputs[0] = narrow(build, out, dtype);
+    outputs[0] = reduce_rules_narrow(build, out, dtype);
     return built(outputs[0]);
 }
 
@@ -411,7 +414,8 @@ static tn_status logsumexp_decompose(const tn_build *build, const tn_rule *rule,
 static tn_array *softmax_share(const tn_build *build, const tn_rule *rule)
 {
     const tn_reduce_attrs *attrs = rule->attrs;
-    tn_array *out = spread(build, rule->outputs[0], rule->inputs[0], &attrs->axis);
+    tn_array *out =
+        reduce_rules_spread(build, rule->outputs[0], rule->inputs[0], &attrs->axis);
     return build->expr(build, "x, y -> exp(x - y)", TN_IN(rule->inputs[0], out),
                        TN_NO_ATTRS);
 }
@@ -422,7 +426,7 @@ static tn_status logsumexp_vjp(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     (void)wanted;
-    tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
+    tn_array *g = reduce_rules_spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
     gradients[0] = build->expr(build, "g, s -> g * s", TN_IN(g, softmax_share(build, rule)),
                                TN_NO_ATTRS);
     return built(gradients[0]);
@@ -490,7 +494,8 @@ static tn_array *sum_to(const tn_build *build, tn_array *x, const tn_ints *shape
     if (axes.count == 0)
         return build->expr(build, "x -> x", TN_IN(x), TN_NO_ATTRS);
     tn_array *sum = reduce_op(build, "base.sum/1", x, &axes, 0);
-    return narrow(build, with_shape(build, "base.reshape/1", sum, *shape), type->dtype);
+    return reduce_rules_narrow(build, with_shape(build, "base.reshape/1", sum, *shape),
+                               type->dtype);
 }
 
 static tn_status sum_to_decompose(const tn_build *build, const tn_rule *rule,

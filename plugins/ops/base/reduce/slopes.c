@@ -187,8 +187,8 @@ static tn_array *gradient_end(const tn_build *build, tn_array *x, tn_array *h, i
         tn_attrs("sign", step));
 }
 
-static tn_array *gradient_along(const tn_build *build, tn_array *x, tn_array *h,
-                                int32_t axis, int64_t order)
+static tn_array *slopes_gradient_along(const tn_build *build, tn_array *x, tn_array *h,
+                                       int32_t axis, int64_t order)
 {
     int64_t n = build->type(x) ? build->type(x)->extent[axis] : 0;
     tn_array *p = gradient_at(build, h, axis, 0, n - 2),
@@ -262,8 +262,8 @@ DECOMPOSE(gradient)
             build, given ? rule->inputs[given > 1 ? 1 + i : 1] : NULL, x, axis, &h);
         if (status)
             return status;
-        outputs[i] =
-            as_dtype(build, gradient_along(build, x, h, axis, attrs->edge_order), dtype);
+        outputs[i] = as_dtype(
+            build, slopes_gradient_along(build, x, h, axis, attrs->edge_order), dtype);
     }
     return built(outputs[rule->num_outputs - 1]);
 }

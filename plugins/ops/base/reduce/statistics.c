@@ -114,7 +114,7 @@ static tn_status var_infer(const tn_infer *infer, tn_type *types)
 #define std_infer var_infer
 
 // Elements that are reduced to one, less ddof; at least 0.
-static double divisor(const tn_build *build, const tn_rule *rule)
+static double statistics_divisor(const tn_build *build, const tn_rule *rule)
 {
     const tn_var_attrs *attrs = rule->attrs;
     tn_ints shape = tn_extents(build, rule->inputs[0]);
@@ -126,7 +126,7 @@ static double divisor(const tn_build *build, const tn_rule *rule)
 }
 
 // x in the float dtype that it is computed in.
-static tn_array *computed(const tn_build *build, tn_array *x)
+static tn_array *statistics_computed(const tn_build *build, tn_array *x)
 {
     const tn_type *type = build->type(x);
     tn_dtype dtype = type ? type->dtype : TN_F32;
@@ -136,18 +136,18 @@ static tn_array *computed(const tn_build *build, tn_array *x)
 }
 
 // The distances of x's elements from their mean.
-static tn_array *distances(const tn_build *build, const tn_rule *rule)
+static tn_array *statistics_distances(const tn_build *build, const tn_rule *rule)
 {
     const tn_var_attrs *attrs = rule->attrs;
     tn_attr items[2];
-    tn_array *x = computed(build, rule->inputs[0]);
+    tn_array *x = statistics_computed(build, rule->inputs[0]);
     tn_array *mean =
         build->op(build, "base.mean/1", TN_IN(x), reduced_as(&attrs->axis, 1, items));
     return build->expr(build, "x, m -> x - m", TN_IN(x, mean), TN_NO_ATTRS);
 }
 
-static tn_status spread_of(const tn_build *build, const tn_rule *rule, const char *text,
-                           tn_array **outputs)
+static tn_status statistics_spread_of(const tn_build *build, const tn_rule *rule,
+                                      const char *text, tn_array **outputs)
 {
     const tn_var_attrs *attrs = rule->attrs;
     const tn_type *x = build->type(rule->inputs[0]);
@@ -155,10 +155,11 @@ static tn_status spread_of(const tn_build *build, const tn_rule *rule, const cha
     tn_attr items[2];
     tn_array *squares =
         build->expr(build, is_complex ? "d -> real(d * conj(d))" : "d -> d * d",
-                    TN_IN(distances(build, rule)), TN_NO_ATTRS);
+                    TN_IN(statistics_distances(build, rule)), TN_NO_ATTRS);
     tn_array *sum = build->op(build, "base.sum/1", TN_IN(squares),
                               reduced_as(&attrs->axis, attrs->keepdims, items));
-    outputs[0] = build->expr(build, text, TN_IN(sum), tn_attrs("n", divisor(build, rule)));
+    outputs[0] = build->expr(build, text, TN_IN(sum),
+                             tn_attrs("n", statistics_divisor(build, rule)));
     if (x && tn_is_float(x->dtype) && tn_dtype_computed(x->dtype) != x->dtype)
         outputs[0] = cast(build, outputs[0], x->dtype);
     return built(outputs[0]);
@@ -166,12 +167,12 @@ static tn_status spread_of(const tn_build *build, const tn_rule *rule, const cha
 
 DECOMPOSE(var)
 {
-    return spread_of(build, rule, "s -> s / n", outputs);
+    return statistics_spread_of(build, rule, "s -> s / n", outputs);
 }
 
 DECOMPOSE(std)
 {
-    return spread_of(build, rule, "s -> sqrt(s / n)", outputs);
+    return statistics_spread_of(build, rule, "s -> sqrt(s / n)", outputs);
 }
 
 // The square root has no finite derivative at 0; that of std is said to be 0 there.
@@ -188,8 +189,8 @@ static tn_status std_vjp(const tn_build *build, const tn_rule *rule,
     tn_array *g = with_shape(build, "base.reshape/1", cotangents[0], kept);
     tn_array *s = with_shape(build, "base.reshape/1", rule->outputs[0], kept);
     gradients[0] = build->expr(build, "g, s, d -> select(s == 0, 0, g / (s * n) * d)",
-                               TN_IN(g, s, distances(build, rule)),
-                               tn_attrs("n", divisor(build, rule)));
+                               TN_IN(g, s, statistics_distances(build, rule)),
+                               tn_attrs("n", statistics_divisor(build, rule)));
     return built(gradients[0]);
 }
 
@@ -202,18 +203,19 @@ static tn_status std_jvp(const tn_build *build, const tn_rule *rule,
     tn_attr items[2];
     tn_array *terms =
         build->expr(build, is_complex ? "t, d -> real(t * conj(d))" : "t, d -> t * d",
-                    TN_IN(tangents[0], distances(build, rule)), TN_NO_ATTRS);
+                    TN_IN(tangents[0], statistics_distances(build, rule)), TN_NO_ATTRS);
     tn_array *sum = build->op(build, "base.sum/1", TN_IN(terms),
                               reduced_as(&attrs->axis, attrs->keepdims, items));
     sum = build->expr(build, "t, s -> select(s == 0, 0, t / (s * n))",
-                      TN_IN(sum, rule->outputs[0]), tn_attrs("n", divisor(build, rule)));
+                      TN_IN(sum, rule->outputs[0]),
+                      tn_attrs("n", statistics_divisor(build, rule)));
     const tn_type *type = build->type(sum);
     out_tangents[0] =
         type && out && type->dtype != out->dtype ? cast(build, sum, out->dtype) : sum;
     return built(out_tangents[0]);
 }
 
-// Of a batch the derivative at 0 is that of std, too.
+// The derivative at 0 of a batch is that of std, too.
 static tn_status std_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                           int64_t size, tn_array **outputs, int32_t *out_axes)
 {

@@ -33,8 +33,8 @@ static tn_status set_keep(const tn_build *build, tn_array *x, tn_array *mask,
 
 // The values of both, or of x alone, once each, where `text` holds: of whether they are in
 // x and in y, and whether there are so many values.
-static tn_status set_of(const tn_build *build, const tn_rule *rule, int is_joined,
-                        const char *text, tn_array **outputs)
+static tn_status base_set_of(const tn_build *build, const tn_rule *rule, int is_joined,
+                             const char *text, tn_array **outputs)
 {
     tn_dtype dtype = tn_dtype_promote(build->type(rule->inputs[0])->dtype,
                                       build->type(rule->inputs[1])->dtype);
@@ -58,17 +58,17 @@ static tn_status set_of(const tn_build *build, const tn_rule *rule, int is_joine
 
 DECOMPOSE(intersect1d)
 {
-    return set_of(build, rule, 1, "x, y, i, n -> x & y & i < n", outputs);
+    return base_set_of(build, rule, 1, "x, y, i, n -> x & y & i < n", outputs);
 }
 
 DECOMPOSE(setdiff1d)
 {
-    return set_of(build, rule, 0, "x, y, i, n -> !y & i < n", outputs);
+    return base_set_of(build, rule, 0, "x, y, i, n -> !y & i < n", outputs);
 }
 
 DECOMPOSE(setxor1d)
 {
-    return set_of(build, rule, 1, "x, y, i, n -> !(x & y) & i < n", outputs);
+    return base_set_of(build, rule, 1, "x, y, i, n -> !(x & y) & i < n", outputs);
 }
 
 // From the first element that is not 0 to the last one.

@@ -63,7 +63,7 @@ static tn_status topk_infer(const tn_infer *infer, tn_type *types)
 // --- reference --------------------------------------------------------------------------
 
 // Whether the element at offset a comes before that at b in ascending order.
-static int is_less(const tn_tensor *x, int64_t a, int64_t b)
+static int base_sort_is_less(const tn_tensor *x, int64_t a, int64_t b)
 {
     tn_dtype dtype = x->layout.dtype;
     if (tn_is_float(dtype)) {
@@ -96,7 +96,7 @@ static tn_status argsort_reference(const tn_cpu_call *call)
                 int64_t other = tn_get_i64(out, to + (at - 1) * step);
                 int64_t a = from + (attrs->descending ? other : i) * in_step;
                 int64_t b = from + (attrs->descending ? i : other) * in_step;
-                if (!is_less(x, a, b))
+                if (!base_sort_is_less(x, a, b))
                     break;
                 tn_set_i64(out, to + at * step, other);
             }
@@ -108,15 +108,15 @@ static tn_status argsort_reference(const tn_cpu_call *call)
 
 // --- decompositions ---------------------------------------------------------------------
 
-static tn_array *order_of(const tn_build *build, const tn_array *x, int64_t axis,
-                          int64_t descending)
+static tn_array *base_sort_order_of(const tn_build *build, const tn_array *x, int64_t axis,
+                                    int64_t descending)
 {
     return build->op(build, "base.argsort/1", TN_IN(x),
                      tn_attrs("axis", axis, "descending", descending));
 }
 
-static tn_array *picked(const tn_build *build, const tn_array *x, const tn_array *at,
-                        int64_t axis)
+static tn_array *base_sort_picked(const tn_build *build, const tn_array *x,
+                                  const tn_array *at, int64_t axis)
 {
     const tn_type *type = build->type(at);
     return type && type_count(type) == 0 ? zeros_like(build, at, build->type(x)->dtype)
@@ -128,8 +128,9 @@ DECOMPOSE(sort)
 {
     const tn_sort_attrs *attrs = rule->attrs;
     tn_array *x = rule->inputs[0];
-    outputs[0] =
-        picked(build, x, order_of(build, x, attrs->axis, attrs->descending), attrs->axis);
+    outputs[0] = base_sort_picked(
+        build, x, base_sort_order_of(build, x, attrs->axis, attrs->descending),
+        attrs->axis);
     return built(outputs[0]);
 }
 
@@ -139,9 +140,10 @@ DECOMPOSE(topk)
     const tn_type *x = build->type(rule->inputs[0]);
     if (!x)
         return TN_ERR_ARGUMENT;
-    tn_array *order = order_of(build, rule->inputs[0], attrs->axis, attrs->largest);
+    tn_array *order =
+        base_sort_order_of(build, rule->inputs[0], attrs->axis, attrs->largest);
     outputs[1] = part_of_axis(build, order, tn_axis(attrs->axis, x->rank), 0, 1, attrs->k);
-    outputs[0] = picked(build, rule->inputs[0], outputs[1], attrs->axis);
+    outputs[0] = base_sort_picked(build, rule->inputs[0], outputs[1], attrs->axis);
     return built(outputs[0]);
 }
 

@@ -44,8 +44,8 @@ static tn_array *unique_place(const tn_build *build, tn_array *values, tn_array 
     return build->op(build, "base.scatter_set/1", TN_IN(filled, at, values), TN_NO_ATTRS);
 }
 
-// What a mask of one axis chooses: the place of each element, `size` where it has none, and
-// how many are chosen.
+// Elements that a mask of one axis chooses: the place of each element, `size` where it has
+// none, and how many are chosen.
 struct chosen {
     tn_array *at, *count;
     int64_t n;

@@ -31,7 +31,7 @@ void room_add(struct batch_room *room, int part, uint64_t count, uint64_t bytes)
 
 void room_add_work(struct batch_room *room, int part, tn_dtype dtype, const void *answer)
 {
-    // Of f32 the answer is rounded: one unit of the last place more is enough.
+    // An f32 answer is rounded: one unit of the last place more is enough.
     double length = tn_dtype_real(dtype) == TN_F32
                         ? (double)*(const float *)answer * (1 + 0x1p-22)
                         : *(const double *)answer;
@@ -78,18 +78,19 @@ struct batch_progress {
     int code;
 };
 
-// Of a call that needs none, a place of no bytes.
-static char *scratch_of(const tn_cpu_call *call)
+// Scratch of a call; one that needs none has a place of no bytes.
+static char *linalg_batch_scratch_of(const tn_cpu_call *call)
 {
     static char nothing[1];
     return call->scratch ? call->scratch : nothing;
 }
 
-static void run_range(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void linalg_batch_run_range(void *context, int64_t begin, int64_t end,
+                                   uint32_t worker)
 {
     struct batch_progress *p = context;
     const struct batch_job *job = p->job;
-    char *room = scratch_of(job->call) + worker * job->room.size;
+    char *room = linalg_batch_scratch_of(job->call) + worker * job->room.size;
     int64_t some = 1;
     for (int64_t i = begin; i < end; i += some) {
         int64_t failed = i;
@@ -124,9 +125,9 @@ int job_run_all(struct batch_job *job, int64_t *out_index)
         lapack_limit_threads();
     if (in_threads)
         job->call->parallel_for(job->call, job->count, grain < 1 ? 1 : (int64_t)grain,
-                                run_range, &p);
+                                linalg_batch_run_range, &p);
     else
-        run_range(&p, 0, job->count, 0);
+        linalg_batch_run_range(&p, 0, job->count, 0);
     if (is_limited)
         lapack_free_threads();
     *out_index = p.failed;
@@ -194,7 +195,7 @@ tn_status job_define(const tn_cpu_call *call, tn_status (*launch)(const tn_cpu_c
 {
     tn_tensor outputs[LINALG_MOST_OUTPUTS];
     tn_cpu_call inner = *call;
-    inner.scratch = scratch_of(call);
+    inner.scratch = linalg_batch_scratch_of(call);
     for (uint32_t i = 0; i < call->num_outputs; i++) {
         uint64_t bytes = output_space(&call->outputs[i].layout);
         outputs[i] = call->outputs[i];

@@ -91,7 +91,7 @@ uint64_t job_scratch(const tn_kernel_query *query, int64_t count, uint64_t room)
 // Records "linalg.inv: matrix 3 of 8 ..." with what went wrong. TN_ERR_ARGUMENT.
 tn_status job_fail(const struct batch_job *job, int64_t index, const char *what);
 
-// What to say of a code that no input gives.
+// The message for a code that no input gives.
 const char *job_refused(int code);
 
 // A kernel's or a reference's launch with LAPACK, or in groups without: finds it, runs the

@@ -27,7 +27,7 @@ void room_add_group(struct batch_room *room, tn_dtype dtype, int64_t n, int64_t 
 static uint32_t features; // of the processor
 
 // Asked for once: a virtual machine takes microseconds to answer.
-static void read_features(void)
+static void linalg_group_read_features(void)
 {
     features = cpu_features();
 }
@@ -37,7 +37,7 @@ static uint32_t allowed_features(const tn_host *host)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *text = host->config(host, "TENON_CPU");
-    pthread_once(&once, read_features);
+    pthread_once(&once, linalg_group_read_features);
     if (text && strcmp(text, "baseline") == 0)
         return 0;
     return text && strcmp(text, "avx2") == 0 ? features & CPU_HAS_AVX2 : features;
@@ -45,7 +45,8 @@ static uint32_t allowed_features(const tn_host *host)
 #endif
 
 // The variant for this processor; `one`: of one matrix.
-static const struct small_kernels *pick(const tn_host *host, bool single, bool one)
+static const struct small_kernels *linalg_group_pick(const tn_host *host, bool single,
+                                                     bool one)
 {
 #ifdef CPU_BUILD_X86
     uint32_t has = allowed_features(host);
@@ -63,7 +64,8 @@ void job_use_groups(struct batch_job *job, job_run_group run)
 {
     if (job->room.length[ROOM_GROUP] == 0)
         return;
-    job->small = pick(job->call->host, job->dtype == TN_F32, job->count < LEAST_COUNT);
+    job->small =
+        linalg_group_pick(job->call->host, job->dtype == TN_F32, job->count < LEAST_COUNT);
     job->run_group = run;
 }
 
@@ -76,7 +78,8 @@ struct small_group job_group(const struct batch_job *job, char *room, int64_t n,
 }
 
 // The distance of neighbours along the last axis of the batch, in bytes.
-static int64_t step_of(const struct batch_job *job, const tn_layout *l, int32_t core)
+static int64_t linalg_group_step_of(const struct batch_job *job, const tn_layout *l,
+                                    int32_t core)
 {
     int32_t axis = l->rank - core - 1;
     return job->batch.rank > 0 && axis >= 0 && l->extent[axis] > 1
@@ -88,7 +91,7 @@ struct small_places job_places(const struct batch_job *job, const tn_tensor *ten
                                int32_t core, int64_t index, int64_t count)
 {
     int64_t inner = job->batch.rank > 0 ? job->batch.extent[job->batch.rank - 1] : 1;
-    int64_t step = step_of(job, &tensor->layout, core), place = index % inner;
+    int64_t step = linalg_group_step_of(job, &tensor->layout, core), place = index % inner;
     struct matrix_view view = job_matrix(job, tensor, core, index);
     struct small_places places = {.row = view.row, .column = view.column};
     for (int64_t lane = 0; lane < SMALL_MOST_LANES; lane++) {

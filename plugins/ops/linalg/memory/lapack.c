@@ -26,7 +26,7 @@ static const struct lapack_symbol {
 static const char letters[] = "sdcz";
 enum { NUM_DTYPES = sizeof(letters) - 1 };
 
-static size_t number_of(tn_dtype dtype)
+static size_t lapack_number_of(tn_dtype dtype)
 {
     return (tn_dtype_real(dtype) == TN_F64) + 2 * (size_t)tn_is_complex(dtype);
 }
@@ -35,7 +35,7 @@ static struct lapack tables[NUM_DTYPES];
 static bool found;
 static char failure[200]; // why `found` is false
 
-static bool read_symbols(void *handle, size_t number, struct lapack *out)
+static bool lapack_read_symbols(void *handle, size_t number, struct lapack *out)
 {
     char name[16];
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
@@ -53,7 +53,7 @@ static bool read_symbols(void *handle, size_t number, struct lapack *out)
 }
 
 // Never closed: OpenBLAS' threads live as long as the process.
-static void open_library(void)
+static void lapack_open_library(void)
 {
     static const char *const names[] = {"libopenblas.so.0", "liblapack.so.3"};
     for (size_t i = 0; i < 2 && !found; i++) {
@@ -66,17 +66,17 @@ static void open_library(void)
         }
         found = true;
         for (size_t d = 0; d < NUM_DTYPES && found; d++)
-            found = read_symbols(handle, d, &tables[d]);
+            found = lapack_read_symbols(handle, d, &tables[d]);
     }
 }
 
 const struct lapack *lapack_find(tn_dtype dtype, const char **out_why)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, open_library);
+    pthread_once(&once, lapack_open_library);
     if (out_why)
         *out_why = failure;
-    return found ? &tables[number_of(dtype)] : NULL;
+    return found ? &tables[lapack_number_of(dtype)] : NULL;
 }
 
 // Reserves a buffer for each processor's thread at the first call. They stay reserved until
@@ -122,7 +122,7 @@ static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;
 static int num_limits;  // brackets that are open
 static int num_threads; // of OpenBLAS, before the first of them
 
-static int count_threads(void)
+static int lapack_count_threads(void)
 {
     const struct openblas *blas = openblas_find();
     return blas && blas->get_threads ? blas->get_threads() : 1;
@@ -130,7 +130,7 @@ static int count_threads(void)
 
 bool lapack_is_threaded(void)
 {
-    return count_threads() > 1;
+    return lapack_count_threads() > 1;
 }
 
 static void set_threads(int count)
@@ -146,7 +146,7 @@ void lapack_limit_threads(void)
 {
     pthread_mutex_lock(&limit_lock);
     if (num_limits++ == 0) {
-        num_threads = count_threads();
+        num_threads = lapack_count_threads();
         if (num_threads > 1)
             set_threads(1);
     }

@@ -88,8 +88,9 @@ static inline void transpose_64(word64 *out, int64_t to, const word64 *in, int64
     transpose((T *)to->data + i0 * to->row + j, to->row,                                   \
               (const T *)from->data + i0 + j * from->column, from->column)
 
-static void copy_elements(const struct matrix_view *to, const struct matrix_view *from,
-                          int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+static void linalg_matrix_copy_elements(const struct matrix_view *to,
+                                        const struct matrix_view *from, int64_t i0,
+                                        int64_t i1, int64_t j0, int64_t j1)
 {
     switch (tn_dtype_bytes(to->dtype)) {
     case 4:
@@ -103,8 +104,9 @@ static void copy_elements(const struct matrix_view *to, const struct matrix_view
     }
 }
 
-static void copy_block(const struct matrix_view *to, const struct matrix_view *from,
-                       int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+static void linalg_matrix_copy_block(const struct matrix_view *to,
+                                     const struct matrix_view *from, int64_t i0, int64_t i1,
+                                     int64_t j0, int64_t j1)
 {
     int64_t bytes = tn_dtype_bytes(to->dtype), first = i0;
     if (to->column == 1 && from->row == 1 && bytes <= 8) {
@@ -113,9 +115,9 @@ static void copy_block(const struct matrix_view *to, const struct matrix_view *f
         else
             COPY_SQUARES(word64, transpose_64);
         if ((j1 - j0) % 4 != 0)
-            copy_elements(to, from, first, i0, j1 - (j1 - j0) % 4, j1);
+            linalg_matrix_copy_elements(to, from, first, i0, j1 - (j1 - j0) % 4, j1);
     }
-    copy_elements(to, from, i0, i1, j0, j1);
+    linalg_matrix_copy_elements(to, from, i0, i1, j0, j1);
 }
 
 static int64_t lesser_of(int64_t a, int64_t b)
@@ -139,8 +141,8 @@ void matrix_copy(struct matrix_view to, struct matrix_view from)
     int64_t block = block_of(to);
     for (int64_t i = 0; i < to.rows; i += block)
         for (int64_t j = 0; j < to.columns; j += block)
-            copy_block(&to, &from, i, lesser_of(i + block, to.rows), j,
-                       lesser_of(j + block, to.columns));
+            linalg_matrix_copy_block(&to, &from, i, lesser_of(i + block, to.rows), j,
+                                     lesser_of(j + block, to.columns));
 }
 
 static void fill_zeros_in_row(const struct matrix_view *a, int64_t i, int64_t first,
@@ -163,12 +165,12 @@ static void copy_block_of_triangle(const struct matrix_view *to,
     int64_t rows = lesser_of(i + block_of(*to), to->rows);
     int64_t columns = lesser_of(j + block_of(*to), to->columns);
     if (i != j) {
-        copy_block(to, from, i, rows, j, columns);
+        linalg_matrix_copy_block(to, from, i, rows, j, columns);
         return;
     }
     for (; i < rows; i++)
-        copy_block(to, from, i, i + 1, upper ? lesser_of(i, columns) : j,
-                   upper ? columns : lesser_of(i + 1, columns));
+        linalg_matrix_copy_block(to, from, i, i + 1, upper ? lesser_of(i, columns) : j,
+                                 upper ? columns : lesser_of(i + 1, columns));
 }
 
 void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool upper)

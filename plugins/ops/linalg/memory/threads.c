@@ -20,13 +20,13 @@ bool job_has_threads(const struct batch_job *job)
            !lapack_is_threaded();
 }
 
-static int least(int a, int b)
+static int linalg_threads_least(int a, int b)
 {
     return a < b ? a : b;
 }
 
 // A step: columns [panel, panel + width) are factored.
-struct step {
+struct linalg_threads_step {
     const struct batch_job *job;
     char *a; // m x n, columns lda apart
     int m, n, lda, panel, width;
@@ -34,13 +34,13 @@ struct step {
     bool upper;
 };
 
-static char *element(const struct step *s, int i, int j)
+static char *linalg_threads_element(const struct linalg_threads_step *s, int i, int j)
 {
     return s->a + ((int64_t)i + (int64_t)j * s->lda) * tn_dtype_bytes(s->job->dtype);
 }
 
 // Runs `body` over `count` columns in tasks, numbered from 0.
-static void in_tasks(const struct step *s, int count,
+static void in_tasks(const struct linalg_threads_step *s, int count,
                      void (*body)(void *s, int64_t begin, int64_t end, uint32_t worker))
 {
     if (count > 0)
@@ -52,7 +52,7 @@ static void in_tasks(const struct step *s, int count,
 
 #define SWAP_ROWS(T)                                                                       \
     for (int i = s->panel; i < s->panel + s->width; i++) {                                 \
-        T *row = (T *)element(s, 0, column), v = row[i];                                   \
+        T *row = (T *)linalg_threads_element(s, 0, column), v = row[i];                    \
         row[i] = row[s->pivots[i] - 1];                                                    \
         row[s->pivots[i] - 1] = v;                                                         \
     }
@@ -62,7 +62,7 @@ typedef struct {
     uint64_t word[2];
 } __attribute__((may_alias)) swapped128;
 
-static void swap_rows(const struct step *s, int column)
+static void swap_rows(const struct linalg_threads_step *s, int column)
 {
     switch (tn_dtype_bytes(s->job->dtype)) {
     case 4:
@@ -77,31 +77,33 @@ static void swap_rows(const struct step *s, int column)
 }
 
 // Columns [first, last) right of the panel.
-static void update_right(const struct step *s, int first, int last)
+static void update_right(const struct linalg_threads_step *s, int first, int last)
 {
     const struct lapack *lapack = s->job->lapack;
     int columns = last - first, below = s->m - s->panel - s->width;
     const void *one = lapack_one(s->job->dtype);
-    char *top = element(s, s->panel, first);
+    char *top = linalg_threads_element(s, s->panel, first);
     lapack->trsm("L", "L", "N", "U", &s->width, &columns, one,
-                 element(s, s->panel, s->panel), &s->lda, top, &s->lda, 1, 1, 1, 1);
+                 linalg_threads_element(s, s->panel, s->panel), &s->lda, top, &s->lda, 1, 1,
+                 1, 1);
     if (below > 0)
         lapack->gemm("N", "N", &below, &columns, &s->width, minus_one(s->job->dtype),
-                     element(s, s->panel + s->width, s->panel), &s->lda, top, &s->lda, one,
-                     element(s, s->panel + s->width, first), &s->lda, 1, 1);
+                     linalg_threads_element(s, s->panel + s->width, s->panel), &s->lda, top,
+                     &s->lda, one, linalg_threads_element(s, s->panel + s->width, first),
+                     &s->lda, 1, 1);
 }
 
 // Tasks first of the columns right of the panel, then of those left of it, which take the
 // exchanges of rows alone.
 static void lu_task(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct step *s = context;
+    const struct linalg_threads_step *s = context;
     int right = s->panel + s->width, tasks = (s->n - right + TASK - 1) / TASK;
     (void)worker;
     for (int task = (int)begin; task < (int)end; task++) {
         bool is_right = task < tasks;
         int first = is_right ? right + task * TASK : (task - tasks) * TASK;
-        int last = least(first + TASK, is_right ? s->n : s->panel);
+        int last = linalg_threads_least(first + TASK, is_right ? s->n : s->panel);
         for (int column = first; column < last; column++)
             swap_rows(s, column);
         if (is_right)
@@ -109,7 +111,7 @@ static void lu_task(void *context, int64_t begin, int64_t end, uint32_t worker)
     }
 }
 
-static int round_up(int columns)
+static int linalg_threads_round_up(int columns)
 {
     return (columns + TASK - 1) / TASK * TASK;
 }
@@ -117,8 +119,8 @@ static int round_up(int columns)
 void threads_lu(const struct batch_job *job, int m, int n, void *a, int lda, int *pivots,
                 int *info)
 {
-    struct step s = {job, a, m, n, lda, 0, 0, pivots, false};
-    int k = least(m, n);
+    struct linalg_threads_step s = {job, a, m, n, lda, 0, 0, pivots, false};
+    int k = linalg_threads_least(m, n);
     if (k < LINALG_LEAST_THREADED || !job_has_threads(job)) {
         job->lapack->getrf(&m, &n, a, &lda, pivots, info);
         return;
@@ -126,14 +128,14 @@ void threads_lu(const struct batch_job *job, int m, int n, void *a, int lda, int
     *info = 0;
     for (; s.panel < k; s.panel += s.width) {
         int rows = m - s.panel, failed = 0;
-        s.width = least(PANEL, k - s.panel);
-        job->lapack->getrf(&rows, &s.width, element(&s, s.panel, s.panel), &lda,
-                           pivots + s.panel, &failed);
+        s.width = linalg_threads_least(PANEL, k - s.panel);
+        job->lapack->getrf(&rows, &s.width, linalg_threads_element(&s, s.panel, s.panel),
+                           &lda, pivots + s.panel, &failed);
         for (int i = s.panel; i < s.panel + s.width; i++)
             pivots[i] += s.panel;
         if (failed > 0 && *info == 0)
             *info = s.panel + failed;
-        in_tasks(&s, round_up(n - s.panel - s.width) + s.panel, lu_task);
+        in_tasks(&s, linalg_threads_round_up(n - s.panel - s.width) + s.panel, lu_task);
     }
 }
 
@@ -151,7 +153,7 @@ static void solve_task(void *context, int64_t begin, int64_t end, uint32_t worke
     const struct solution *s = context;
     (void)worker;
     for (int64_t task = begin; task < end; task++) {
-        int columns = least(TASK, s->k - (int)task * TASK), info;
+        int columns = linalg_threads_least(TASK, s->k - (int)task * TASK), info;
         char *b = s->b + task * TASK * s->n * tn_dtype_bytes(s->job->dtype);
         s->job->lapack->getrs(s->trans, &s->n, &columns, s->factors, &s->n, s->pivots, b,
                               &s->n, &info, 1);
@@ -171,23 +173,26 @@ void threads_solve(const struct batch_job *job, const char *trans, int n, int k,
 
 // x op(a) = b for some rows of b, by squares on the diagonal and products beside them: by
 // one call for all OpenBLAS takes 1.2 to 1.4 times as long.
-static void divide_rows(const struct solution *s, char *b, int rows)
+static void linalg_threads_divide_rows(const struct solution *s, char *b, int rows)
 {
     const struct lapack *lapack = s->job->lapack;
     const void *one = lapack_one(s->job->dtype), *minus = minus_one(s->job->dtype);
-    const struct step a = {.job = s->job, .a = (char *)s->factors, .lda = s->lda};
+    const struct linalg_threads_step a = {
+        .job = s->job, .a = (char *)s->factors, .lda = s->lda};
     int64_t column = s->k * (int64_t)tn_dtype_bytes(s->job->dtype);
     bool is_plain = s->trans[0] == 'N', forwards = (s->uplo[0] == 'U') == is_plain;
     for (int done = 0, width; done < s->n; done += width) {
-        width = least(PANEL, s->n - done);
+        width = linalg_threads_least(PANEL, s->n - done);
         int rest = s->n - done - width, at = forwards ? done : rest;
         int to = forwards ? at + width : 0;
         lapack->trsm("R", s->uplo, s->trans, s->diag, &rows, &width, one,
-                     element(&a, at, at), &s->lda, b + at * column, &s->k, 1, 1, 1, 1);
+                     linalg_threads_element(&a, at, at), &s->lda, b + at * column, &s->k, 1,
+                     1, 1, 1);
         if (rest > 0)
             lapack->gemm("N", s->trans, &rows, &rest, &width, minus, b + at * column, &s->k,
-                         is_plain ? element(&a, at, to) : element(&a, to, at), &s->lda, one,
-                         b + to * column, &s->k, 1, 1);
+                         is_plain ? linalg_threads_element(&a, at, to)
+                                  : linalg_threads_element(&a, to, at),
+                         &s->lda, one, b + to * column, &s->k, 1, 1);
     }
 }
 
@@ -196,8 +201,8 @@ static void triangular_task(void *context, int64_t begin, int64_t end, uint32_t 
     const struct solution *s = context;
     (void)worker;
     for (int64_t task = begin; task < end; task++)
-        divide_rows(s, s->b + task * TASK * tn_dtype_bytes(s->job->dtype),
-                    least(TASK, s->k - (int)task * TASK));
+        linalg_threads_divide_rows(s, s->b + task * TASK * tn_dtype_bytes(s->job->dtype),
+                                   linalg_threads_least(TASK, s->k - (int)task * TASK));
 }
 
 void threads_triangular(const struct batch_job *job, const char *uplo, const char *trans,
@@ -205,7 +210,7 @@ void threads_triangular(const struct batch_job *job, const char *uplo, const cha
 {
     struct solution s = {job, trans, uplo, diag, n, k, lda, a, NULL, b};
     if (n < LINALG_LEAST_THREADED || k <= TASK || !job_has_threads(job))
-        divide_rows(&s, b, k);
+        linalg_threads_divide_rows(&s, b, k);
     else
         job->call->parallel_for(job->call, (k + TASK - 1) / TASK, 1, triangular_task, &s);
 }
@@ -215,58 +220,64 @@ void threads_triangular(const struct batch_job *job, const char *uplo, const cha
 // The rows right of the factored square, or the columns below it.
 static void cholesky_panel_task(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct step *s = context;
+    const struct linalg_threads_step *s = context;
     int right = s->panel + s->width;
     (void)worker;
     for (int64_t task = begin; task < end; task++) {
-        int first = right + (int)task * TASK, count = least(TASK, s->n - first);
+        int first = right + (int)task * TASK,
+            count = linalg_threads_least(TASK, s->n - first);
         if (s->upper)
-            s->job->lapack->trsm("L", "U", "C", "N", &s->width, &count,
-                                 lapack_one(s->job->dtype), element(s, s->panel, s->panel),
-                                 &s->lda, element(s, s->panel, first), &s->lda, 1, 1, 1, 1);
+            s->job->lapack->trsm(
+                "L", "U", "C", "N", &s->width, &count, lapack_one(s->job->dtype),
+                linalg_threads_element(s, s->panel, s->panel), &s->lda,
+                linalg_threads_element(s, s->panel, first), &s->lda, 1, 1, 1, 1);
         else
-            s->job->lapack->trsm("R", "L", "C", "N", &count, &s->width,
-                                 lapack_one(s->job->dtype), element(s, s->panel, s->panel),
-                                 &s->lda, element(s, first, s->panel), &s->lda, 1, 1, 1, 1);
+            s->job->lapack->trsm(
+                "R", "L", "C", "N", &count, &s->width, lapack_one(s->job->dtype),
+                linalg_threads_element(s, s->panel, s->panel), &s->lda,
+                linalg_threads_element(s, first, s->panel), &s->lda, 1, 1, 1, 1);
     }
 }
 
 // Some columns of the rest: the triangle on the diagonal, and what is above or below it.
 static void cholesky_rest_task(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct step *s = context;
+    const struct linalg_threads_step *s = context;
     const struct lapack *lapack = s->job->lapack;
     const void *one = lapack_one(s->job->dtype), *minus = minus_one(s->job->dtype);
     int right = s->panel + s->width, p = s->panel;
     (void)worker;
     for (int64_t task = begin; task < end; task++) {
-        int first = right + (int)task * TASK, count = least(TASK, s->n - first);
+        int first = right + (int)task * TASK,
+            count = linalg_threads_least(TASK, s->n - first);
         int above = first - right, next = first + count, below = s->n - next;
-        const void *own = s->upper ? element(s, p, first) : element(s, first, p);
+        const void *own = s->upper ? linalg_threads_element(s, p, first)
+                                   : linalg_threads_element(s, first, p);
         lapack->herk(s->upper ? "U" : "L", s->upper ? "C" : "N", &count, &s->width, minus,
-                     own, &s->lda, one, element(s, first, first), &s->lda, 1, 1);
+                     own, &s->lda, one, linalg_threads_element(s, first, first), &s->lda, 1,
+                     1);
         if (s->upper && above > 0)
-            lapack->gemm("C", "N", &above, &count, &s->width, minus, element(s, p, right),
-                         &s->lda, own, &s->lda, one, element(s, right, first), &s->lda, 1,
-                         1);
+            lapack->gemm("C", "N", &above, &count, &s->width, minus,
+                         linalg_threads_element(s, p, right), &s->lda, own, &s->lda, one,
+                         linalg_threads_element(s, right, first), &s->lda, 1, 1);
         if (!s->upper && below > 0)
-            lapack->gemm("N", "C", &below, &count, &s->width, minus, element(s, next, p),
-                         &s->lda, own, &s->lda, one, element(s, next, first), &s->lda, 1,
-                         1);
+            lapack->gemm("N", "C", &below, &count, &s->width, minus,
+                         linalg_threads_element(s, next, p), &s->lda, own, &s->lda, one,
+                         linalg_threads_element(s, next, first), &s->lda, 1, 1);
     }
 }
 
 void threads_cholesky(const struct batch_job *job, bool upper, int n, void *a, int *info)
 {
-    struct step s = {job, a, n, n, n, 0, 0, NULL, upper};
+    struct linalg_threads_step s = {job, a, n, n, n, 0, 0, NULL, upper};
     if (!threads_share(job, n)) {
         job->lapack->potrf(upper ? "U" : "L", &n, a, &n, info, 1);
         return;
     }
     for (; s.panel < n; s.panel += s.width) {
-        s.width = least(PANEL, n - s.panel);
-        job->lapack->potrf(upper ? "U" : "L", &s.width, element(&s, s.panel, s.panel), &n,
-                           info, 1);
+        s.width = linalg_threads_least(PANEL, n - s.panel);
+        job->lapack->potrf(upper ? "U" : "L", &s.width,
+                           linalg_threads_element(&s, s.panel, s.panel), &n, info, 1);
         *info += *info > 0 ? s.panel : 0;
         if (*info != 0)
             return;

@@ -158,7 +158,7 @@ struct window_lists {
     tn_ints start, stop, step;
 };
 
-static struct window_lists lists_of(const struct window *w)
+static struct window_lists nn_check_lists_of(const struct window *w)
 {
     return (struct window_lists){
         .start = {4, 1, {0, w->row, w->column, w->channel}},
@@ -174,7 +174,7 @@ static struct window_lists lists_of(const struct window *w)
 tn_array *window_slice(const tn_build *build, const tn_array *image,
                        const struct window *window)
 {
-    struct window_lists lists = lists_of(window);
+    struct window_lists lists = nn_check_lists_of(window);
     return build->op(
         build, "base.slice/1", TN_IN(image),
         tn_attrs("start", &lists.start, "stop", &lists.stop, "step", &lists.step));
@@ -183,7 +183,7 @@ tn_array *window_slice(const tn_build *build, const tn_array *image,
 tn_array *window_update(const tn_build *build, const tn_array *image,
                         const tn_array *update, const struct window *window)
 {
-    struct window_lists lists = lists_of(window);
+    struct window_lists lists = nn_check_lists_of(window);
     return build->op(
         build, "base.slice_update/1", TN_IN(image, update),
         tn_attrs("start", &lists.start, "stop", &lists.stop, "step", &lists.step));

@@ -36,7 +36,7 @@ struct alignments {
 };
 
 // Row s of `x` (N, states) is row s - by, and NEVER where there is none.
-static tn_array *shifted(const tn_build *build, tn_array *x, int64_t by, int64_t states)
+static tn_array *ctc_shifted(const tn_build *build, tn_array *x, int64_t by, int64_t states)
 {
     x = part_of_axis(build, x, 1, 0, 1, states - by);
     return build->op(
@@ -54,13 +54,13 @@ static tn_status one_step(const tn_build *build, tn_array *const *inputs,
     (void)num_inputs;
     tn_array *alpha = inputs[0], *sum = alpha;
     if (a->states > 1) {
-        tn_array *skip = a->states > 2 ? shifted(build, alpha, 2, a->states) : alpha;
-        sum =
-            build->expr(build,
-                        "a, b, c, k -> d = k ? c : -1e30; m = max(max(a, b), d); "
-                        "m + log(exp(a - m) + exp(b - m) + exp(d - m))",
-                        TN_IN(alpha, shifted(build, alpha, 1, a->states), skip, inputs[3]),
-                        TN_NO_ATTRS);
+        tn_array *skip = a->states > 2 ? ctc_shifted(build, alpha, 2, a->states) : alpha;
+        sum = build->expr(
+            build,
+            "a, b, c, k -> d = k ? c : -1e30; m = max(max(a, b), d); "
+            "m + log(exp(a - m) + exp(b - m) + exp(d - m))",
+            TN_IN(alpha, ctc_shifted(build, alpha, 1, a->states), skip, inputs[3]),
+            TN_NO_ATTRS);
     }
     for (uint64_t i = 0; i < num_outputs; i++)
         outputs[i] = build->expr(build, "s, e, a, t -> t ? max(s + e, -1e30) : a",
@@ -118,8 +118,8 @@ static tn_status read_alignments(const tn_build *build, const tn_rule *rule,
 }
 
 // Labels N, S: those of one row for all samples begin behind those before.
-static tn_array *labels_of(const tn_build *build, const tn_rule *rule,
-                           const struct alignments *a)
+static tn_array *ctc_labels_of(const tn_build *build, const tn_rule *rule,
+                               const struct alignments *a)
 {
     tn_array *y = rule->inputs[1];
     const tn_type *type = build->type(y);
@@ -135,7 +135,8 @@ static tn_array *labels_of(const tn_build *build, const tn_rule *rule,
 }
 
 // The class of each state, and whether the one before may be skipped.
-static void make_states(const tn_build *build, const tn_rule *rule, struct alignments *a)
+static void ctc_make_states(const tn_build *build, const tn_rule *rule,
+                            struct alignments *a)
 {
     const ctc_attrs *attrs = rule->attrs;
     const int64_t one[2] = {a->samples, 1};
@@ -147,7 +148,7 @@ static void make_states(const tn_build *build, const tn_rule *rule, struct align
         a->may_skip = build->expr(build, "b -> b != b", TN_IN(blank), TN_NO_ATTRS);
         return;
     }
-    tn_array *labels = cast(build, labels_of(build, rule, a), TN_I64);
+    tn_array *labels = cast(build, ctc_labels_of(build, rule, a), TN_I64);
     tn_array *all = build->expr(build, "l, s -> s == 0 ? blank : l",
                                 TN_IN(build->op(build, "base.expand_dims/1", TN_IN(labels),
                                                 tn_attrs("axis", TN_INTS(-1))),
@@ -213,7 +214,7 @@ DECOMPOSE(ctc_loss)
     tn_dtype dtype = dtype_of(build, a.logs), wide = tn_dtype_computed(dtype);
     if (wide != dtype)
         a.logs = cast(build, a.logs, wide);
-    make_states(build, rule, &a);
+    ctc_make_states(build, rule, &a);
     tn_array *alpha = last_alpha(build, &a), *ends[2];
     // The last label and the blank behind it.
     for (int64_t i = 0; i < 2; i++)

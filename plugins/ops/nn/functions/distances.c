@@ -6,8 +6,8 @@
 
 // (sum(abs(x) ** p) along `axis`) ** (1 / p), with the axis kept or not. Its slope at a
 // vector of zeros is 0, as PyTorch's.
-static tn_array *length_of(const tn_build *build, tn_array *x, double p, int64_t axis,
-                           int64_t keepdims)
+static tn_array *nn_distances_length_of(const tn_build *build, tn_array *x, double p,
+                                        int64_t axis, int64_t keepdims)
 {
     if (isinf(p))
         return build->op(build, "base.max/1",
@@ -54,7 +54,7 @@ DECOMPOSE(normalize)
     tn_dtype dtype = dtype_of(build, rule->inputs[0]), computed = tn_dtype_computed(dtype);
     tn_array *x =
         computed == dtype ? rule->inputs[0] : cast(build, rule->inputs[0], computed);
-    tn_array *length = length_of(build, x, attrs->p, attrs->axis, 1);
+    tn_array *length = nn_distances_length_of(build, x, attrs->p, attrs->axis, 1);
     x = build->expr(build, "x, n -> x / max(n, eps)", TN_IN(x, length),
                     tn_attrs("eps", attrs->eps));
     outputs[0] = computed == dtype ? x : cast(build, x, dtype);
@@ -143,7 +143,7 @@ DECOMPOSE(pairwise_distance)
         return status;
     tn_array *d =
         build->expr(build, "a, b -> a - b + eps", TN_IN(a, b), tn_attrs("eps", attrs->eps));
-    outputs[0] = length_of(build, d, attrs->p, -1, attrs->keepdim);
+    outputs[0] = nn_distances_length_of(build, d, attrs->p, -1, attrs->keepdim);
     return built(outputs[0]);
 }
 
@@ -164,7 +164,7 @@ DECOMPOSE(pdist)
     if (status)
         return status;
     tn_array *d = build->expr(build, "a, b -> a - b", TN_IN(rows[0], rows[1]), TN_NO_ATTRS);
-    outputs[0] = length_of(build, d, attrs->p, -1, 0);
+    outputs[0] = nn_distances_length_of(build, d, attrs->p, -1, 0);
     return built(outputs[0]);
 }
 COMPOSITE(pairwise_distance, "pairwise_distance/1",
@@ -263,7 +263,7 @@ static tn_array *distance_of(const tn_build *build, tn_array *a, tn_array *b,
 {
     tn_array *d =
         build->expr(build, "a, b -> a - b + eps", TN_IN(a, b), tn_attrs("eps", attrs->eps));
-    return length_of(build, d, attrs->p, -1, 0);
+    return nn_distances_length_of(build, d, attrs->p, -1, 0);
 }
 
 DECOMPOSE(triplet_margin_loss)

@@ -53,7 +53,7 @@ static tn_status check_labels(const tn_build *build, const tn_rule *rule, int32_
     return status;
 }
 
-static tn_array *with_axis(const tn_build *build, tn_array *x, int64_t axis)
+static tn_array *nn_labels_with_axis(const tn_build *build, tn_array *x, int64_t axis)
 {
     return build->op(build, "base.expand_dims/1", TN_IN(x),
                      tn_attrs("axis", TN_INTS(axis)));
@@ -71,7 +71,7 @@ DECOMPOSE(multi_margin_loss)
                                  "p is %" PRId64 ", expected 1 or 2", attrs->p);
     const tn_type *type = build->type(x);
     int64_t n = type->extent[type->rank - 1];
-    tn_array *label = with_axis(build, rule->inputs[1], -1);
+    tn_array *label = nn_labels_with_axis(build, rule->inputs[1], -1);
     tn_array *own = build->op(build, "base.take_along_axis/1", TN_IN(x, label),
                               tn_attrs("axis", (int64_t)-1));
     tn_array *loss =
@@ -107,16 +107,18 @@ DECOMPOSE(multilabel_margin_loss)
     counts = build->expr(build, "m -> m >= 0", TN_IN(counts), TN_NO_ATTRS);
     tn_array *own = build->op(build, "base.take_along_axis/1", TN_IN(x, y),
                               tn_attrs("axis", (int64_t)-1));
-    tn_array *given[2] = {with_axis(build, counts, -1), with_axis(build, y, -1)};
+    tn_array *given[2] = {nn_labels_with_axis(build, counts, -1),
+                          nn_labels_with_axis(build, y, -1)};
     tn_array *hits =
         build->expr(build, "c, y, j -> c & y == j",
                     TN_IN(given[0], given[1], counted(build, n, 0)), TN_NO_ATTRS);
     hits = build->op(build, "base.any/1", TN_IN(hits),
                      tn_attrs("axis", TN_INTS(-2), "keepdims", (int64_t)1));
-    tn_array *loss = build->expr(
-        build, "c, h, o, x -> select(c & !h, max(1 - o + x, 0) / n, 0)",
-        TN_IN(given[0], hits, with_axis(build, own, -1), with_axis(build, x, -2)),
-        tn_attrs("n", (double)n));
+    tn_array *loss =
+        build->expr(build, "c, h, o, x -> select(c & !h, max(1 - o + x, 0) / n, 0)",
+                    TN_IN(given[0], hits, nn_labels_with_axis(build, own, -1),
+                          nn_labels_with_axis(build, x, -2)),
+                    tn_attrs("n", (double)n));
     loss = build->op(build, "base.sum/1", TN_IN(loss), tn_attrs("axis", TN_INTS(-2, -1)));
     outputs[0] = reduced_loss(build, loss, attrs->reduction);
     return built(outputs[0]);

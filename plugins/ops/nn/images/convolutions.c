@@ -115,8 +115,9 @@ static tn_status spread_elements(const tn_build *build, tn_array **x, int32_t n,
 // --- channels last ----------------------------------------------------------------------
 
 // nn.conv2d/1 with the last two axes of `axes`, or a vector as an image of one row.
-static tn_array *convolved(const tn_build *build, tn_array *x, tn_array *w, tn_array *bias,
-                           int32_t n, const struct spatial *axes, int64_t groups)
+static tn_array *image_conv_convolved(const tn_build *build, tn_array *x, tn_array *w,
+                                      tn_array *bias, int32_t n, const struct spatial *axes,
+                                      int64_t groups)
 {
     struct spatial row = {.window = 1, .stride = 1, .dilation = 1};
     const struct spatial *r = n == 1 ? &row : &axes[0], *c = n == 1 ? &axes[0] : &axes[1];
@@ -160,7 +161,8 @@ static tn_array *convolved_by_depth(const tn_build *build, tn_array *x, tn_array
     for (int64_t k = 0; k < axes[0].window; k++) {
         tn_array *images = merged_axes(build, depth_part(build, x, &axes[0], k), 0);
         tn_array *filters = merged_axes(build, part_of_axis(build, w, 1, k, 1, 1), 0);
-        tn_array *term = convolved(build, images, filters, NULL, 2, &axes[1], groups);
+        tn_array *term =
+            image_conv_convolved(build, images, filters, NULL, 2, &axes[1], groups);
         sum = sum ? add(build, sum, term) : term;
     }
     return sum;
@@ -214,7 +216,7 @@ static tn_array *convolved_in_depth(const tn_build *build, tn_array *x, tn_array
                             axes[0].window * of_w->extent[4]};
         w = with_shape(build, "base.reshape/1", tn_move_axis(build, w, 1, 3), 4, shape);
         x = depth_as_channels(build, x, &axes[0], groups, by_planes);
-        out = convolved(build, x, w, bias, 2, &axes[1], groups);
+        out = image_conv_convolved(build, x, w, bias, 2, &axes[1], groups);
     }
     const tn_type *type = build->type(out);
     if (!type)
@@ -224,8 +226,8 @@ static tn_array *convolved_in_depth(const tn_build *build, tn_array *x, tn_array
 }
 
 // The windows of an axis; fails where there is none.
-static tn_status count_windows(const tn_build *build, const tn_array *x, int32_t n,
-                               struct spatial *axes)
+static tn_status image_conv_count_windows(const tn_build *build, const tn_array *x,
+                                          int32_t n, struct spatial *axes)
 {
     const tn_type *type = build->type(x);
     if (!type)
@@ -247,8 +249,8 @@ static tn_status count_windows(const tn_build *build, const tn_array *x, int32_t
 
 // Whether planes are copied in place of pixels (depth_as_channels): 8 channels are half a
 // cache line. Then zeros are written along the depth alone.
-static int has_few_channels(const tn_build *build, const tn_array *w,
-                            const struct spatial *written)
+static int image_conv_has_few_channels(const tn_build *build, const tn_array *w,
+                                       const struct spatial *written)
 {
     const tn_type *type = build->type(w);
     const int64_t *e = type ? type->extent : NULL;
@@ -265,7 +267,7 @@ static tn_status convolve_images(const tn_build *build, tn_array *x, tn_array *w
 {
     struct spatial axes[MOST_SPATIAL], written[MOST_SPATIAL];
     memcpy(axes, given, sizeof(axes));
-    tn_status status = count_windows(build, x, n, axes);
+    tn_status status = image_conv_count_windows(build, x, n, axes);
     if (status)
         return status;
     memcpy(written, axes, sizeof(axes));
@@ -274,17 +276,17 @@ static tn_status convolve_images(const tn_build *build, tn_array *x, tn_array *w
             written[i].before = written[i].after = 0;
         else
             axes[i].before = axes[i].after = 0;
-    int by_planes = n == 3 && has_few_channels(build, w, written);
+    int by_planes = n == 3 && image_conv_has_few_channels(build, w, written);
     x = padded_images(build, by_planes ? tn_move_axis(build, x, 4, 2) : x, n, written, 0);
     if (n == 3)
         *out = convolved_in_depth(build, x, w, bias, axes, groups, by_planes);
     else if (n == 2)
-        *out = convolved(build, x, w, bias, n, axes, groups);
+        *out = image_conv_convolved(build, x, w, bias, n, axes, groups);
     else
-        *out = merged_axes(
-            build,
-            convolved(build, with_row(build, x), with_row(build, w), bias, n, axes, groups),
-            0);
+        *out = merged_axes(build,
+                           image_conv_convolved(build, with_row(build, x),
+                                                with_row(build, w), bias, n, axes, groups),
+                           0);
     return built(*out);
 }
 
@@ -319,8 +321,8 @@ static tn_status check_bias(const tn_build *build, const tn_rule *rule, int64_t 
     return status ? status : check_extents(build->host, "bias", bias, 1, &filters);
 }
 
-static tn_status convolution(const tn_build *build, const tn_rule *rule, int32_t n,
-                             tn_array **outputs)
+static tn_status image_conv_convolution(const tn_build *build, const tn_rule *rule,
+                                        int32_t n, tn_array **outputs)
 {
     const convolution_attrs *attrs = rule->attrs;
     const tn_type *of_x = build->type(rule->inputs[0]),
@@ -389,7 +391,7 @@ static tn_status find_sources(const tn_build *build, const tn_type *x, int32_t n
     return TN_OK;
 }
 
-// nn.conv2d_input/1 as convolved() has nn.conv2d/1.
+// nn.conv2d_input/1 as image_conv_convolved() has nn.conv2d/1.
 static tn_array *spread_out(const tn_build *build, tn_array *x, tn_array *w, int32_t n,
                             const struct spatial *axes, int64_t groups)
 {
@@ -471,8 +473,9 @@ static tn_array *spread_in_depth(const tn_build *build, tn_array *x, tn_array *w
 
 // The transpose of convolve_images(), of images with the extents in `given`: where zeros
 // would be written there, they are cut off here.
-static tn_status transposed(const tn_build *build, tn_array *x, tn_array *w, int32_t n,
-                            const struct spatial *given, int64_t groups, tn_array **out)
+static tn_status image_conv_transposed(const tn_build *build, tn_array *x, tn_array *w,
+                                       int32_t n, const struct spatial *given,
+                                       int64_t groups, tn_array **out)
 {
     const tn_type *type = build->type(x);
     struct spatial axes[MOST_SPATIAL];
@@ -552,8 +555,8 @@ static tn_status convolution_transpose(const tn_build *build, const tn_rule *rul
         outputs[0] = nothing_but_zeros(build, of_x, n, axes, zeros_behind,
                                        of_w->extent[at] * attrs->groups);
     else if (status == TN_OK)
-        status = transposed(build, x, turned_filters(build, w, n, attrs->flip), n, axes,
-                            attrs->groups, outputs);
+        status = image_conv_transposed(build, x, turned_filters(build, w, n, attrs->flip),
+                                       n, axes, attrs->groups, outputs);
     if (status)
         return status;
     for (int32_t i = 0; i < n; i++) {
@@ -572,7 +575,7 @@ static tn_status convolution_transpose(const tn_build *build, const tn_rule *rul
 #define CONVOLUTION(name, id, n, sentence)                                                 \
     DECOMPOSE(name)                                                                        \
     {                                                                                      \
-        return convolution(build, rule, n, outputs);                                       \
+        return image_conv_convolution(build, rule, n, outputs);                            \
     }                                                                                      \
     COMPOSITE(name, id, sentence, TN_INPUTS(convolution_inputs),                           \
               .attrs = TN_ATTR_TABLE(convolution_attrs, convolution_fields))

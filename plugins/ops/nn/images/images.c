@@ -3,8 +3,8 @@
 #include "images.h"
 #include <tenon/ops/rules.h>
 
-static tn_status check_number(const tn_host *host, const char *name, int64_t value,
-                              int64_t least)
+static tn_status nn_images_check_number(const tn_host *host, const char *name,
+                                        int64_t value, int64_t least)
 {
     if (value >= least && value <= INT32_MAX)
         return TN_OK;
@@ -25,7 +25,7 @@ tn_status read_numbers(const tn_host *host, const char *name, const tn_ints *lis
                                    : ", or 3 for depth, rows and columns");
     for (int32_t i = 0; i < n && status == TN_OK; i++) {
         out[i] = list->given ? list->value[list->count > 1 ? i : 0] : absent;
-        status = check_number(host, name, out[i], least);
+        status = nn_images_check_number(host, name, out[i], least);
     }
     return status;
 }
@@ -47,9 +47,9 @@ tn_status read_padding(const tn_host *host, const tn_ints *list, int32_t n,
         int32_t at = is_pairs ? 2 * i : list->count > 1 ? i : 0;
         axes[i].before = list->given ? list->value[at] : 0;
         axes[i].after = is_pairs ? list->value[at + 1] : axes[i].before;
-        status = check_number(host, "padding", axes[i].before, 0);
+        status = nn_images_check_number(host, "padding", axes[i].before, 0);
         if (status == TN_OK)
-            status = check_number(host, "padding", axes[i].after, 0);
+            status = nn_images_check_number(host, "padding", axes[i].after, 0);
     }
     return status;
 }

@@ -26,9 +26,10 @@ static const tn_input_info interpolate_inputs[] = {
     {"x", "N, ..., C: channels last, or axis 1", 0, TN_FLOAT_DTYPES},
 };
 
-static tn_status read_extents(const tn_build *build, const interpolate_attrs *attrs,
-                              const tn_type *x, int32_t n, int32_t first,
-                              struct resampled_axis axes[MOST_SPATIAL])
+static tn_status interpolate_read_extents(const tn_build *build,
+                                          const interpolate_attrs *attrs, const tn_type *x,
+                                          int32_t n, int32_t first,
+                                          struct resampled_axis axes[MOST_SPATIAL])
 {
     const tn_float_list *scale = attrs->scale_factor;
     const tn_host *host = build->host;
@@ -73,7 +74,7 @@ DECOMPOSE(interpolate)
                                         "images, or one axis less "
                                         "or more");
     if (status == TN_OK)
-        status = read_extents(build, attrs, type, n, first, axes);
+        status = interpolate_read_extents(build, attrs, type, n, first, axes);
     if (status)
         return status;
     if (attrs->mode == AREA) {

@@ -6,8 +6,8 @@
 
 // Where in its axis element k of window i is. A place beyond the axis counts as the first
 // or the last one of its window that is within.
-static tn_array *places_of(const tn_build *build, const struct spatial *a, int32_t behind_i,
-                           int32_t behind_k)
+static tn_array *nn_maxima_places_of(const tn_build *build, const struct spatial *a,
+                                     int32_t behind_i, int32_t behind_k)
 {
     tn_array *i = counted(build, a->out, behind_i);
     tn_array *k = counted(build, a->window, behind_k);
@@ -34,7 +34,7 @@ tn_status maxima_of(const tn_build *build, tn_array *x, int64_t images, int64_t 
     if (status)
         return status;
     for (int32_t i = 0; i < n; i++) {
-        tn_array *places = places_of(build, &axes[i], 2 * n - 1 - i, n - 1 - i);
+        tn_array *places = nn_maxima_places_of(build, &axes[i], 2 * n - 1 - i, n - 1 - i);
         table = table ? build->expr(build, "t, p -> t * size + p", TN_IN(table, places),
                                     tn_attrs("size", axes[i].size))
                       : places;

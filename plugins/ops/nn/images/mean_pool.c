@@ -108,8 +108,8 @@ static tn_status mean_pool_as(const tn_build *build, const tn_rule *rule,
 
 // How many elements a window of one axis counts, of those with numbers `first` on: 1 /
 // count, along an axis with `behind` axes behind it.
-static tn_array *shares_of(const tn_build *build, const struct spatial *a,
-                           int64_t count_padding, int32_t behind)
+static tn_array *mean_pool_shares_of(const tn_build *build, const struct spatial *a,
+                                     int64_t count_padding, int32_t behind)
 {
     return build->expr(build,
                        "i -> b = i * stride - before; e = min(b + window, end); "
@@ -130,9 +130,9 @@ static tn_array *shared_out(const tn_build *build, const tn_rule *rule, tn_array
                            tn_attrs("divisor", attrs->divisor));
     tn_dtype dtype = dtype_of(build, x);
     tn_array *rows =
-        cast(build, shares_of(build, &axes[0], attrs->count_padding, 2), dtype);
+        cast(build, mean_pool_shares_of(build, &axes[0], attrs->count_padding, 2), dtype);
     tn_array *columns =
-        cast(build, shares_of(build, &axes[1], attrs->count_padding, 1), dtype);
+        cast(build, mean_pool_shares_of(build, &axes[1], attrs->count_padding, 1), dtype);
     return build->expr(build, "x, r, c -> x * (r * c)", TN_IN(x, rows, columns),
                        TN_NO_ATTRS);
 }

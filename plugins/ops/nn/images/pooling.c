@@ -25,7 +25,7 @@ typedef struct {
     int64_t axis, keepdims;
 } global_attrs;
 
-// What windows become.
+// Kind and results of a pooling.
 struct pooling {
     int is_max, with_places;
     int64_t count_padding, divisor; // of means
@@ -123,7 +123,8 @@ static tn_array *with_ends(const tn_build *build, tn_array *x, struct ends *ends
 
 // The windows of an axis: whole ones, or with `ceil_mode` those, too, that begin in x or in
 // the zeros before it.
-static tn_status count_windows(const tn_build *build, struct spatial *a, int64_t ceil_mode)
+static tn_status nn_pooling_count_windows(const tn_build *build, struct spatial *a,
+                                          int64_t ceil_mode)
 {
     int64_t room = a->size + a->before + a->after;
     int64_t reach = (a->window - 1) * a->dilation + 1;
@@ -187,7 +188,7 @@ static tn_status pool_windows(const tn_build *build, const tn_rule *rule, int32_
         axes[i].stride = attrs->stride.given ? stride[i] : window[i];
         axes[i].dilation = dilation[i];
         has_gaps |= dilation[i] > 1;
-        status = count_windows(build, &axes[i], attrs->ceil_mode);
+        status = nn_pooling_count_windows(build, &axes[i], attrs->ceil_mode);
     }
     if (status)
         return status;
@@ -324,8 +325,8 @@ static tn_status adaptive_pool(const tn_build *build, const tn_rule *rule, int32
     return built(outputs[0]);
 }
 
-static tn_status global_pool(const tn_build *build, const tn_rule *rule,
-                             const char *primitive, tn_array **outputs)
+static tn_status nn_pooling_global_pool(const tn_build *build, const tn_rule *rule,
+                                        const char *primitive, tn_array **outputs)
 {
     const global_attrs *attrs = rule->attrs;
     const tn_type *type = build->type(rule->inputs[0]);
@@ -425,8 +426,8 @@ ADAPTIVE_PLACES(adaptive_max_pool1d_with_indices, 1);
 ADAPTIVE_PLACES(adaptive_max_pool2d_with_indices, 2);
 ADAPTIVE_PLACES(adaptive_max_pool3d_with_indices, 3);
 POOLING(global_avg_pool, "global_avg_pool/1",
-        global_pool(build, rule, "base.mean/1", outputs), global,
+        nn_pooling_global_pool(build, rule, "base.mean/1", outputs), global,
         "The mean of each channel of each sample.");
 POOLING(global_max_pool, "global_max_pool/1",
-        global_pool(build, rule, "base.max/1", outputs), global,
+        nn_pooling_global_pool(build, rule, "base.max/1", outputs), global,
         "The greatest element of each channel of each sample.");

@@ -58,8 +58,8 @@ static tn_status resample2d_input_infer(const tn_infer *infer, tn_type *types)
 // --- decompositions ---------------------------------------------------------------------
 
 // A column of f64 numbers of an axis' results, of x's dtype.
-static tn_array *as_column(const tn_build *build, tn_array *numbers, int64_t n,
-                           tn_dtype dtype)
+static tn_array *resample_as_column(const tn_build *build, tn_array *numbers, int64_t n,
+                                    tn_dtype dtype)
 {
     return cast(build, with_shape(build, "base.reshape/1", numbers, 2, (int64_t[]){n, 1}),
                 dtype);
@@ -97,13 +97,14 @@ static void taps_of(const tn_build *build, const tn_resample_axis *a, int64_t k,
     out[1] =
         a->mode < TN_RESAMPLE_LINEAR
             ? NULL
-            : as_column(build,
-                        build->expr(build, weights[is_cubic][k], TN_IN(at), TN_NO_ATTRS),
-                        a->out, dtype);
+            : resample_as_column(
+                  build, build->expr(build, weights[is_cubic][k], TN_IN(at), TN_NO_ATTRS),
+                  a->out, dtype);
 }
 
 // Parts: places of the elements of each, held within it, and how many it has.
-static void parts_of(const tn_build *build, const tn_resample_axis *a, tn_array *out[2])
+static void resample_parts_of(const tn_build *build, const tn_resample_axis *a,
+                              tn_array *out[2])
 {
     int64_t most = a->in / a->out + 2;
     const tn_attr_list attrs = tn_attrs("size", a->in, "out", a->out);
@@ -119,7 +120,7 @@ static void parts_of(const tn_build *build, const tn_resample_axis *a, tn_array 
 static tn_array *mean_parts(const tn_build *build, tn_array *x, const tn_resample_axis *a)
 {
     tn_array *of[2];
-    parts_of(build, a, of);
+    resample_parts_of(build, a, of);
     x = build->op(build, "base.take/1", TN_IN(x, of[0]), tn_attrs("axis", (int64_t)1));
     x = build->expr(build, "x, n, k -> select(k < n, x, 0)",
                     TN_IN(x, of[1], counted(build, a->in / a->out + 2, 1)), TN_NO_ATTRS);
@@ -139,7 +140,7 @@ static tn_array *share_parts(const tn_build *build, tn_array *g, const tn_resamp
         return NULL;
     int64_t whole[3] = {type->extent[0], a->in, type->extent[2]};
     int64_t apart[4] = {type->extent[0], a->out, 1, type->extent[2]};
-    parts_of(build, a, of);
+    resample_parts_of(build, a, of);
     tn_array *counts = cast(build, of[1], type->dtype);
     g = with_shape(build, "base.reshape/1", g, 4, apart);
     g = build->expr(build, "g, n, c, k -> select(k < n, g / c, 0)",
@@ -151,7 +152,7 @@ static tn_array *share_parts(const tn_build *build, tn_array *g, const tn_resamp
 }
 
 // Each element `times` times, side by side.
-static tn_array *repeated(const tn_build *build, tn_array *x, int64_t times)
+static tn_array *resample_repeated(const tn_build *build, tn_array *x, int64_t times)
 {
     const tn_type *type = build->type(x);
     if (!type)
@@ -173,7 +174,7 @@ static tn_array *resampled_axis(const tn_build *build, tn_array *x,
         return mean_parts(build, x, a);
     if (a->mode < TN_RESAMPLE_LINEAR && a->out % a->in == 0 &&
         a->step * (double)a->out == (double)a->in)
-        return repeated(build, x, a->out / a->in);
+        return resample_repeated(build, x, a->out / a->in);
     tn_array *sum = NULL;
     for (int64_t k = 0; k < counts[a->mode]; k++) {
         tn_array *tap[2];

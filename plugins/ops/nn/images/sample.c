@@ -37,8 +37,8 @@ struct neighbour {
 };
 
 // Places beyond the axis as padding_mode has them, still floats.
-static tn_array *within(const tn_build *build, tn_array *places, int64_t size,
-                        const sample_attrs *attrs)
+static tn_array *grid_sample_within(const tn_build *build, tn_array *places, int64_t size,
+                                    const sample_attrs *attrs)
 {
     const char *clipped = "p -> p <= 0 ? 0 : p >= last ? last : p";
     double last = (double)size - 1;
@@ -87,7 +87,7 @@ static struct neighbour neighbour_of(const tn_build *build, const struct sampled
                         TN_IN(p), TN_NO_ATTRS)};
     tn_array *place =
         build->expr(build, "p -> floor(p) + k", TN_IN(p), tn_attrs("k", (double)k - 1));
-    return (struct neighbour){within(build, place, a->size, attrs),
+    return (struct neighbour){grid_sample_within(build, place, a->size, attrs),
                               build->expr(build, cubics[k], TN_IN(p), TN_NO_ATTRS)};
 }
 
@@ -202,7 +202,7 @@ DECOMPOSE(grid_sample)
         axes[i].places = in_elements(build, part_of_axis(build, grid, 2, n - 1 - i, 1, 1),
                                      axes[i].size, attrs);
         if (attrs->mode != SAMPLE_CUBIC)
-            axes[i].places = within(build, axes[i].places, axes[i].size, attrs);
+            axes[i].places = grid_sample_within(build, axes[i].places, axes[i].size, attrs);
     }
     tn_array *y = sum_of_neighbours(build, x, n, axes, counted(build, images, 2), attrs);
     shape.value[n + 1] = channels;

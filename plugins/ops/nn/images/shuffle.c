@@ -5,8 +5,9 @@
 #include <tenon/ops/rules.h>
 
 // x reshaped to `from`, its axes put into `order`, and reshaped to `to`.
-static tn_array *rearranged(const tn_build *build, tn_array *x, const tn_ints *from,
-                            const tn_ints *order, const tn_ints *to)
+static tn_array *nn_shuffle_rearranged(const tn_build *build, tn_array *x,
+                                       const tn_ints *from, const tn_ints *order,
+                                       const tn_ints *to)
 {
     x = build->op(build, "base.reshape/1", TN_IN(x), tn_attrs("shape", from));
     x = build->op(build, "base.transpose/1", TN_IN(x), tn_attrs("axes", order));
@@ -63,15 +64,16 @@ DECOMPOSE(pixel_shuffle)
     if (status)
         return status;
     const int64_t *e = x->extent;
-    outputs[0] = attrs->axis == 1
-                     ? rearranged(build, rule->inputs[0],
-                                  TN_INTS(e[0], e[1] / (r * r), r, r, e[2], e[3]),
-                                  TN_INTS(0, 1, 4, 2, 5, 3),
-                                  TN_INTS(e[0], e[1] / (r * r), e[2] * r, e[3] * r))
-                     : rearranged(build, rule->inputs[0],
-                                  TN_INTS(e[0], e[1], e[2], e[3] / (r * r), r, r),
-                                  TN_INTS(0, 1, 4, 2, 5, 3),
-                                  TN_INTS(e[0], e[1] * r, e[2] * r, e[3] / (r * r)));
+    outputs[0] =
+        attrs->axis == 1
+            ? nn_shuffle_rearranged(build, rule->inputs[0],
+                                    TN_INTS(e[0], e[1] / (r * r), r, r, e[2], e[3]),
+                                    TN_INTS(0, 1, 4, 2, 5, 3),
+                                    TN_INTS(e[0], e[1] / (r * r), e[2] * r, e[3] * r))
+            : nn_shuffle_rearranged(build, rule->inputs[0],
+                                    TN_INTS(e[0], e[1], e[2], e[3] / (r * r), r, r),
+                                    TN_INTS(0, 1, 4, 2, 5, 3),
+                                    TN_INTS(e[0], e[1] * r, e[2] * r, e[3] / (r * r)));
     return built(outputs[0]);
 }
 
@@ -88,15 +90,16 @@ DECOMPOSE(pixel_unshuffle)
     if (status)
         return status;
     const int64_t *e = x->extent;
-    outputs[0] = attrs->axis == 1
-                     ? rearranged(build, rule->inputs[0],
-                                  TN_INTS(e[0], e[1], e[2] / r, r, e[3] / r, r),
-                                  TN_INTS(0, 1, 3, 5, 2, 4),
-                                  TN_INTS(e[0], e[1] * r * r, e[2] / r, e[3] / r))
-                     : rearranged(build, rule->inputs[0],
-                                  TN_INTS(e[0], e[1] / r, r, e[2] / r, r, e[3]),
-                                  TN_INTS(0, 1, 3, 5, 2, 4),
-                                  TN_INTS(e[0], e[1] / r, e[2] / r, e[3] * r * r));
+    outputs[0] =
+        attrs->axis == 1
+            ? nn_shuffle_rearranged(build, rule->inputs[0],
+                                    TN_INTS(e[0], e[1], e[2] / r, r, e[3] / r, r),
+                                    TN_INTS(0, 1, 3, 5, 2, 4),
+                                    TN_INTS(e[0], e[1] * r * r, e[2] / r, e[3] / r))
+            : nn_shuffle_rearranged(build, rule->inputs[0],
+                                    TN_INTS(e[0], e[1] / r, r, e[2] / r, r, e[3]),
+                                    TN_INTS(0, 1, 3, 5, 2, 4),
+                                    TN_INTS(e[0], e[1] / r, e[2] / r, e[3] * r * r));
     return built(outputs[0]);
 }
 
@@ -115,9 +118,9 @@ DECOMPOSE(channel_shuffle)
         return status;
     for (int32_t i = 0; i < x->rank; i++)
         *(i < axis ? &before : &behind) *= i == axis ? 1 : x->extent[i];
-    outputs[0] = rearranged(build, rule->inputs[0],
-                            TN_INTS(before, groups, x->extent[axis] / groups, behind),
-                            TN_INTS(0, 2, 1, 3), &shape);
+    outputs[0] = nn_shuffle_rearranged(
+        build, rule->inputs[0], TN_INTS(before, groups, x->extent[axis] / groups, behind),
+        TN_INTS(0, 2, 1, 3), &shape);
     return built(outputs[0]);
 }
 
@@ -187,7 +190,7 @@ static tn_status read_columns(const tn_build *build, const columns_attrs *attrs,
 }
 
 // The places of each window's elements in an axis with its padding: windows, elements.
-static tn_array *places_of(const tn_build *build, const struct spatial *a)
+static tn_array *nn_shuffle_places_of(const tn_build *build, const struct spatial *a)
 {
     return build->expr(build, "i, k -> i * stride + k * dilation",
                        TN_IN(counted(build, a->out, 1), counted(build, a->window, 0)),
@@ -239,7 +242,7 @@ DECOMPOSE(unfold)
         build, "base.pad_constant/1", TN_IN(x),
         tn_attrs("before", (const tn_ints *)&before, "after", (const tn_ints *)&after));
     for (int32_t i = n - 1; i >= 0; i--)
-        x = build->op(build, "base.take/1", TN_IN(x, places_of(build, &axes[i])),
+        x = build->op(build, "base.take/1", TN_IN(x, nn_shuffle_places_of(build, &axes[i])),
                       tn_attrs("axis", (int64_t)(first + i)));
     tn_ints order = order_of_columns(n, attrs->axis);
     x = build->op(build, "base.transpose/1", TN_IN(x),
@@ -264,10 +267,10 @@ static tn_array *summed_windows(const tn_build *build, tn_array *x, int32_t n,
         for (int32_t k = 0; k < rank; k++)
             shape[k] = type->extent[k < at ? k : k + 1];
         shape[at] = axes[i].size + axes[i].before + axes[i].after;
-        x = build->op(
-            build, "base.scatter_add/1",
-            TN_IN(zeros(build, type->dtype, rank, shape), places_of(build, &axes[i]), x),
-            tn_attrs("axis", (int64_t)at));
+        x = build->op(build, "base.scatter_add/1",
+                      TN_IN(zeros(build, type->dtype, rank, shape),
+                            nn_shuffle_places_of(build, &axes[i]), x),
+                      tn_attrs("axis", (int64_t)at));
         x = part_of_axis(build, x, at, axes[i].before, 1, axes[i].size);
     }
     return x;

@@ -54,7 +54,8 @@ static tn_status channels_of(const tn_build *build, const tn_array *x, int64_t c
 }
 
 // x, of which `shape` says what has a chance of its own, scaled for what is dropped.
-static tn_array *dropped(const tn_build *build, const tn_rule *rule, const tn_ints *shape)
+static tn_array *chance_dropped(const tn_build *build, const tn_rule *rule,
+                                const tn_ints *shape)
 {
     const drop_attrs *attrs = rule->attrs;
     if (!attrs->training || attrs->p == 0)
@@ -100,7 +101,7 @@ static tn_status drop_channels(const tn_build *build, const tn_rule *rule, int32
     if (status)
         return status;
     outputs[0] =
-        rank ? dropped(build, rule, &shape) : dropped_to_limit(build, rule, &shape);
+        rank ? chance_dropped(build, rule, &shape) : dropped_to_limit(build, rule, &shape);
     return built(outputs[0]);
 }
 
@@ -159,7 +160,7 @@ static const tn_attr_field rrelu_fields[] = {
 };
 
 // Numbers between 0 and 1, never one of them, of x's computed dtype.
-static tn_array *shares(const tn_build *build, const tn_rule *rule, tn_dtype wide)
+static tn_array *chance_shares(const tn_build *build, const tn_rule *rule, tn_dtype wide)
 {
     const tn_ints shape = tn_extents(build, rule->inputs[0]);
     tn_array *words = words_of_seed(build, seed_of(rule), &shape);
@@ -184,9 +185,10 @@ DECOMPOSE(rrelu)
                       tn_attrs("negative_slope", (attrs->lower + attrs->upper) / 2));
         return built(outputs[0]);
     }
-    tn_array *slopes = build->expr(
-        build, "u -> low + u * span", TN_IN(shares(build, rule, tn_dtype_computed(dtype))),
-        tn_attrs("low", attrs->lower, "span", attrs->upper - attrs->lower));
+    tn_array *slopes =
+        build->expr(build, "u -> low + u * span",
+                    TN_IN(chance_shares(build, rule, tn_dtype_computed(dtype))),
+                    tn_attrs("low", attrs->lower, "span", attrs->upper - attrs->lower));
     outputs[0] = build->expr(
         build, "x, s -> x >= 0 ? x : s * x",
         TN_IN(x, dtype == dtype_of(build, slopes) ? slopes : cast(build, slopes, dtype)),
@@ -229,7 +231,8 @@ DECOMPOSE(gumbel_softmax)
     if (wide != dtype)
         x = cast(build, x, wide);
     x = build->expr(build, "x, u -> (x - log(-log(u))) / tau",
-                    TN_IN(x, shares(build, rule, wide)), tn_attrs("tau", attrs->tau));
+                    TN_IN(x, chance_shares(build, rule, wide)),
+                    tn_attrs("tau", attrs->tau));
     tn_array *soft =
         build->op(build, "nn.softmax/1", TN_IN(x), tn_attrs("axis", (int64_t)axis));
     if (attrs->hard && classes > 0) {

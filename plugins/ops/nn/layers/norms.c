@@ -86,8 +86,8 @@ static tn_array *channel_mean(const tn_build *build, tn_array *x, int32_t rank,
 
 // A vector of channels, along `axis` of `rank`, as an array of x's computed dtype that
 // broadcasts with x: with all axes, as the statistics have, so that sums for both are one.
-static tn_array *as_column(const tn_build *build, tn_array *vector, int32_t rank,
-                           int32_t axis, tn_dtype dtype)
+static tn_array *layer_norms_as_column(const tn_build *build, tn_array *vector,
+                                       int32_t rank, int32_t axis, tn_dtype dtype)
 {
     int64_t shape[TN_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
     const tn_type *type = build->type(vector);
@@ -98,8 +98,8 @@ static tn_array *as_column(const tn_build *build, tn_array *vector, int32_t rank
     return dtype_of(build, vector) == dtype ? vector : cast(build, vector, dtype);
 }
 
-static tn_array *updated(const tn_build *build, tn_array *running, tn_array *now,
-                         double momentum, int64_t channels)
+static tn_array *layer_norms_updated(const tn_build *build, tn_array *running,
+                                     tn_array *now, double momentum, int64_t channels)
 {
     now = with_shape(build, "base.reshape/1", now, 1, &channels);
     if (!running)
@@ -156,8 +156,10 @@ static tn_status batch_statistics(const tn_build *build, const tn_rule *rule, tn
                           TN_NO_ATTRS);
     tn_array *unbiased = build->expr(build, "v -> v * f", TN_IN(of_x[1]),
                                      tn_attrs("f", (double)count / ((double)count - 1)));
-    outputs[1] = updated(build, batch_input(rule, 1), of_x[0], attrs->momentum, channels);
-    outputs[2] = updated(build, batch_input(rule, 2), unbiased, attrs->momentum, channels);
+    outputs[1] = layer_norms_updated(build, batch_input(rule, 1), of_x[0], attrs->momentum,
+                                     channels);
+    outputs[2] = layer_norms_updated(build, batch_input(rule, 2), unbiased, attrs->momentum,
+                                     channels);
     return outputs[1] && outputs[2] ? TN_OK : TN_ERR_ARGUMENT;
 }
 
@@ -181,7 +183,7 @@ DECOMPOSE(batch_norm)
     } else {
         for (uint32_t i = 0; i < 2; i++) {
             outputs[i + 1] = rule->inputs[i + 1];
-            of_x[i] = as_column(build, rule->inputs[i + 1], rank, axis, wide);
+            of_x[i] = layer_norms_as_column(build, rule->inputs[i + 1], rank, axis, wide);
         }
     }
     // One factor a channel, computed before it meets x.
@@ -189,15 +191,17 @@ DECOMPOSE(batch_norm)
     tn_array *factor = build->expr(build, "v -> rsqrt(v + eps)", TN_IN(of_x[1]),
                                    tn_attrs("eps", attrs->eps));
     if (weight)
-        factor = build->expr(build, "f, w -> f * w",
-                             TN_IN(factor, as_column(build, weight, rank, axis, wide)),
-                             TN_NO_ATTRS);
-    tn_array *y = bias ? build->expr(build, "x, m, f, b -> (x - m) * f + b",
-                                     TN_IN(x, of_x[0], factor,
-                                           as_column(build, bias, rank, axis, wide)),
-                                     TN_NO_ATTRS)
-                       : build->expr(build, "x, m, f -> (x - m) * f",
-                                     TN_IN(x, of_x[0], factor), TN_NO_ATTRS);
+        factor = build->expr(
+            build, "f, w -> f * w",
+            TN_IN(factor, layer_norms_as_column(build, weight, rank, axis, wide)),
+            TN_NO_ATTRS);
+    tn_array *y =
+        bias ? build->expr(build, "x, m, f, b -> (x - m) * f + b",
+                           TN_IN(x, of_x[0], factor,
+                                 layer_norms_as_column(build, bias, rank, axis, wide)),
+                           TN_NO_ATTRS)
+             : build->expr(build, "x, m, f -> (x - m) * f", TN_IN(x, of_x[0], factor),
+                           TN_NO_ATTRS);
     outputs[0] = wide != dtype ? cast(build, y, dtype) : y;
     return built(outputs[0]);
 }

@@ -76,8 +76,9 @@ struct expected_input {
     int64_t extent[3];
 };
 
-static tn_status check_inputs(const tn_infer *infer, const struct expected_input *expected,
-                              uint32_t count, uint32_t optional)
+static tn_status recurrence_check_inputs(const tn_infer *infer,
+                                         const struct expected_input *expected,
+                                         uint32_t count, uint32_t optional)
 {
     const tn_host *host = infer->host;
     tn_dtype dtype = infer->types[0].dtype;
@@ -111,7 +112,7 @@ static tn_status check_first(const tn_infer *infer, const char *first,
     return status;
 }
 
-static tn_type type_of(const struct recurrence *r, int32_t rank, int64_t last)
+static tn_type recurrence_type_of(const struct recurrence *r, int32_t rank, int64_t last)
 {
     return rank == 3 ? (tn_type){r->dtype, 3, {r->length, r->rows, last}}
                      : (tn_type){r->dtype, 2, {r->rows, last}};
@@ -131,16 +132,17 @@ static tn_status recurrence_infer(const tn_infer *infer, tn_type *types)
         {"h", 2, {r.rows, units}},
         {"c", is_lstm ? 2 : -1, {r.rows, units}},
         {"b", 1, {recurrence_biases(r.kind) * units}}};
-    status = check_inputs(infer, expected, RECURRENCE_INPUTS, 1u << RECURRENCE_B);
+    status =
+        recurrence_check_inputs(infer, expected, RECURRENCE_INPUTS, 1u << RECURRENCE_B);
     if (status)
         return status;
     uint32_t next = 0;
-    types[next++] = type_of(&r, 3, units);
+    types[next++] = recurrence_type_of(&r, 3, units);
     if (is_lstm)
-        types[next++] = type_of(&r, 2, units);
+        types[next++] = recurrence_type_of(&r, 2, units);
     if (next < infer->num_outputs) {
-        types[next++] = type_of(&r, 3, units);
-        types[next] = type_of(&r, 3, all);
+        types[next++] = recurrence_type_of(&r, 3, units);
+        types[next] = recurrence_type_of(&r, 3, all);
     }
     return TN_OK;
 }
@@ -162,21 +164,21 @@ static tn_status recurrence_grad_infer(const tn_infer *infer, tn_type *types)
         {"cells", has_gates ? 3 : -1, {r.length, r.rows, units}},
         {"c", is_lstm ? 2 : -1, {r.rows, units}},
         {"gradient_c", is_lstm ? 2 : -1, {r.rows, units}}};
-    status = check_inputs(infer, expected, GRAD_INPUTS, 1u << GRAD_OF_C);
+    status = recurrence_check_inputs(infer, expected, GRAD_INPUTS, 1u << GRAD_OF_C);
     if (status)
         return status;
-    types[0] = type_of(&r, 3, all);
-    types[1] = type_of(&r, 2, units);
+    types[0] = recurrence_type_of(&r, 3, all);
+    types[1] = recurrence_type_of(&r, 2, units);
     if (has_gates)
-        types[2] = type_of(&r, is_lstm ? 2 : 3, units);
+        types[2] = recurrence_type_of(&r, is_lstm ? 2 : 3, units);
     return TN_OK;
 }
 
 // --- what is meant ----------------------------------------------------------------------
 
 // The inputs of an application, NULL for those that are not given; and what it is of.
-static struct recurrence read_rule(const tn_build *build, const tn_rule *rule,
-                                   uint32_t count, tn_array **in)
+static struct recurrence recurrence_read_rule(const tn_build *build, const tn_rule *rule,
+                                              uint32_t count, tn_array **in)
 {
     for (uint32_t i = 0; i < count; i++)
         in[i] = i < rule->num_inputs ? rule->inputs[i] : NULL;
@@ -200,7 +202,7 @@ static tn_status recurrence_steps_decompose(const tn_build *build, const tn_rule
                                             tn_array **outputs)
 {
     tn_array *in[RECURRENCE_INPUTS];
-    struct recurrence r = read_rule(build, rule, RECURRENCE_INPUTS, in);
+    struct recurrence r = recurrence_read_rule(build, rule, RECURRENCE_INPUTS, in);
     return recurrence_define(
         build, &r, in, (int)((const tn_recurrence_attrs *)rule->attrs)->keeps, outputs);
 }
@@ -209,7 +211,7 @@ static tn_status recurrence_grad_decompose(const tn_build *build, const tn_rule 
                                            tn_array **outputs)
 {
     tn_array *in[GRAD_INPUTS];
-    struct recurrence r = read_rule(build, rule, GRAD_INPUTS, in);
+    struct recurrence r = recurrence_read_rule(build, rule, GRAD_INPUTS, in);
     return recurrence_grad_define(build, &r, in, outputs);
 }
 
@@ -233,8 +235,8 @@ static tn_status define_kept(const tn_build *build, const struct recurrence *r,
     return recurrence_define(build, r, in, 1, outputs);
 }
 
-static tn_status define_given(const tn_build *build, const struct traced *t,
-                              tn_array *const *inputs, tn_array **outputs)
+static tn_status recurrence_define_given(const tn_build *build, const struct traced *t,
+                                         tn_array *const *inputs, tn_array **outputs)
 {
     tn_array *in[GRAD_INPUTS] = {NULL};
     for (uint32_t i = 0, next = 0; i < t->rule->num_inputs; i++)
@@ -275,7 +277,7 @@ static tn_status vjp_body(const tn_build *build, tn_array *const *inputs,
     const struct traced *t = user;
     tn_array *out[RECURRENCE_OUTPUTS], *of[RECURRENCE_OUTPUTS], *wrt[RECURRENCE_INPUTS];
     uint64_t count = 0, num_wrt = 0;
-    tn_status status = define_given(build, t, inputs, out);
+    tn_status status = recurrence_define_given(build, t, inputs, out);
     for (uint32_t i = 0; i < t->rule->num_outputs; i++)
         if (t->cotangents[i])
             of[count++] = out[i];
@@ -349,7 +351,7 @@ static void weight_gradients(const tn_build *build, const struct recurrence *r,
 TN_VJP(recurrence_vjp)
 {
     tn_array *in[RECURRENCE_INPUTS], *grad[GRAD_INPUTS] = {NULL}, *out[3] = {NULL};
-    struct recurrence r = read_rule(build, rule, RECURRENCE_INPUTS, in);
+    struct recurrence r = recurrence_read_rule(build, rule, RECURRENCE_INPUTS, in);
     int is_lstm = r.kind == TN_RECURRENCE_LSTM, is_gru = r.kind == TN_RECURRENCE_GRU;
     uint32_t kept = is_lstm ? 2 : 1;
     for (uint32_t i = kept; i < rule->num_outputs; i++)
@@ -394,12 +396,12 @@ static tn_status slice_body(const tn_build *build, tn_array *const *inputs,
                             void *user)
 {
     (void)num_inputs, (void)num_outputs;
-    return define_given(build, user, inputs, outputs);
+    return recurrence_define_given(build, user, inputs, outputs);
 }
 
-static tn_status batch_body(const tn_build *build, tn_array *const *inputs,
-                            uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
-                            void *user)
+static tn_status recurrence_batch_body(const tn_build *build, tn_array *const *inputs,
+                                       uint64_t num_inputs, tn_array **outputs,
+                                       uint64_t num_outputs, void *user)
 {
     const struct traced *t = user;
     return build->vmap(build, slice_body, user, inputs, t->axes, num_inputs, outputs, NULL,
@@ -417,7 +419,8 @@ static tn_status batch_definition(const tn_build *build, const tn_rule *rule,
     for (uint32_t i = 0, next = 0; i < rule->num_inputs; i++)
         if (rule->inputs[i])
             of_given[next++] = axes[i];
-    return in_a_trace(build, batch_body, &t, given, count, outputs, rule->num_outputs);
+    return in_a_trace(build, recurrence_batch_body, &t, given, count, outputs,
+                      rule->num_outputs);
 }
 
 // An input with the batch in front of its rows, which are then one axis; w and b have

@@ -14,7 +14,7 @@ enum { GRAD_GRADIENT, GRAD_W, GRAD_OUT, GRAD_H, GRAD_GATES, GRAD_CELLS, GRAD_C, 
 #define GRAD_INPUTS 8
 #define RECURRENCE_OUTPUTS 4 // at most
 
-// What an application is of: positions, rows, units.
+// Sizes of an application: positions, rows, units.
 struct recurrence {
     int64_t kind, reverse, gates; // gates of a unit
     int64_t length, rows, units;
@@ -32,7 +32,7 @@ static inline int64_t recurrence_biases(int64_t kind)
     return kind <= TN_RECURRENCE_GRU ? 4 : 1;
 }
 
-// Of an application whose input 0 is `first`, L,N,..., and whose input 1 is w.
+// Sizes of an application whose input 0 is `first`, L,N,..., and whose input 1 is w.
 static inline struct recurrence recurrence_of(const tn_recurrence_attrs *attrs,
                                               const tn_type *first, const tn_type *w)
 {
@@ -49,7 +49,7 @@ static inline struct recurrence recurrence_of(const tn_recurrence_attrs *attrs,
 tn_array *recurrence_joined(const tn_build *build, const tn_array *const *parts,
                             uint64_t count, int64_t axis);
 
-// What is before each position: `first` (N,H) and then `all` (L,N,H), or the other way.
+// States before each position: `first` (N,H) and then `all` (L,N,H), or the other way.
 tn_array *recurrence_before(const tn_build *build, const struct recurrence *r,
                             tn_array *all, tn_array *first);
 

@@ -173,8 +173,9 @@ tn_status recurrence_define(const tn_build *build, const struct recurrence *r,
 // --- backwards --------------------------------------------------------------------------
 
 // The gradients of an LSTM's gates, and *dc, that of the cells before.
-static tn_array *lstm_slopes(const tn_build *build, const struct recurrence *r,
-                             tn_array *dh, tn_array **dc, tn_array *const *slices)
+static tn_array *recurrence_define_lstm_slopes(const tn_build *build,
+                                               const struct recurrence *r, tn_array *dh,
+                                               tn_array **dc, tn_array *const *slices)
 {
     tn_array *gates[4], *slopes[4], *c = slices[1], *before = slices[2];
     for (int64_t i = 0; i < 4; i++)
@@ -195,8 +196,9 @@ static tn_array *lstm_slopes(const tn_build *build, const struct recurrence *r,
 }
 
 // The gradients of a GRU's gates, and *own, that of what w and b give n.
-static tn_array *gru_slopes(const tn_build *build, const struct recurrence *r, tn_array *dh,
-                            tn_array *const *slices, tn_array **own)
+static tn_array *recurrence_define_gru_slopes(const tn_build *build,
+                                              const struct recurrence *r, tn_array *dh,
+                                              tn_array *const *slices, tn_array **own)
 {
     tn_array *gates[3], *slopes[3], *y = slices[1], *before = slices[2];
     for (int64_t i = 0; i < 3; i++)
@@ -223,9 +225,9 @@ static tn_status one_position_back(const tn_build *build, tn_array *const *input
     tn_array *w = inputs[num_inputs - 1], *all, *own = NULL, *dc = inputs[1];
     tn_array *dh = add(build, inputs[0], inputs[carries]);
     if (r->kind == TN_RECURRENCE_LSTM)
-        own = all = lstm_slopes(build, r, dh, &dc, slices);
+        own = all = recurrence_define_lstm_slopes(build, r, dh, &dc, slices);
     else if (r->kind == TN_RECURRENCE_GRU)
-        all = gru_slopes(build, r, dh, slices, &own);
+        all = recurrence_define_gru_slopes(build, r, dh, slices, &own);
     else
         own = all = build->expr(build,
                                 r->kind == TN_RECURRENCE_RELU ? "d, h -> h <= 0 ? 0 : d"

@@ -40,7 +40,7 @@ static const tn_output_info lstm_outputs[] = {
     {"c", "N, H: of the last position", 0, 0},
 };
 
-// What the composite is of: units, and elements of h, which are as many without w_hr.
+// Sizes of the composite: units, and elements of h, which are as many without w_hr.
 struct layer {
     int64_t kind, hidden, out;
     tn_array *w_hr; // NULL: none
@@ -85,8 +85,8 @@ static tn_status check_recurrent(const tn_build *build, const tn_rule *rule,
     return TN_OK;
 }
 
-static tn_array *state_of(const tn_build *build, tn_array *given, tn_dtype dtype,
-                          const int64_t shape[2])
+static tn_array *recurrent_state_of(const tn_build *build, tn_array *given, tn_dtype dtype,
+                                    const int64_t shape[2])
 {
     return given ? with_shape(build, "base.reshape/1", given, 2, shape)
                  : zeros(build, dtype, 2, shape);
@@ -162,15 +162,16 @@ static tn_status run_recurrence(const tn_build *build, const tn_rule *rule,
     tn_dtype dtype = build->type(rule->inputs[0])->dtype;
     int is_lstm = r->kind == TN_RECURRENCE_LSTM, is_gru = r->kind == TN_RECURRENCE_GRU;
     tn_array *h = recurrent_input(rule, 5), *w = rule->inputs[2];
-    *first = state_of(build, h, dtype, shapes[0]);
+    *first = recurrent_state_of(build, h, dtype, shapes[0]);
     if (r->w_hr && h && tn_extents(build, given).value[0] > 0)
         given = with_first(build, given, *first, w, attrs->reverse);
     if (r->w_hr)
         w = build->op(build, "base.matmul/1", TN_IN(w, r->w_hr), TN_NO_ATTRS);
-    tn_array *in[] = {given, w, r->w_hr ? zeros(build, dtype, 2, shapes[1]) : *first,
-                      is_lstm ? state_of(build, recurrent_input(rule, 6), dtype, shapes[1])
-                              : NULL,
-                      biases_of(build, rule, r, dtype)};
+    tn_array *in[] = {
+        given, w, r->w_hr ? zeros(build, dtype, 2, shapes[1]) : *first,
+        is_lstm ? recurrent_state_of(build, recurrent_input(rule, 6), dtype, shapes[1])
+                : NULL,
+        biases_of(build, rule, r, dtype)};
     tn_status status =
         build->op_n(build, "nn.recurrence/1", (const tn_array *const *)in,
                     in[4]   ? 5
@@ -185,8 +186,8 @@ static tn_status run_recurrence(const tn_build *build, const tn_rule *rule,
     return status;
 }
 
-static tn_status recurrent(const tn_build *build, const tn_rule *rule, int64_t kind,
-                           tn_array **outputs)
+static tn_status layers_recurrent(const tn_build *build, const tn_rule *rule, int64_t kind,
+                                  tn_array **outputs)
 {
     const recurrent_attrs *attrs = rule->attrs;
     const tn_type *x = build->type(rule->inputs[0]), *w = build->type(rule->inputs[2]);
@@ -232,19 +233,19 @@ static tn_status recurrent(const tn_build *build, const tn_rule *rule, int64_t k
 
 DECOMPOSE(lstm)
 {
-    return recurrent(build, rule, TN_RECURRENCE_LSTM, outputs);
+    return layers_recurrent(build, rule, TN_RECURRENCE_LSTM, outputs);
 }
 DECOMPOSE(gru)
 {
-    return recurrent(build, rule, TN_RECURRENCE_GRU, outputs);
+    return layers_recurrent(build, rule, TN_RECURRENCE_GRU, outputs);
 }
 DECOMPOSE(rnn)
 {
-    return recurrent(build, rule,
-                     ((const recurrent_attrs *)rule->attrs)->nonlinearity
-                         ? TN_RECURRENCE_RELU
-                         : TN_RECURRENCE_TANH,
-                     outputs);
+    return layers_recurrent(build, rule,
+                            ((const recurrent_attrs *)rule->attrs)->nonlinearity
+                                ? TN_RECURRENCE_RELU
+                                : TN_RECURRENCE_TANH,
+                            outputs);
 }
 
 COMPOSITE(lstm, "lstm/1", "Long short-term memory, gates i, f, g, o: one layer.",

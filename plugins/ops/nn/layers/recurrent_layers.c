@@ -72,7 +72,7 @@ struct stack {
     uint32_t states, first, each;
 };
 
-static tn_status check_weights(struct stack *s)
+static tn_status recurrent_layers_check_weights(struct stack *s)
 {
     const tn_host *host = s->build->host;
     const layers_attrs *attrs = s->attrs;
@@ -203,7 +203,8 @@ static tn_array *side_by_side(const tn_build *build, tn_array *const *parts, uin
                            count, tn_attrs("axis", axis));
 }
 
-static tn_status run_layers(const struct stack *s, tn_array **last, tn_array **outputs)
+static tn_status recurrent_run_layers(const struct stack *s, tn_array **last,
+                                      tn_array **outputs)
 {
     const int64_t count = s->attrs->layers * s->directions;
     tn_array *x = s->rule->inputs[0], *sides[2], *states[2];
@@ -239,7 +240,7 @@ static tn_status recurrent_layers(const tn_build *build, const tn_rule *rule, in
                       .states = kind == TN_RECURRENCE_LSTM ? 2 : 1,
                       .each = (attrs->biases ? 4 : 2) + (attrs->projected != 0)};
     s.first = 1 + s.states;
-    tn_status status = check_weights(&s);
+    tn_status status = recurrent_layers_check_weights(&s);
     if (status == TN_OK)
         status = check_states(&s);
     if (status)
@@ -248,7 +249,7 @@ static tn_status recurrent_layers(const tn_build *build, const tn_rule *rule, in
     tn_array **last = build->host->alloc(build->host, count * sizeof(tn_array *), 0);
     if (!last)
         return TN_ERR_MEMORY;
-    status = run_layers(&s, last, outputs);
+    status = recurrent_run_layers(&s, last, outputs);
     build->host->free(build->host, last);
     return status;
 }

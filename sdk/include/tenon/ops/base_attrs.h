@@ -290,7 +290,7 @@ typedef struct tn_take_attrs {
     int64_t axis; // of x; default 0
 } tn_take_attrs;
 
-// What an update does to an element: the values of `mode` below.
+// Effects of an update on an element: the values of `mode` below.
 enum { TN_SCATTER_SET = 0, TN_SCATTER_ADD = 1, TN_SCATTER_MAX = 2, TN_SCATTER_MIN = 3 };
 
 // base.take_along_axis/1 (x, indices): element i of the result along `axis` is that of x at

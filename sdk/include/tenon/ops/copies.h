@@ -214,8 +214,8 @@ static inline void tn_copy_range(const tn_tensor *to, const tn_tensor *from, int
     }
 }
 
-// What threads share of a copy. On the stack of tn_copy_view(), until parallel_for has
-// returned.
+// State of a copy that threads share. On the stack of tn_copy_view(), until parallel_for
+// has returned.
 typedef struct tn_copy_views {
     const tn_tensor *to, *from; // borrowed
 } tn_copy_views;

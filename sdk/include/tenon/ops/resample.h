@@ -113,8 +113,8 @@ static inline double tn_resample_weight(const tn_resample_axis *a, int64_t i, in
                             : ((-0.75 * t + 3.75) * t - 6) * t + 3;
 }
 
-// What the sum of result i is divided by: of PARTS its taps, so that the mean of equal
-// elements is that element; else 1.
+// The divisor of result i's sum: of PARTS its taps, so that the mean of equal elements is
+// that element; else 1.
 static inline double tn_resample_divisor(const tn_resample_axis *a, int64_t i)
 {
     return a->mode == TN_RESAMPLE_PARTS ? (double)tn_resample_taps(a, i) : 1;
