@@ -32,9 +32,11 @@ static const struct {
 static uint32_t decorations(const struct vk_code *code, uint32_t decoration)
 {
     uint32_t found = 0;
-    for (uint64_t at = 5; at < code->size / 4; at += code->words[at] >> 16)
-        found +=
-            (code->words[at] & 0xffff) == OP_DECORATE && code->words[at + 2] == decoration;
+    for (uint64_t at = 5; at < code->size / 4; at += code->words[at] >> 16) {
+        uint32_t op = code->words[at] & 0xffff;
+        found += op == OP_DECORATE && code->words[at + 2] == decoration;
+        found += op == OP_MEMBER_DECORATE && code->words[at + 3] == decoration;
+    }
     return found;
 }
 
