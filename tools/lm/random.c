@@ -199,7 +199,7 @@ static int read_dimensions(struct random_model *m, const char *text)
     while (*text) {
         char key[32], value[32];
         int used = 0;
-        if (sscanf(text, "%31[a-z]=%31[a-z0-9_-]%n", key, value, &used) != 2 || !used ||
+        if (sscanf(text, "%31[a-z_]=%31[a-z0-9_-]%n", key, value, &used) != 2 || !used ||
             (text[used] && text[used] != ','))
             return stop("--random: '%s', expected NAME=NUMBER,...", text);
         text += used + (text[used] == ',');

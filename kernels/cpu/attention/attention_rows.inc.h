@@ -36,7 +36,8 @@ static void NAME(add_keys)(const struct attention *s, const struct attention_blo
     int rows = (int)b->rows, keys = (int)count;
     T *scores = (T *)b->scores, *out = (T *)b->out;
     if (!NAME(multiply_tiles)(s, b, first, count)) {
-        struct attention_rows k = attention_rows_read_rows(s, b, b->k, s->k_row, first, count, s->depth);
+        struct attention_rows k =
+            attention_rows_read_rows(s, b, b->k, s->k_row, first, count, s->depth);
         if (!NAME(multiply_few)(s, b, &k, count))
             s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys,
                           (int)s->depth, (T)s->scale, (const T *)b->q, (int)s->depth,
@@ -56,7 +57,8 @@ static void NAME(add_keys)(const struct attention *s, const struct attention_blo
     }
     if (NAME(add_tiles)(s, b, first, count))
         return;
-    struct attention_rows v = attention_rows_read_rows(s, b, b->v, s->v_row, first, count, s->width);
+    struct attention_rows v =
+        attention_rows_read_rows(s, b, b->v, s->v_row, first, count, s->width);
     if (!NAME(add_few)(s, b, &v, count))
         s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, (int)s->width,
                       keys, 1, scores, ATTENTION_PITCH, (const T *)v.data, (int)v.row, 1,

@@ -73,7 +73,7 @@ struct conv_span {
 
 // The sums of PIXELS outputs from `pixel` on, for the channels of VECTORS vectors.
 #define SUMS(V, PIXELS, VECTORS)                                                           \
-    INLINE void sums_##V##_##PIXELS##_##VECTORS(const struct conv_span *s, int64_t pixel,       \
+    INLINE void sums_##V##_##PIXELS##_##VECTORS(const struct conv_span *s, int64_t pixel,  \
                                                 int64_t channel)                           \
     {                                                                                      \
         V sum[PIXELS * VECTORS], weight, value;                                            \
@@ -109,7 +109,7 @@ struct conv_span {
     SUMS(wide, count, vectors)                                                             \
     SUMS(narrow, count, 1)                                                                 \
     SUMS(one, count, 1)                                                                    \
-    static void pixels_##count(const struct conv_span *s, int64_t pixel, int64_t channels)      \
+    static void pixels_##count(const struct conv_span *s, int64_t pixel, int64_t channels) \
     {                                                                                      \
         int64_t c = 0;                                                                     \
         for (; c + vectors * LANES(wide) <= channels; c += vectors * LANES(wide))          \
@@ -188,7 +188,7 @@ struct conv_run {
 
 // TAPS of them, from `tap` on, each as SPLIT sums.
 #define TAPS(V, TAPS, SPLIT)                                                               \
-    INLINE void taps_##V##_##TAPS(const struct conv_run *r, int64_t tap, int64_t channel)       \
+    INLINE void taps_##V##_##TAPS(const struct conv_run *r, int64_t tap, int64_t channel)  \
     {                                                                                      \
         V sum[SPLIT][TAPS], g, x;                                                          \
         const REAL *from = r->x + channel, *by = r->g + channel;                           \
@@ -225,7 +225,7 @@ struct conv_run {
     TAPS(V, 5, 2)                                                                          \
     TAPS(V, 3, 3)                                                                          \
     TAPS(V, 1, 8)                                                                          \
-    static void all_taps_##V(const struct conv_run *r, int64_t channel)                         \
+    static void all_taps_##V(const struct conv_run *r, int64_t channel)                    \
     {                                                                                      \
         int64_t tap = 0;                                                                   \
         for (; tap + 9 <= r->taps; tap += 9)                                               \
