@@ -59,7 +59,9 @@ def beside(tenon, pack):
     for name in module.__all__:
         value = getattr(module, name)
         home = "" if inspect.ismodule(value) else getattr(value, "__module__", "")
-        written = pathlib.Path(sys.modules[home].__file__).read_text() if home.startswith("tenon.") else ""
+        home = home if home in ("", *sys.modules) else "tenon._core"  # a class in C says where it is imported from
+        file = pathlib.Path(sys.modules[home].__file__) if home.startswith("tenon.") else None
+        written = (file if file.suffix == ".py" else file.with_name("_core.pyi")).read_text() if file else ""
         is_written = inspect.ismodule(value) or re.search(rf"^(class|def) {name}\b", written, re.MULTILINE)
         source = "." + home.removeprefix("tenon.") if home else f"._{pack}"
         rows.append(f"from {source} import {name} as {name}\n" if is_written else f"{name}: Any\n")

@@ -10,6 +10,7 @@
 #define BOUND 3 // word of the header: ids are less
 #define DECORATE_WORDS 3
 #define MOST_BINDINGS 64
+#define MOST_IDS 0x3fffffu // SPIR-V specification, 2.17
 
 enum id_flags { ID_READ_ONLY = 1, ID_IS_BLOCK = 2, ID_IS_TOLD = 4, ID_IS_BUFFER = 8 };
 
@@ -18,6 +19,7 @@ struct aliaser {
     uint8_t *flags;              // of each id
     uint32_t *pointee, *binding; // of types of pointers; of variables
     size_t annotations;          // words before the first decoration or type
+    size_t functions;            // and before the first function; 0: not whole instructions
     uint64_t written;            // bindings, a bit each
     uint32_t num_buffers;        // variables to decorate
 };
@@ -72,10 +74,16 @@ static void read_instruction(struct aliaser *a, const uint32_t *insn)
 
 static void read_module(struct aliaser *a, const uint32_t *words, size_t num_words)
 {
-    for (size_t at = HEADER; at < num_words; at += words[at] >> 16) {
+    size_t length;
+    for (size_t at = HEADER; at < num_words; at += length) {
         uint32_t op = words[at] & 0xffffu;
-        if (op == OpFunction)
-            break;
+        length = words[at] >> 16;
+        if (length == 0 || length > num_words - at)
+            return;
+        if (op == OpFunction) {
+            a->functions = at;
+            return;
+        }
         bool is_annotation = op == OpDecorate || op == OpMemberDecorate;
         if (!a->annotations && (is_annotation || (op >= OpTypeVoid && op <= OpVariable)))
             a->annotations = at;
@@ -90,9 +98,9 @@ static void release_words(struct vk_code *code)
 
 static bool makes_read_only(const uint32_t *insn)
 {
-    uint32_t op = insn[0] & 0xffffu;
-    return (op == OpDecorate && insn[2] == DecorationNonWritable) ||
-           (op == OpMemberDecorate && insn[3] == DecorationNonWritable);
+    uint32_t op = insn[0] & 0xffffu, length = insn[0] >> 16;
+    return (op == OpDecorate && length >= 3 && insn[2] == DecorationNonWritable) ||
+           (op == OpMemberDecorate && length >= 4 && insn[3] == DecorationNonWritable);
 }
 
 static bool write_module(const struct aliaser *a, const struct vk_code *code,
@@ -111,14 +119,16 @@ static bool write_module(const struct aliaser *a, const struct vk_code *code,
         to[n++] = id;
         to[n++] = DecorationAliased;
     }
-    size_t num_words = code->size / 4, length;
-    for (size_t at = a->annotations; at < num_words; at += length) {
+    size_t length;
+    for (size_t at = a->annotations; at < a->functions; at += length) {
         length = code->words[at] >> 16;
         if (makes_read_only(code->words + at))
             continue;
         memcpy(to + n, code->words + at, length * sizeof(*to));
         n += length;
     }
+    memcpy(to + n, code->words + a->functions, code->size - a->functions * sizeof(*to));
+    n += code->size / sizeof(*to) - a->functions;
     *out = (struct vk_code){.words = to, .size = n * sizeof(*to), .release = release_words};
     return true;
 }
@@ -130,15 +140,18 @@ static bool several(uint64_t bits)
 
 bool spirv_alias_buffers(const struct vk_code *code, struct vk_code *out)
 {
-    struct aliaser a = {.bound = code->words[BOUND]};
+    bool has_header = code->size >= HEADER * sizeof(uint32_t);
+    struct aliaser a = {.bound = has_header ? code->words[BOUND] : 0};
     *out = (struct vk_code){.words = code->words, .size = code->size};
+    if (a.bound == 0 || a.bound > MOST_IDS)
+        return true;
     a.flags = calloc(a.bound, sizeof(*a.flags));
     a.pointee = calloc(a.bound, sizeof(*a.pointee));
     a.binding = calloc(a.bound, sizeof(*a.binding));
     bool done = a.flags && a.pointee && a.binding;
     if (done) {
         read_module(&a, code->words, code->size / 4);
-        if (several(a.written) && a.num_buffers > 0)
+        if (a.functions > 0 && several(a.written) && a.num_buffers > 0)
             done = write_module(&a, code, out);
     }
     free(a.flags);

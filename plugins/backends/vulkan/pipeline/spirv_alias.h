@@ -12,8 +12,8 @@
 
 // Gives the module with other decorations, for vk_code.release; the same words, without a
 // release, where it writes one binding or none. Buffers that the module itself decorates
-// Restrict or Aliased stay as they are. False: memory is short. The module is whole
-// instructions, as vk_spirv_check takes it.
+// Restrict or Aliased stay as they are, as do modules that are not whole instructions,
+// which the driver refuses. False: memory is short.
 bool spirv_alias_buffers(const struct vk_code *code, struct vk_code *out);
 
 #endif // VULKAN_PIPELINE_SPIRV_ALIAS_H
