@@ -251,7 +251,7 @@ static const struct expr_node *expr_tree_fold(struct tree *t, const struct expr_
     struct value_type args[3] = {{0}}, type;
     uint64_t values[3] = {0};
     for (uint32_t i = 0; i < node->num_args; i++) {
-        struct value_type none[1];
+        struct value_type none[1] = {{0}};
         if (node_type(node->args[i], NULL, none, &args[i]) != TN_OK)
             return NULL;
         values[i] = node->args[i]->bits;
