@@ -64,8 +64,12 @@ struct expm_room {
 
 // EXPM_SUM(T): to = the sum of c[i] * from[i], one to three of them, and `ones` on the
 // diagonal. `to` may be one of `from`.
-#define EXPM_TERMS(sum)                                                                    \
-    _Pragma("GCC ivdep") for (size_t i = 0; i < r->parts; i++) sums[i] = (sum)
+#ifdef __clang__ // it warns of loops that sanitizers keep it from vectorising
+#define EXPM_VECTORIZE
+#else
+#define EXPM_VECTORIZE _Pragma("GCC ivdep")
+#endif
+#define EXPM_TERMS(sum) EXPM_VECTORIZE for (size_t i = 0; i < r->parts; i++) sums[i] = (sum)
 #define EXPM_SUM(T)                                                                        \
     const T *x = from[0], *y = from[count > 1 ? 1 : 0], *z = from[count > 2 ? 2 : 0];      \
     T *sums = to;                                                                          \
