@@ -531,7 +531,7 @@ static void count_destroyed(void *user)
 
 Test(traced, rules_are_destroyed_once_a_call)
 {
-    int destroyed = 0;
+    static int destroyed; // until the scope of the test is closed
     const tn_custom_rules counted = {
         .user = &destroyed, .vjp = through, .destroy = count_destroyed};
     tn_scope *own = tn_scope_open(runtime);
