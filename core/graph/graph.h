@@ -273,9 +273,6 @@ tn_status text_expr_init(struct text_expr *out, tn_scope *scope, const char *tex
 
 // --- graphs as values (traced.c) -------------------------------------------------------
 
-// `head` comes first: attributes point to its tn_graph. In a graph, tn_array.id numbers the
-// arrays: inputs first, then, in topological order, constants at their first use and
-// outputs of nodes.
 // A value of the application that is released with a graph; `release` NULL: none.
 struct graph_owned {
     void (*release)(void *user);
@@ -283,6 +280,9 @@ struct graph_owned {
     const void *key; // graphs with different ones are different graphs
 };
 
+// `head` comes first: attributes point to its tn_graph. In a graph, tn_array.id numbers the
+// arrays: inputs first, then, in topological order, constants at their first use and
+// outputs of nodes.
 struct graph {
     struct interned_graph head;
     struct graph_owned owned;

@@ -272,9 +272,9 @@ static tn_status call_move(const tn_host *host, tn_device_group *g,
         return nccl_break(host, g, TN_ERR_DEVICE, "rank %d: CUDA has no context", g->rank);
     tn_status status = nccl_connect(host, g, call);
     if (status == TN_OK) {
-        status = nccl_operand(host, g, run, 0, true, &in);
+        status = nccl_operand(host, g, run, 0, &in);
         if (status == TN_OK)
-            status = nccl_operand(host, g, run, run->num_inputs, true, &out);
+            status = nccl_operand(host, g, run, run->num_inputs, &out);
         if (status != TN_OK)
             nccl_break(host, g, status, "rank %d has no memory for NCCL", g->rank);
     }

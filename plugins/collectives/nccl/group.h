@@ -78,10 +78,10 @@ tn_status nccl_break(const tn_host *host, tn_device_group *g, tn_status status,
 
 // --- import.c ---------------------------------------------------------------------------
 
-// Gives the address by which CUDA knows an operand; with `waits` the stream goes on when
-// the operand's point is reached.
+// Gives the address by which CUDA knows an operand; the stream goes on when the operand's
+// point is reached. Operand 0 comes first in a call.
 tn_status nccl_operand(const tn_host *host, tn_device_group *g, const tn_run *run,
-                       uint32_t operand, bool waits, cuda_address *out);
+                       uint32_t operand, cuda_address *out);
 void nccl_forget(tn_device_group *g, struct nccl_imports *imports);
 
 // --- call.c -----------------------------------------------------------------------------

@@ -99,14 +99,15 @@ static tn_status import_timeline(const tn_host *host, tn_device_group *g,
     return TN_OK;
 }
 
-// Imports what is not known yet of a place, by file descriptors that are asked for now.
+// Imports the memory and timeline of a place that CUDA has not imported before, by file
+// descriptors that are asked for here.
 static tn_status import_missing(const tn_host *host, tn_device_group *g, const tn_run *run,
-                                uint32_t operand, bool waits, tn_run_place *place)
+                                uint32_t operand, tn_run_place *place)
 {
     uint32_t wants = 0;
     if (!import_find(&g->memories, place->number, place->memory))
         wants |= TN_PLACE_MEMORY_FD;
-    if (waits && place->value && !import_find(&g->timelines, place->number, place->queue))
+    if (place->value && !import_find(&g->timelines, place->number, place->queue))
         wants |= TN_PLACE_POINT_FD;
     if (!wants)
         return TN_OK;
@@ -124,20 +125,21 @@ static tn_status import_missing(const tn_host *host, tn_device_group *g, const t
 }
 
 tn_status nccl_operand(const tn_host *host, tn_device_group *g, const tn_run *run,
-                       uint32_t operand, bool waits, cuda_address *out)
+                       uint32_t operand, cuda_address *out)
 {
     tn_run_place place = {.struct_size = sizeof(place)};
     tn_status status = tn_run_memory_of(run)->place(run, operand, 0, &place);
-    if (status == TN_OK && place.num_freed != g->num_freed) {
+    // Before the first operand alone: the address of one must hold while another is found.
+    if (status == TN_OK && operand == 0 && place.num_freed != g->num_freed) {
         nccl_forget(g, &g->memories); // some may be of memory that is not used any more
         g->num_freed = place.num_freed;
     }
     if (status == TN_OK)
-        status = import_missing(host, g, run, operand, waits, &place);
+        status = import_missing(host, g, run, operand, &place);
     if (status != TN_OK)
         return status;
     *out = import_find(&g->memories, place.number, place.memory)->address + place.offset;
-    if (!waits || !place.value)
+    if (!place.value)
         return TN_OK;
     cuda_semaphore *semaphore =
         import_find(&g->timelines, place.number, place.queue)->semaphore;

@@ -50,7 +50,7 @@ PyObject *graph_num_outputs(PyObject *module, PyObject *object);
 // --- custom.c: rules of derivatives and batching in Python ---
 
 // custom_rules(vjp, jvp, vmap): an object for custom_call, of callables or None, which
-// lives as long as the process:
+// lives as long as a graph that has it:
 //   vjp(inputs, outputs, cotangents, wanted) -> a list, an Array or None for each input
 //   jvp(inputs, outputs, tangents) -> a list for the outputs
 //   vmap(inputs, axes, size) -> (outputs, axes of outputs)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "spirv_alias.h"
+#include "spirv_preserve.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +92,6 @@ static void read_module(struct aliaser *a, const uint32_t *words, size_t num_wor
     }
 }
 
-static void release_words(struct vk_code *code)
-{
-    free((void *)code->words);
-}
-
 static bool makes_read_only(const uint32_t *insn)
 {
     uint32_t op = insn[0] & 0xffffu, length = insn[0] >> 16;
@@ -129,7 +125,8 @@ static bool write_module(const struct aliaser *a, const struct vk_code *code,
     }
     memcpy(to + n, code->words + a->functions, code->size - a->functions * sizeof(*to));
     n += code->size / sizeof(*to) - a->functions;
-    *out = (struct vk_code){.words = to, .size = n * sizeof(*to), .release = release_words};
+    *out = (struct vk_code){
+        .words = to, .size = n * sizeof(*to), .release = spirv_release_words};
     return true;
 }
 

@@ -64,7 +64,7 @@ static struct preserver read_module(const struct vk_facts *facts, const uint32_t
     return p;
 }
 
-static void release_words(struct vk_code *code)
+void spirv_release_words(struct vk_code *code)
 {
     free((void *)code->words);
 }
@@ -108,6 +108,6 @@ bool spirv_preserve_nan(const struct vk_facts *facts, const struct vk_code *code
     }
     memcpy(to + n, words + p.entries_end, (num_words - p.entries_end) * 4);
     n += num_words - p.entries_end;
-    *out = (struct vk_code){.words = to, .size = n * 4, .release = release_words};
+    *out = (struct vk_code){.words = to, .size = n * 4, .release = spirv_release_words};
     return true;
 }

@@ -13,4 +13,7 @@
 bool spirv_preserve_nan(const struct vk_facts *facts, const struct vk_code *code,
                         struct vk_code *out);
 
+// The release of code whose words are allocated.
+void spirv_release_words(struct vk_code *code);
+
 #endif // VULKAN_PIPELINE_SPIRV_PRESERVE_H

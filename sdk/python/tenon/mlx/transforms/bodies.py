@@ -85,7 +85,7 @@ class _Call:
         return results
 
     def _forget(self):
-        """Rules live as long as the process; of arrays they need the places alone."""
+        """Rules live as long as a graph that has them; of arrays they need the places alone."""
         self.full, self.result = rebuild(self.full, _place), rebuild(self.result, _place)
         self.arrays = flatten(self.full)
 
