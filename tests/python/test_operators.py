@@ -27,6 +27,15 @@ def test_bits_are_numpys(f):
     np.testing.assert_array_equal(f(tn.array(a), tn.array(b)), f(a, b))
 
 
+@pytest.mark.parametrize("order", [None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc"])
+def test_orders_of_norms_are_numpys(order):
+    a = np.array([[3.0, -1, 2], [0, 4, 1], [1, 1, -2]])
+    np.testing.assert_allclose(tn.linalg.norm(tn.array(a), order), np.linalg.norm(a, order), rtol=1e-14)
+    np.testing.assert_allclose(tn.linalg.cond(tn.array(a), order), np.linalg.cond(a, order), rtol=1e-13)
+    for of_vectors in [order, 0, 2.5] if not isinstance(order, str) else []:
+        np.testing.assert_allclose(tn.linalg.norm(tn.array(a), of_vectors, 0), np.linalg.norm(a, of_vectors, 0), rtol=1e-14)
+
+
 def test_beside_arrays_of_numpy():
     np.testing.assert_array_equal(np.ones(2) + tn.array([1.0, 2.0]), np.array([2.0, 3.0]))
     assert isinstance(np.ones(2) * tn.array([1.0, 2.0]), tn.Array)

@@ -443,10 +443,21 @@ def _linalg():
         dtype = result_type(x1, x2)
         return pack("solve")(op("astype")(x1, dtype), op("astype")(x2, dtype))
 
+    def order_text(order):
+        """The text that the operators take for a number."""
+        return order if order is None or isinstance(order, str) else repr(float(order))
+
     def matrix_norm(x, /, *, keepdims=False, ord="fro"):
         """Norms of matrices: \"fro\", \"nuc\", 1, 2, inf and their negatives."""
-        text = ord if isinstance(ord, str) else f"{ord:g}"
-        return pack("matrix_norm")(x, ord=text, keepdims=keepdims)
+        return pack("matrix_norm")(x, ord=order_text(ord), keepdims=keepdims)
+
+    def norm(x, ord=None, axis=None, keepdims=False):
+        """Norms of vectors and matrices as NumPy's: ord is a number, \"fro\" or \"nuc\"."""
+        return pack("norm")(x, order_text(ord), axis, keepdims)
+
+    def cond(a, p=None):
+        """Condition numbers, by the norm p: None (as 2), a number, \"fro\" or \"nuc\"."""
+        return pack("cond")(a, order_text(p))
 
     def cross(x1, x2, /, *, axis=-1):
         """Products of vectors of three elements."""
@@ -472,7 +483,7 @@ def _linalg():
         """Sums of products along an axis, of x1's conjugate."""
         return op("vecdot")(x1, x2, axis)
 
-    return {f.__name__: f for f in (eigh, qr, slogdet, svd, pinv, matrix_rank, solve, matrix_norm, cross, diagonal, matmul, matrix_transpose, outer, trace,
+    return {f.__name__: f for f in (eigh, qr, slogdet, svd, pinv, matrix_rank, solve, matrix_norm, norm, cond, cross, diagonal, matmul, matrix_transpose, outer, trace,
                                     vecdot)} | {"tensordot": tensordot}
 
 
