@@ -225,6 +225,10 @@ PyObject *apply_binary(const char *name, PyObject *x, PyObject *y);
 // operator(id, document=""): the function of Python that applies a primitive. Its document
 // begins with its signature, as CPython's own.
 PyObject *make_operator(PyObject *module, PyObject *args);
+// held_operator(id, type, check): the same for objects of a type derived from Held, which
+// hold arrays: it takes them and gives one. check(): called, unless None, before a result
+// of float64 is given.
+PyObject *make_held_operator(PyObject *module, PyObject *args);
 // operators(): the ids of installed primitives. Loads no plugin.
 PyObject *list_operators(PyObject *module, PyObject *unused);
 PyObject *apply_expression(PyObject *module, PyObject *args);
@@ -245,12 +249,15 @@ void attr_room_free(struct attr_room *room);
 
 // --- held.c: the type Held ---
 
+extern PyTypeObject *held_type;
 bool held_init(PyObject *module);
+// The object that one of a type derived from Held holds, borrowed; NULL: nothing yet.
+PyObject *held_value(PyObject *object);
+// An object of such a type. Takes `value`, and gives NULL for NULL.
+PyObject *held_make(PyTypeObject *type, PyObject *value);
 
-// --- plugins.c: installed plugins; functions of the module, which says their arguments ---
+// --- module/plugins.c: functions of the module, which says their arguments ---
 
-// A list of texts, which are ended by NULL; NULL with an exception set.
-PyObject *text_list(const char *const *texts);
 PyObject *list_plugins(PyObject *module, PyObject *unused);
 PyObject *read_plugin_file(PyObject *module, PyObject *args);
 PyObject *describe_plugin(PyObject *module, PyObject *args);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <structmember.h>
 
+PyTypeObject *held_type;
+
 struct py_held_object {
     PyObject ob_base;
     PyObject *x;        // NULL: not there, and __getattr__ is asked
@@ -64,6 +66,22 @@ static void held_releasebuffer(PyObject *self, Py_buffer *view)
     free(view->internal);
 }
 
+PyObject *held_value(PyObject *object)
+{
+    return ((struct py_held_object *)object)->x;
+}
+
+PyObject *held_make(PyTypeObject *type, PyObject *value)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    PyObject *made = value ? alloc(type, 0) : NULL;
+    if (made)
+        ((struct py_held_object *)made)->x = value;
+    else
+        Py_XDECREF(value);
+    return made;
+}
+
 static PyMemberDef held_members[] = {
     {"_x", T_OBJECT_EX, offsetof(struct py_held_object, x), 0, "The object that is held."},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(struct py_held_object, weakrefs), READONLY,
@@ -88,10 +106,6 @@ static PyType_Spec held_spec = {
 
 bool held_init(PyObject *module)
 {
-    PyObject *type = PyType_FromSpec(&held_spec);
-    if (!type)
-        return false;
-    bool added = PyModule_AddObjectRef(module, "Held", type) == 0;
-    Py_DECREF(type);
-    return added;
+    held_type = (PyTypeObject *)PyType_FromSpec(&held_spec);
+    return held_type && PyModule_AddObjectRef(module, "Held", (PyObject *)held_type) == 0;
 }

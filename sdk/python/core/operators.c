@@ -15,6 +15,8 @@ struct py_operator {
     const tn_primitive *primitive; // the runtime's; NULL until the first call
     PyMethodDef method;
     char *id, *name, *document;
+    PyTypeObject *held; // the type of what holds arrays; NULL: it takes and gives Arrays
+    PyObject *check;    // called before it gives float64; NULL: none
 };
 
 static PyTypeObject *operator_type;
@@ -272,6 +274,46 @@ static bool find_primitive(struct py_operator *op)
     return false;
 }
 
+// Puts the arrays that inputs hold in their place, and refers to them: Python code of
+// another input may have an object hold another one. False with an AttributeError of an
+// input that holds none. `taken` has a bit for each, after a failure too.
+static bool py_operators_take_held(const struct py_operator *op, struct py_arguments *a,
+                                   uint64_t *taken)
+{
+    for (uint32_t i = 0; i < op->primitive->num_inputs; i++) {
+        if (!a->value[i] || Py_TYPE(a->value[i]) != op->held)
+            continue;
+        PyObject *value = held_value(a->value[i]);
+        if (!value) {
+            PyErr_Format(PyExc_AttributeError, "%s(): an array without a value", op->name);
+            return false;
+        }
+        a->value[i] = Py_NewRef(value);
+        *taken |= UINT64_C(1) << i;
+    }
+    return true;
+}
+
+static void py_operators_drop_held(const struct py_arguments *a, uint64_t taken)
+{
+    for (; taken; taken &= taken - 1)
+        Py_DECREF(a->value[__builtin_ctzll(taken)]);
+}
+
+// An object that holds the one result of an operator. Takes `result`, and gives NULL for
+// NULL.
+static PyObject *py_operators_give_held(const struct py_operator *op, PyObject *result)
+{
+    const tn_type *type = result && array_check(result) ? array_type_of(result) : NULL;
+    if (type && type->dtype == TN_F64 && op->check) {
+        PyObject *checked = PyObject_CallNoArgs(op->check);
+        if (!checked)
+            Py_CLEAR(result);
+        Py_XDECREF(checked);
+    }
+    return held_make(op->held, result);
+}
+
 static PyObject *operator_call(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                PyObject *names)
 {
@@ -281,13 +323,18 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, Py_ssize_t
     struct py_building b;
     if (!op->primitive && !find_primitive(op))
         return NULL;
-    if (!bind_arguments(op, &a, args, count, names) ||
-        !(are_plain(a.value, op->primitive->num_inputs) ? building_begin_node(&b)
-                                                        : building_begin(&b)))
+    if (!bind_arguments(op, &a, args, count, names))
         return NULL;
-    PyObject *result = py_operators_apply(op, &b, &a);
-    building_end(&b);
-    return result;
+    uint64_t taken = 0;
+    PyObject *result = NULL;
+    if ((!op->held || py_operators_take_held(op, &a, &taken)) &&
+        (are_plain(a.value, op->primitive->num_inputs) ? building_begin_node(&b)
+                                                       : building_begin(&b))) {
+        result = py_operators_apply(op, &b, &a);
+        building_end(&b);
+    }
+    py_operators_drop_held(&a, taken);
+    return op->held ? py_operators_give_held(op, result) : result;
 }
 
 static PyObject *apply_operands(const char *name, PyObject *const *operands, uint32_t count)
@@ -447,6 +494,8 @@ static void operator_dealloc(PyObject *object)
     free(op->id);
     free(op->name);
     free(op->document);
+    Py_XDECREF((PyObject *)op->held);
+    Py_XDECREF(op->check);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
     Py_DECREF(type);
 }
@@ -473,13 +522,16 @@ static char *py_operators_short_name(const char *id)
 }
 
 // Its primitive is looked for when the function is first called: that may load a plugin.
-static PyObject *py_operators_function_of(const char *id, const char *document)
+static PyObject *py_operators_function_of(const char *id, const char *document,
+                                          PyTypeObject *held, PyObject *check)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(operator_type, Py_tp_alloc);
     struct py_operator *op = (struct py_operator *)alloc(operator_type, 0);
     if (!op)
         return NULL;
     op->primitive = NULL;
+    op->held = (PyTypeObject *)Py_XNewRef((PyObject *)held);
+    op->check = Py_XNewRef(check);
     op->id = strdup(id);
     op->name = py_operators_short_name(id);
     op->document = strdup(document);
@@ -503,13 +555,23 @@ PyObject *make_operator(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "s|s:operator", &id, &document) || !operator_init())
         return NULL;
-    return py_operators_function_of(id, document);
+    return py_operators_function_of(id, document, NULL, NULL);
 }
 
-PyObject *list_operators(PyObject *module, PyObject *unused)
+PyObject *make_held_operator(PyObject *module, PyObject *args)
 {
     PY_GUARD;
-    (void)module, (void)unused;
-    tn_runtime *runtime = runtime_get();
-    return runtime ? text_list(tn_primitive_names(runtime)) : NULL;
+    const char *id;
+    PyObject *type, *check;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "sO!O:held_operator", &id, &PyType_Type, &type, &check) ||
+        !operator_init())
+        return NULL;
+    if (!PyType_IsSubtype((PyTypeObject *)type, held_type)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "held_operator: a type derived from Held is needed");
+        return NULL;
+    }
+    return py_operators_function_of(id, "", (PyTypeObject *)type,
+                                    check == Py_None ? NULL : check);
 }

@@ -51,6 +51,7 @@ static PyMethodDef functions[] = {
     {"array", make_array, METH_VARARGS, NULL},
     {"from_dlpack", from_dlpack, METH_VARARGS, NULL},
     {"operator", make_operator, METH_VARARGS, NULL},
+    {"held_operator", make_held_operator, METH_VARARGS, NULL},
     {"operators", list_operators, METH_NOARGS, NULL},
     {"plugins", list_plugins, METH_NOARGS, NULL},
     {"plugin_file", read_plugin_file, METH_VARARGS, NULL},

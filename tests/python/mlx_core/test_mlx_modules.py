@@ -3,6 +3,7 @@
 Frozen values are those of MLX 0.32.2's build for CPUs."""
 
 import gc
+import sys
 import threading
 
 import numpy as np
@@ -453,3 +454,23 @@ def test_rows_of_a_cache_are_written_where_they_fit():
         assert np.array_equal(np.array(cache), expected)
     with pytest.raises(ValueError):
         cache[..., 2:4, :] = mx.ones((1, 2, 3, 4))
+
+
+def test_operators_of_what_holds_arrays():
+    from tenon import _core
+
+    negative = _core.held_operator("base.negative/1", mx.array, None)
+    x = mx.array([1.0, -2.0])
+    before = sys.getrefcount(x._x)
+    assert flat(negative(x)) == flat(negative(x._x)) == [-1.0, 2.0] and type(negative(x)) is mx.array
+    assert sys.getrefcount(x._x) == before
+    with pytest.raises(AttributeError, match="without a value"):
+        negative(mx.array.__new__(mx.array))
+    with pytest.raises(TypeError, match="derived from Held"):
+        _core.held_operator("base.negative/1", float, None)
+    with pytest.raises(ValueError, match="refused"):
+        _core.held_operator("base.negative/1", mx.array, refuse)(mx.array(1.0, mx.float64))
+
+
+def refuse():
+    raise ValueError("refused")

@@ -22,10 +22,10 @@ _STREAM = [None]  # what takes a stream or device as a context: devices.py sets 
 
 
 class Operators:
-    """The operators of a pack of tenon by name, the newest revision of each."""
+    """The operators of a pack of tenon by name, the newest revision of each. `make` makes one of its text."""
 
-    def __init__(self, pack):
-        self.__dict__["_pack"] = pack
+    def __init__(self, pack, make=_core.operator):
+        self.__dict__.update(_pack=pack, _make=make)
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -33,7 +33,7 @@ class Operators:
         import tenon
 
         text = tenon._ids().get(self._pack, {}).get(name, f"{self._pack}.{name}/1")
-        made = self.__dict__[name] = _core.operator(text)
+        made = self.__dict__[name] = self._make(text)
         return made
 
 
@@ -128,6 +128,19 @@ def is_on_gpu():
 _named = [name.strip().partition(":")[0] for name in os.environ.get("TENON_BACKEND", "").split(",")]
 _MAY_HAVE_GPU = not set(_named) <= {"cpu-blas", "null"}
 wrap = _wrap_checked if _MAY_HAVE_GPU else _wrap
+
+
+def _refuse_float64():
+    if _ON_GPU[0]():
+        raise ValueError("float64 is not supported on the GPU")
+
+
+def _held_operator(text):
+    """An operator of arrays of mlx."""
+    return _core.held_operator(text, array, _refuse_float64 if _MAY_HAVE_GPU else None)
+
+
+held_base, held_nn, held_quant = (Operators(pack, _held_operator) for pack in ("base", "nn", "quant"))
 
 
 def wrapped(value):

@@ -10,7 +10,7 @@ from ..array import array
 from ..fast import _frequencies, _over_parts
 from ..index import _place, _span
 from .lengths import length_of
-from ..table import MODULES, NAMES, base, nn, part_of, put, quant, value_or_error, wrap
+from ..table import MODULES, NAMES, base, held_base, held_nn, held_quant, part_of, put, wrap
 
 _REFUSALS = (AttributeError, TypeError, ValueError, OverflowError)
 
@@ -30,15 +30,16 @@ def _before(name, of=None):
 def _(plain):
     from ..quantized import _format, _products
 
-    product = quant.groupwise_matmul
+    @functools.lru_cache(64)
+    def product(transpose, group_size, bits, mode):
+        return functools.partial(held_quant.groupwise_matmul, transpose=transpose,
+                                 **_format("quantized_matmul", mode, bits, group_size), **_products)
 
     def quantized_matmul(x, w, scales, biases=None, transpose=True, group_size=None, bits=None, mode="affine", *, stream=None):
         if stream is None and biases is not None:
             try:
-                words = value_or_error(w)  # part of a buffer: lengths.py
-                return wrap(product(x._x, words, scales._x, biases._x, transpose=transpose,
-                                    **_format("quantized_matmul", mode, bits, group_size), **_products))
-            except _REFUSALS:
+                return product(transpose, group_size, bits, mode)(x, w, scales, biases)
+            except _REFUSALS:  # an AttributeError of a part of a buffer: lengths.py
                 pass
         return plain(x, w, scales, biases, transpose, group_size, bits, mode, stream=stream)
 
@@ -47,27 +48,32 @@ def _(plain):
 
 @_before("rms_norm", "fast")
 def _(plain):
-    norm = nn.rms_norm
+    norm = held_nn.rms_norm
 
     def rms_norm(x, weight, eps, *, stream=None):
         if stream is None and type(x) is array and type(weight) is array:
             rows, factor = x._x, weight._x
             if rows.dtype is factor.dtype and rows.ndim and factor.shape == rows.shape[-1:] and rows.dtype.kind == "f":
-                return wrap(norm(rows, factor, eps))
+                return norm(x, weight, eps)
         return plain(x, weight, eps, stream=stream)
 
     return rms_norm
 
 
+@functools.lru_cache(16)
+def _offset(count):
+    return base.reshape(length_of(count), ())
+
+
 @_before("rope", "fast")
 def _(plain):
-    turn, as_scalar = nn.rope, base.reshape
+    turn = held_nn.rope
 
     def rope(a, dims, *, traditional, base, scale, offset, freqs=None, stream=None):
         if type(offset) is int and freqs is None and base is not None and stream is None and type(a) is array:
             x = a._x
             if x.ndim >= 3 and x.shape[-1] == dims > 0 and not dims & 1 and x.dtype.kind == "f":
-                return wrap(turn(x, _frequencies(dims, float(base), float(scale)), as_scalar(length_of(offset), ()), traditional))
+                return turn(a, _frequencies(dims, float(base), float(scale)), _offset(offset), traditional)
         return plain(a, dims, traditional=traditional, base=base, scale=scale, offset=offset, freqs=freqs, stream=stream)
 
     return rope
@@ -75,7 +81,7 @@ def _(plain):
 
 @_before("scaled_dot_product_attention", "fast")
 def _(plain):
-    attend, known = nn.scaled_dot_product_attention, set()
+    attend, known = held_nn.scaled_dot_product_attention, set()
 
     def scaled_dot_product_attention(q, k, v, *, scale, mask=None, sinks=None, force_fused=False, stream=None):
         if mask is None and sinks is None and stream is None and not force_fused and scale and type(q) is array:
@@ -84,7 +90,7 @@ def _(plain):
                 x, buffer, other = q._x, keys[0], values[0]
                 key = (x.dtype, buffer.dtype, other.dtype, x.shape, buffer.shape, other.shape)
                 if key in known:
-                    return wrap(attend(x, buffer, other, None, length_of(keys[2]), float(scale)))
+                    return attend(q, buffer, other, None, length_of(keys[2]), float(scale))
                 result = wrap(_over_parts(x, keys, values, scale))
                 if x.dtype is buffer.dtype is other.dtype and buffer.shape[2] == other.shape[2] and len(known) < 256:
                     known.add(key)
@@ -108,13 +114,12 @@ def _method(name):
 
 @_method("reshape")
 def _(plain):
-    change = base.reshape
+    change = held_base.reshape
 
     def reshape(self, *shape, stream=None):
-        x = self._x
-        if stream is None and x.size:
+        if stream is None:
             try:
-                return wrap(change(x, shape[0] if len(shape) == 1 else shape))
+                return change(self, shape[0] if len(shape) == 1 else shape)
             except _REFUSALS:
                 pass
         return plain(self, *shape, stream=stream)
@@ -124,12 +129,12 @@ def _(plain):
 
 @_method("transpose")
 def _(plain):
-    turn = base.transpose
+    turn = held_base.transpose
 
     def transpose(self, *axes, stream=None):
         if stream is None and len(axes) > 1:
             try:
-                return wrap(turn(self._x, axes))
+                return turn(self, axes)
             except _REFUSALS:
                 pass
         return plain(self, *axes, stream=stream)

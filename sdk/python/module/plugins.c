@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Installed plugins, as the runtime found them. Loads none but to describe it.
-#include "core.h"
+// Installed plugins and their operators, as the runtime found them. Loads none but to
+// describe it.
+#include "../core/core.h"
 
-PyObject *text_list(const char *const *texts)
+static PyObject *text_list(const char *const *texts)
 {
     PyObject *list = PyList_New(0);
     for (; list && texts && *texts; texts++) {
@@ -106,4 +107,12 @@ PyObject *verify_plugin(PyObject *module, PyObject *args)
     if (status != TN_OK)
         return raise_status(status, tn_last_error());
     Py_RETURN_NONE;
+}
+
+PyObject *list_operators(PyObject *module, PyObject *unused)
+{
+    PY_GUARD;
+    (void)module, (void)unused;
+    tn_runtime *runtime = runtime_get();
+    return runtime ? text_list(tn_primitive_names(runtime)) : NULL;
 }
