@@ -41,6 +41,10 @@ def ended(process, seconds=60):
     return process.returncode, out, err
 
 
+def version_of(launcher):
+    return subprocess.run([launcher, "--version"], capture_output=True, text=True, check=True).stdout
+
+
 def of_each(check):
     """A test of each launcher; those that fail are named."""
     def test():
@@ -238,39 +242,78 @@ def deadlines_end_calls(launcher):
 
 # --- members that fail -------------------------------------------------------------------
 
+class Members:
+    """Processes that have come as far as to say "ready"; what they say."""
+
+    def __init__(self, launcher, ranks, mode, **options):
+        self.process, self.lines, self.pids = started(launcher, ranks, MEMBER, mode, **options), [], {}
+        while len(self.pids) < ranks:
+            if found := re.match(r"ready (\d+) (\d+)", self.line()):
+                self.pids[int(found[1])] = int(found[2])
+
+    def line(self):
+        line = self.process.stdout.readline()
+        assert line, f"it ended: {''.join(self.lines)}{self.process.stderr.read()}"
+        self.lines.append(line)
+        return line
+
+
+KILLED, STOPPED = "was ended by signal 9 (Killed)", "is stopped by signal 19 (Stopped (signal))"
+
+
 def failing(launcher, ranks, number, words, status):
     """Sends rank 1 a signal; all others name it in time."""
-    process = started(launcher, ranks, MEMBER, "loop")
-    pids, lines = {}, []
-    while len(pids) < ranks:
-        line = process.stdout.readline()
-        assert line, f"it ended: {''.join(lines)}{process.stderr.read()}"
-        lines.append(line)
-        if found := re.match(r"ready (\d+) (\d+)", line):
-            pids[int(found[1])] = int(found[2])
-    os.kill(pids[1], number)
+    members = Members(launcher, ranks, "loop")
+    os.kill(members.pids[1], number)
     began, told = time.monotonic(), set()
     while len(told) < ranks - 1:
-        line = process.stdout.readline()
-        assert line, f"it ended: {''.join(lines)}{process.stderr.read()}"
-        lines.append(line)
-        if found := re.match(r"rank (\d+) failed: .*rank 1 " + re.escape(words), line):
+        if found := re.match(r"rank (\d+) failed: .*rank 1 " + re.escape(words), members.line()):
             told.add(int(found[1]))
     took = time.monotonic() - began
-    got, out, err = ended(process)
+    got, out, err = ended(members.process)
     assert took < WITHIN, f"known after {took:.1f} s"
     assert got == status and f"rank 1 on {os.uname().nodename} {words}" in err, (got, out, err)
-    assert not pathlib.Path(f"/proc/{pids[1]}").exists(), "rank 1 is still there"
+    assert not pathlib.Path(f"/proc/{members.pids[1]}").exists(), "rank 1 is still there"
 
 
 @of_each
 def who_is_killed_is_named(launcher):
-    failing(launcher, 3, signal.SIGKILL, "was ended by signal 9 (Killed)", 137)
+    failing(launcher, 3, signal.SIGKILL, KILLED, 137)
 
 
 @of_each
 def who_is_stopped_is_named(launcher):
-    failing(launcher, 3, signal.SIGSTOP, "is stopped by signal 19 (Stopped (signal))", 1)
+    failing(launcher, 3, signal.SIGSTOP, STOPPED, 1)
+
+
+def failing_in_halves(launcher, mode, number, words):
+    """Rank 1 of four fails, whose half has rank 3; all others name it, and those of the other half where the library ends with
+    a rank, or say that they go on without it."""
+    members = Members(launcher, 4, mode, env={"TEST_SIGNAL": str(int(number))}, options=("--grace", "6"))
+    began, told = time.monotonic(), set()
+    if mode != "splits":
+        os.kill(members.pids[1], number)
+    goes_on = "(Open MPI) 5" in version_of(launcher) and mode != "splits"
+    while len(told) < (1 if goes_on else 3):
+        if found := re.match(r"rank (\d+) failed: .*rank 1 " + re.escape(words), members.line()):
+            told.add(int(found[1]))
+            assert time.monotonic() - began < WITHIN, f"rank {found[1]} knows after {time.monotonic() - began:.1f} s"
+    assert 3 in told, told
+    _, out, err = ended(members.process)
+    assert not goes_on or f"rank 1 {words}; groups without it go on" in err, out + err
+
+
+def in_halves(name, mode, number, words):
+    @of_each
+    def test(launcher):
+        failing_in_halves(launcher, mode, number, words)
+    test.__name__ = name
+    return test
+
+
+FAILING_IN_HALVES = [in_halves(f"who is {how} {when} is named", mode, number, words)
+                     for mode, when in (("halves", "behind a split"), ("pending", "while a part waits"), ("splits", "in a split"))
+                     for how, number, words in (("killed", signal.SIGKILL, KILLED), ("stopped", signal.SIGSTOP, STOPPED))]
 
 
 @of_each
@@ -286,8 +329,7 @@ def who_fails_before_it_joins_is_named(launcher):
 
 @of_each
 def survivors_go_on_where_the_library_can(launcher):
-    said = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=True).stdout
-    if "(Open MPI) 5" in said:
+    if "(Open MPI) 5" in version_of(launcher):
         out, _ = member(launcher, 3, "shrinks", 9)
         assert "rank 0 goes on among 2" in out and "rank 2 goes on among 2" in out, out
     else:
@@ -344,5 +386,5 @@ def what_cannot_be_started_is_told():
 run([every_collective_gives_what_it_must, who_computes_is_waited_for, shapes_that_differ_are_told, orders_that_differ_are_told, versions_and_backends_that_differ_are_told,
      groups_in_python_do_what_they_must, training_over_ranks_has_the_losses_of_one_process,
      training_by_the_command_is_that_of_one_process, adapters_are_trained_by_several_processes, who_is_lost_leaves_a_checkpoint_of_the_last_step, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
-     who_is_stopped_is_named, who_fails_before_it_joins_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,
-     what_cannot_be_started_is_told])
+     who_is_stopped_is_named, *FAILING_IN_HALVES, who_fails_before_it_joins_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,
+     what_cannot_be_started_is_told], at_once=5)

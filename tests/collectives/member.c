@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // One member of a group, for collectives.py: `member MODE`. Prints what it finds, a line
 // each, and ends with status 1 where a value is wrong and 3 where a collective failed.
+#include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -312,6 +315,19 @@ static void reduce_once(tn_scope *s, int count)
     read_numbers(s, tn_op(s, "dist.all_reduce", TN_IN(x), TN_NO_ATTRS), count, got);
 }
 
+// Once, in a scope of its own.
+static void reduce_group(const char *group)
+{
+    tn_scope *s = tn_scope_open(runtime);
+    double got, mine = rank;
+    tn_array *x = numbers(s, TN_F32, 1, &mine);
+    read_numbers(
+        s,
+        tn_op(s, "dist.all_reduce", TN_IN(x), tn_attrs("group", group ? group : "world")),
+        1, &got);
+    tn_scope_close(s);
+}
+
 // Reduces for ever.
 static void mode_loop(tn_scope *s)
 {
@@ -325,6 +341,58 @@ static void mode_loop(tn_scope *s)
         tn_scope_close(turn);
         usleep(10000);
     }
+}
+
+static void split_halves(void)
+{
+    reduce_group(NULL);
+    check_dist(dist->split(host, NULL, rank % 2, 0, "half"));
+    printf("ready %d %d\n", rank, (int)getpid());
+    fflush(stdout);
+}
+
+// Halves, that of even and that of odd ranks, reduce for ever.
+static void mode_halves(tn_scope *s)
+{
+    (void)s;
+    for (split_halves();; usleep(10000))
+        reduce_group("half");
+}
+
+// In each half the first one does not come, and the others wait for it.
+static void mode_pending(tn_scope *s)
+{
+    (void)s;
+    split_halves();
+    if (rank < 2)
+        usleep(2500000);
+    reduce_group(rank < 2 ? NULL : "half");
+}
+
+// Rank 1 fails when all members have come to a split, which begins with a thread.
+static int splits_with; // a signal
+__attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
+                                                          const pthread_attr_t *attributes,
+                                                          void *(*begin)(void *),
+                                                          void *user)
+{
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    if (splits_with)
+        raise(splits_with);
+    return real(thread, attributes, begin, user);
+}
+
+static void mode_splits(tn_scope *s)
+{
+    (void)s;
+    reduce_group(NULL);
+    printf("ready %d %d\n", rank, (int)getpid());
+    fflush(stdout);
+    splits_with = rank == 1 ? atoi(getenv("TEST_SIGNAL")) : 0;
+    check_dist(dist->split(host, NULL, rank % 2, 0, "half"));
+    reduce_group("half");
 }
 
 // The last rank computes, the others wait.
@@ -435,11 +503,12 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(tn_scope *s);
-    } modes[] = {{"values", mode_values},     {"loop", mode_loop},
-                 {"slow", mode_slow},         {"shapes", mode_shapes},
-                 {"order", mode_order},       {"leaves", mode_leaves},
-                 {"exits", mode_exits},       {"deadline", mode_deadline},
-                 {"receives", mode_receives}, {"shrinks", mode_shrinks}};
+    } modes[] = {
+        {"values", mode_values},   {"loop", mode_loop},         {"slow", mode_slow},
+        {"shapes", mode_shapes},   {"order", mode_order},       {"leaves", mode_leaves},
+        {"exits", mode_exits},     {"deadline", mode_deadline}, {"receives", mode_receives},
+        {"shrinks", mode_shrinks}, {"halves", mode_halves},     {"pending", mode_pending},
+        {"splits", mode_splits}};
     tn_group_facts facts;
     if (argc > 1 && strcmp(argv[1], "uuid") == 0 &&
         tn_runtime_open(NULL, &runtime) == TN_OK)

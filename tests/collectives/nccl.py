@@ -109,4 +109,4 @@ def what_is_missing_is_told():
 
 
 run([every_collective_gives_what_it_must, what_members_disagree_on_is_told, who_does_not_come_is_told, errors_of_nccl_end_the_group,
-     who_is_killed_meanwhile_is_named, one_gpu_for_two_ranks_goes_through_the_host, what_is_missing_is_told])
+     who_is_killed_meanwhile_is_named, one_gpu_for_two_ranks_goes_through_the_host, what_is_missing_is_told], at_once=4)

@@ -27,11 +27,6 @@ static void pause_ns(long ns)
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-static const struct watch_failure *failure_of(const tn_group *group)
-{
-    return watch_poll(group->watch, group->members, group->facts.size);
-}
-
 static tn_status break_by(tn_collective_work *work, const struct watch_failure *failure)
 {
     char text[128];
@@ -41,15 +36,21 @@ static tn_status break_by(tn_collective_work *work, const struct watch_failure *
 }
 
 // MPI may tell of a failure before the watch, which knows more.
+static const struct watch_failure *await_failure(const tn_group *group)
+{
+    const struct watch_failure *failure = group_failure(group);
+    int64_t until = clock_ns() + NAMING_NS;
+    while (!failure && group->watch->fd >= 0 && clock_ns() < until) {
+        pause_ns(MILLISECOND);
+        failure = group_failure(group);
+    }
+    return failure;
+}
+
 static tn_status break_by_mpi(tn_collective_work *work, int code)
 {
-    const struct watch_failure *failure = failure_of(work->group);
-    int64_t until = clock_ns() + NAMING_NS;
+    const struct watch_failure *failure = await_failure(work->group);
     char text[128];
-    while (!failure && work->group->watch->fd >= 0 && clock_ns() < until) {
-        pause_ns(MILLISECOND);
-        failure = failure_of(work->group);
-    }
     if (failure)
         return break_by(work, failure);
     move_print(work->record, text, sizeof(text));
@@ -249,7 +250,7 @@ tn_status work_look(tn_collective_work *work)
 {
     tn_group *group = work->group;
     char text[128];
-    const struct watch_failure *failure = failure_of(group);
+    const struct watch_failure *failure = group_failure(group);
     if (failure)
         return break_by(work, failure);
     work->began_ns = work->began_ns ? work->began_ns : clock_ns();
@@ -271,8 +272,19 @@ static bool has_ended(const tn_collective_work *work)
     return work->stage == ENDED;
 }
 
+// A group that goes on without a rank that failed: it says so once.
+static void tell_lost(const tn_host *host, struct watch *watch)
+{
+    for (; watch->num_told < watch->num_failures; watch->num_told++) {
+        const struct watch_failure *failure = &watch->failures[watch->num_told];
+        if (!failure->is_end)
+            host->log(host, TN_LOG_WARN, "collective",
+                      "rank %d %s; groups without it go on", failure->rank, failure->words);
+    }
+}
+
 // Works until `is_enough`.
-static tn_status mpi_call_drive(tn_collective_work *work,
+static tn_status mpi_call_drive(const tn_host *host, tn_collective_work *work,
                                 bool (*is_enough)(const tn_collective_work *work))
 {
     tn_status status = TN_OK;
@@ -290,6 +302,8 @@ static tn_status mpi_call_drive(tn_collective_work *work,
         if (status == TN_OK && !is_done &&
             (turn % TURNS_A_LOOK == TURNS_A_LOOK - 1 || turn > YIELDS))
             status = work_look(work);
+        if (status == TN_OK && host)
+            tell_lost(host, work->group->watch);
         progress_leave();
     }
     return status;
@@ -331,7 +345,8 @@ static tn_collective_work *work_create(tn_group *group, const tn_collective_call
 }
 
 // The work, begun unless a thread will do so. What MPI may have of it is not freed.
-static tn_status mpi_call_work_start(tn_group *group, const tn_collective_call *call,
+static tn_status mpi_call_work_start(const tn_host *host, tn_group *group,
+                                     const tn_collective_call *call,
                                      tn_collective_work **out_work)
 {
     progress_enter();
@@ -346,7 +361,7 @@ static tn_status mpi_call_work_start(tn_group *group, const tn_collective_call *
     bool waits = !is_background && work && !has_begun(work);
     progress_leave();
     if (status == TN_OK && waits)
-        status = mpi_call_drive(work, has_begun);
+        status = mpi_call_drive(host, work, has_begun);
     *out_work = work;
     return status;
 }
@@ -359,7 +374,7 @@ tn_status mpi_start(const tn_host *host, tn_group *group, const tn_collective_ca
     if (status == TN_OK)
         status = move_check(host, group, &mine);
     return status == TN_OK
-               ? group_tell(host, group, mpi_call_work_start(group, &mine, out_work))
+               ? group_tell(host, group, mpi_call_work_start(host, group, &mine, out_work))
                : status;
 }
 
@@ -388,14 +403,14 @@ static bool work_take_ended(tn_collective_work *work)
     return true;
 }
 
-static tn_status mpi_call_work_wait(tn_collective_work *work)
+static tn_status mpi_call_work_wait(const tn_host *host, tn_collective_work *work)
 {
     progress_enter();
     bool is_taken = work_take_ended(work);
     progress_leave();
     if (is_taken)
         return TN_OK;
-    tn_status status = mpi_call_drive(work, has_ended);
+    tn_status status = mpi_call_drive(host, work, has_ended);
     progress_enter();
     if (!work_take_ended(work)) { // MPI may still write to it, and to what it lists
         progress_remove(work);
@@ -408,7 +423,7 @@ static tn_status mpi_call_work_wait(tn_collective_work *work)
 tn_status mpi_wait(const tn_host *host, tn_collective_work *work)
 {
     tn_group *group = work->group;
-    return group_tell(host, group, mpi_call_work_wait(work));
+    return group_tell(host, group, mpi_call_work_wait(host, work));
 }
 
 tn_status mpi_check(const tn_host *host, tn_group *group, const tn_collective_call *call,
@@ -426,6 +441,14 @@ tn_status call_agree(tn_group *group, int32_t kind)
 {
     const tn_collective_call call = {.struct_size = sizeof(call), .kind = kind};
     tn_collective_work *work;
-    tn_status status = mpi_call_work_start(group, &call, &work);
-    return status == TN_OK ? mpi_call_work_wait(work) : status;
+    tn_status status = mpi_call_work_start(NULL, group, &call, &work);
+    return status == TN_OK ? mpi_call_work_wait(NULL, work) : status;
+}
+
+tn_status call_break(tn_group *group, int32_t kind, const char *why)
+{
+    tn_collective_work work = {.group = group, .call = {.kind = kind}};
+    const struct watch_failure *failure = await_failure(group);
+    write_record(&work);
+    return failure ? break_by(&work, failure) : group_break(group, TN_ERR_IO, "%s", why);
 }

@@ -22,6 +22,8 @@ static struct {
     enum process_state state;
     tn_group *world;     // of a process that has joined
     uint32_t references; // of it
+    tn_group *groups;    // all, between progress_enter and progress_leave
+    bool is_lost;        // a thread was left behind in MPI; likewise
     bool is_ours;        // we initialised MPI, so we finalise it
     struct watch watch;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -46,7 +48,7 @@ tn_status group_break(tn_group *group, tn_status status, const char *format, ...
         va_end(arguments);
         group->broken_status = status;
         // Members that wait for this one in MPI, where it knows how to let go of them.
-        if (group->library->Comm_revoke && group->facts.size > 1) {
+        if (group->library->Comm_revoke && group->facts.size > 1 && !process.is_lost) {
             group->library->Comm_revoke(group->calls);
             group->library->Comm_revoke(group->agreements);
         }
@@ -54,18 +56,52 @@ tn_status group_break(tn_group *group, tn_status status, const char *format, ...
     return group->broken_status;
 }
 
-tn_status group_mpi_failed(tn_group *group, int code, const char *what)
+void groups_break(tn_status status, const char *why)
+{
+    process.is_lost = true;
+    for (tn_group *group = process.groups; group; group = group->next)
+        group_break(group, status, "%s", why);
+}
+
+bool groups_are_lost(void)
+{
+    progress_enter();
+    bool is_lost = process.is_lost;
+    progress_leave();
+    return is_lost;
+}
+
+const struct watch_failure *group_failure(const tn_group *group)
+{
+    const struct watch_failure *failure =
+        watch_poll(group->watch, group->members, group->facts.size);
+    // The first one is the cause of others.
+    const struct watch_failure *lost =
+        group->library->Comm_shrink ? NULL : watch_find_lost(group->watch);
+    failure = lost ? lost : failure;
+    return !failure && group->parent ? group_failure(group->parent) : failure;
+}
+
+void group_print_failure(const struct mpi_library *library, int code, const char *what,
+                         char *out)
 {
     static const int MOST = 2048; // MPI_MAX_ERROR_STRING is 256 to 1,024
     char text[2048 + 1] = "";
     int size = 0;
-    if (group->library->Error_string(code, text, &size) != 0 || size > MOST)
+    if (library->Error_string(code, text, &size) != 0 || size > MOST)
         snprintf(text, sizeof(text), "error %d", code);
     text[strcspn(text, "\n")] = 0;
     if (strstr(text, "ERR_REVOKED"))
-        return group_break(group, TN_ERR_IO,
-                           "%s: another member ended the group, and says why", what);
-    return group_break(group, TN_ERR_IO, "%s: MPI says: %.300s", what, text);
+        snprintf(out, REASON, "%s: another member ended the group, and says why", what);
+    else
+        snprintf(out, REASON, "%s: MPI says: %.300s", what, text);
+}
+
+tn_status group_mpi_failed(tn_group *group, int code, const char *what)
+{
+    char text[REASON];
+    group_print_failure(group->library, code, what, text);
+    return group_break(group, TN_ERR_IO, "%s", text);
 }
 
 void mpi_abort(const tn_host *host, tn_group *group, const char *reason)
@@ -93,9 +129,8 @@ static int read_communicator(tn_group *group)
     return code;
 }
 
-// A group over communicator `comm`, which it takes. `why`: JOIN_REASON bytes.
-static tn_status group_create(struct mpi_library *library, handle comm, char *why,
-                              tn_group **out_group)
+tn_status group_create(struct mpi_library *library, handle comm, char *why,
+                       tn_group **out_group)
 {
     tn_group *group = calloc(1, sizeof(*group));
     snprintf(why, JOIN_REASON, "out of memory");
@@ -109,10 +144,8 @@ static tn_status group_create(struct mpi_library *library, handle comm, char *wh
         .calls = comm,
         .watch = &process.watch,
     };
-    progress_enter();
     int code = read_communicator(group);
     tn_status status = code ? group_mpi_failed(group, code, "a new group") : TN_OK;
-    progress_leave();
     group->members = calloc((size_t)group->facts.size + 1, sizeof(*group->members));
     group->mine = calloc(1, sizeof(*group->mine));
     group->theirs = calloc(1, sizeof(*group->theirs));
@@ -131,10 +164,23 @@ static tn_status group_create(struct mpi_library *library, handle comm, char *wh
     return status;
 }
 
+void group_enlist(tn_group *group)
+{
+    progress_enter();
+    group->next = process.groups;
+    process.groups = group;
+    progress_leave();
+}
+
 static void group_free(tn_group *group)
 {
-    // Pending work of a broken group would have to end first, and may write there.
+    tn_group **at = &process.groups;
     progress_enter();
+    while (*at && *at != group)
+        at = &(*at)->next;
+    if (*at)
+        *at = group->next;
+    // Pending work of a broken group would have to end first, and may write there.
     if (!group->broken[0]) {
         group->library->Comm_free(&group->agreements);
         group->library->Comm_free(&group->calls);
@@ -156,10 +202,11 @@ static tn_status group_call(const tn_host *host, tn_group *group,
     return status == TN_OK ? mpi_wait(host, work) : status;
 }
 
-static tn_status group_gather(const tn_host *host, tn_group *group, tn_dtype dtype,
-                              uint64_t count, const void *mine, void *all)
+tn_status group_gather(const tn_host *host, tn_group *group, tn_dtype dtype, uint64_t count,
+                       const void *mine, void *all)
 {
     const tn_collective_call call = {.struct_size = sizeof(call),
+                                     .flags = TN_COLLECTIVE_ASIDE,
                                      .kind = TN_COLLECTIVE_ALL_GATHER,
                                      .dtype = dtype,
                                      .count = count,
@@ -173,6 +220,7 @@ static tn_status group_count(const tn_host *host, tn_group *group, const int32_t
                              int32_t *out)
 {
     const tn_collective_call call = {.struct_size = sizeof(call),
+                                     .flags = TN_COLLECTIVE_ASIDE,
                                      .kind = TN_COLLECTIVE_ALL_REDUCE,
                                      .dtype = TN_I32,
                                      .count = 1,
@@ -181,8 +229,7 @@ static tn_status group_count(const tn_host *host, tn_group *group, const int32_t
     return group_call(host, group, &call);
 }
 
-// Gives the group a board, where all members can open one.
-static tn_status group_find_board(const tn_host *host, tn_group *group)
+tn_status group_find_board(const tn_host *host, tn_group *group)
 {
     struct board_offer mine, *all = calloc((size_t)group->facts.size, sizeof(*all));
     struct board *board = NULL;
@@ -267,7 +314,6 @@ static tn_status mpi_group_introduce(const tn_host *host, tn_group *world)
     free(all);
     if (status == TN_OK)
         status = group_find_board(host, world);
-    world->sequence = 0; // the first call of an application is number 1
     return status;
 }
 
@@ -276,6 +322,13 @@ struct world_arrival {
     struct mpi_library *library;
     tn_group *world;
 };
+
+// All are waited for.
+static const struct watch_failure *arrival_failure(void *user)
+{
+    (void)user;
+    return watch_poll(&process.watch, NULL, 0);
+}
 
 static tn_status mpi_group_initialize(struct mpi_library *library, char *why)
 {
@@ -317,23 +370,36 @@ static tn_status arrive(void *user, char *why)
     return group_create(library, comm, why, &arrival->world);
 }
 
+// Whoever this rank is, by TENON_RUN.
+static int32_t rank_of_run(const char *text)
+{
+    int rank = -1;
+    return text && sscanf(text, "rank=%d", &rank) == 1 ? rank : -1;
+}
+
 static tn_status mpi_group_world_join(const tn_host *host, tn_group **out_world)
 {
     static struct world_arrival
         arrival; // a process joins once, and may leave its thread behind
     const char *text = host->config(host, "TENON_RUN");
+    char why[JOIN_REASON];
+    bool is_left;
     tn_status status =
         library_open(host, host->config(host, "TENON_MPI"), &arrival.library);
     if (status != TN_OK)
         return status;
     watch_init(&process.watch, host, text);
-    status = join_run(host, &process.watch, text, arrive, &arrival);
+    const struct join_call call = {
+        arrive,         arrival_failure,   &arrival,
+        &process.watch, rank_of_run(text), "joining the world, for which all wait"};
+    status = join_run(&call, why, &is_left);
     if (status != TN_OK)
-        return status;
+        return host->fail(host, status, "%s", why);
     tn_group *world = arrival.world;
     for (int32_t i = 0; i < world->facts.size; i++)
         world->members[i] = i;
     world->world_rank = world->facts.rank;
+    group_enlist(world);
     status = mpi_group_introduce(host, world);
     if (status == TN_OK)
         *out_world = world;
@@ -380,11 +446,30 @@ tn_status mpi_open(const tn_host *host, tn_group **out_group)
                                    "keep one runtime open");
 }
 
+static tn_status finalize(void *user, char *why)
+{
+    struct mpi_library *library = user;
+    why[0] = 0;
+    library->Finalize();
+    return TN_OK;
+}
+
+// Who ends well has finalised.
+static const struct watch_failure *finalize_failure(void *user)
+{
+    (void)user;
+    watch_poll(&process.watch, NULL, 0);
+    return watch_find_lost(&process.watch);
+}
+
 // MPI ends when all members are done; where one has failed that would wait for ever.
 static void world_leave(const tn_host *host, tn_group *world)
 {
     struct mpi_library *library = world->library;
-    bool is_sound = !world->broken[0] && call_agree(world, CALL_LEAVE) == TN_OK;
+    int32_t rank = world->world_rank;
+    bool is_sound = !world->broken[0] && call_agree(world, CALL_LEAVE) == TN_OK,
+         is_left = false;
+    char why[JOIN_REASON];
     progress_stop();
     if (!is_sound) {
         host->log(host, TN_LOG_INFO, "collective", "MPI is not finalised: %s",
@@ -392,9 +477,12 @@ static void world_leave(const tn_host *host, tn_group *world)
         return;
     }
     group_free(world);
-    watch_finish(&process.watch);
-    if (process.is_ours)
-        library->Finalize();
+    const struct join_call call = {finalize, finalize_failure,   library, &process.watch,
+                                   rank,     "leaving the world"};
+    if (process.is_ours && join_run(&call, why, &is_left) != TN_OK)
+        host->log(host, TN_LOG_INFO, "collective", "MPI is not finalised: %s", why);
+    if (!is_left)
+        watch_finish(&process.watch);
 }
 
 void mpi_close(const tn_host *host, tn_group *group)
@@ -427,76 +515,4 @@ void mpi_set_deadline(tn_group *group, uint64_t milliseconds)
     progress_enter();
     group->deadline_ms = milliseconds;
     progress_leave();
-}
-
-// Fills in who the members of a new part of `parent` are.
-static tn_status find_members(const tn_host *host, const tn_group *parent, tn_group *group)
-{
-    group->world_rank = parent->world_rank;
-    group->deadline_ms = parent->deadline_ms;
-    // Until the members are known: nobody's failure is this group's.
-    for (int32_t i = 0; i < group->facts.size; i++)
-        group->members[i] = -1;
-    int32_t *all = calloc((size_t)group->facts.size, sizeof(*all));
-    if (!all)
-        return host->fail(host, TN_ERR_MEMORY, "out of memory");
-    tn_status status = group_gather(host, group, TN_I32, 1, &group->world_rank, all);
-    if (status != TN_OK)
-        return status; // MPI may write to `all`
-    memcpy(group->members, all, (size_t)group->facts.size * sizeof(*all));
-    free(all);
-    return TN_OK;
-}
-
-static tn_status make_part(const tn_host *host, tn_group *parent, handle comm,
-                           tn_group **out_group)
-{
-    tn_group *group;
-    char why[JOIN_REASON];
-    tn_status status = group_create(parent->library, comm, why, &group);
-    if (status != TN_OK)
-        return host->fail(host, status, "%s", why);
-    status = find_members(host, parent, group);
-    if (status == TN_OK)
-        status = group_find_board(host, group);
-    if (status == TN_OK)
-        *out_group = group;
-    return status;
-}
-
-tn_status mpi_split(const tn_host *host, tn_group *group, int32_t color, int32_t key,
-                    tn_group **out_group)
-{
-    static const int UNDEFINED = -32766; // MPI_UNDEFINED of all three
-    handle comm = 0;
-    tn_status status = call_agree(group, CALL_SPLIT);
-    if (status == TN_OK) {
-        progress_enter();
-        int code = group->library->Comm_split(group->calls, color < 0 ? UNDEFINED : color,
-                                              key, &comm);
-        status = code ? group_mpi_failed(group, code, "split") : TN_OK;
-        progress_leave();
-    }
-    if (status != TN_OK)
-        return group_tell(host, group, status);
-    if (color < 0) {
-        *out_group = NULL;
-        return TN_OK;
-    }
-    return make_part(host, group, comm, out_group);
-}
-
-tn_status mpi_shrink(const tn_host *host, tn_group *group, tn_group **out_group)
-{
-    handle comm = 0;
-    if (!group->library->Comm_shrink)
-        return host->fail(host, TN_ERR_UNSUPPORTED,
-                          "%s cannot go on without a member: Open MPI 5 can",
-                          group->library->version);
-    progress_enter();
-    int code = group->library->Comm_shrink(group->calls, &comm);
-    tn_status status = code ? group_mpi_failed(group, code, "shrink") : TN_OK;
-    progress_leave();
-    return status == TN_OK ? make_part(host, group, comm, out_group)
-                           : group_tell(host, group, status);
 }

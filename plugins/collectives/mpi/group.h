@@ -46,6 +46,8 @@ struct message {
 };
 
 struct tn_group {
+    tn_group *next;         // of all groups of the process
+    const tn_group *parent; // while it is split off: failures there are its own
     tn_group_facts facts;
     struct mpi_library *library;
     handle calls, agreements;      // communicators
@@ -89,21 +91,50 @@ tn_status mpi_open(const tn_host *host, tn_group **out_group);
 void mpi_close(const tn_host *host, tn_group *group);
 const tn_group_facts *mpi_facts(const tn_group *group);
 void mpi_set_deadline(tn_group *group, uint64_t milliseconds);
-tn_status mpi_split(const tn_host *host, tn_group *group, int32_t color, int32_t key,
-                    tn_group **out_group);
-tn_status mpi_shrink(const tn_host *host, tn_group *group, tn_group **out_group);
 void mpi_abort(const tn_host *host, tn_group *group, const char *reason);
 
 // Breaks the group, unless it is broken already. Gives the status of what broke it.
 tn_status group_break(tn_group *group, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// The same by a code of MPI, as a failure of `what`.
+// Says why `what` failed with a code of MPI; `out`: REASON bytes.
+void group_print_failure(const struct mpi_library *library, int code, const char *what,
+                         char *out);
+
+// The same as group_break, by a code of MPI.
 tn_status group_mpi_failed(tn_group *group, int code, const char *what);
+
+// The same for all groups of the process, where a thread was left behind in MPI: nothing
+// of MPI is called any more.
+void groups_break(tn_status status, const char *why);
+bool groups_are_lost(void);
+
+// Who failed of those without whom a group cannot go on, or NULL: of its members, and of
+// all ranks where the library has no fault tolerance. Reads the watch.
+const struct watch_failure *group_failure(const tn_group *group);
 
 // Tells the host the failure behind a status that is not TN_OK: why the group is broken, or
 // that memory is out. Not between progress_enter and progress_leave.
 tn_status group_tell(const tn_host *host, const tn_group *group, tn_status status);
+
+// Makes a group over communicator `comm`, which it takes. Calls MPI, without entering.
+// `why`: JOIN_REASON bytes.
+tn_status group_create(struct mpi_library *library, handle comm, char *why,
+                       tn_group **out_group);
+// Lists a group that is complete among those of the process.
+void group_enlist(tn_group *group);
+
+// Gathers `count` elements of each member.
+tn_status group_gather(const tn_host *host, tn_group *group, tn_dtype dtype, uint64_t count,
+                       const void *mine, void *all);
+// Gives the group a board, where all members can open one.
+tn_status group_find_board(const tn_host *host, tn_group *group);
+
+// --- part.c -----------------------------------------------------------------------------
+
+tn_status mpi_split(const tn_host *host, tn_group *group, int32_t color, int32_t key,
+                    tn_group **out_group);
+tn_status mpi_shrink(const tn_host *host, tn_group *group, tn_group **out_group);
 
 // --- call.c -----------------------------------------------------------------------------
 
@@ -116,6 +147,8 @@ tn_status mpi_check(const tn_host *host, tn_group *group, const tn_collective_ca
 
 // Has all members agree on a call that moves nothing: CALL_SPLIT, CALL_LEAVE.
 tn_status call_agree(tn_group *group, int32_t kind);
+// Breaks the group by a failure of MPI in such a call, as soon as it is known who failed.
+tn_status call_break(tn_group *group, int32_t kind, const char *why);
 
 // Does what can be done now for a work and those before it, without waiting.
 tn_status work_advance(tn_collective_work *work);
@@ -126,6 +159,11 @@ tn_status work_look(tn_collective_work *work);
 
 void progress_enter(void);
 void progress_leave(void);
+
+// Between both, this thread and those that it starts are in MPI, without the lock; the
+// second one enters.
+void progress_hold(void);
+void progress_enter_held(void);
 
 // Has a thread drive a work to its end; between enter and leave.
 bool progress_add(tn_collective_work *work);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The thread that joins.
+// The thread of calls that wait.
 #include "join.h"
 
 #include <pthread.h>
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-// From a rank's failure until the others stop joining: they may be as good as done.
+// From a rank's failure until the others stop waiting: they may be as good as done, and
+// libraries with fault tolerance come back.
 static const int64_t PATIENCE_NS = 1000 * INT64_C(1000000);
 static const int64_t LOOK_NS = 20 * INT64_C(1000000);
 
 struct join_thread {
-    join_work *work;
-    void *user;
+    struct join_call call;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool has_ended, is_left; // is_left: the thread frees this
@@ -32,7 +32,7 @@ static void joining_free(struct join_thread *joining)
 static void *joining_main(void *user)
 {
     struct join_thread *joining = user;
-    tn_status status = joining->work(joining->user, joining->why);
+    tn_status status = joining->call.run(joining->call.user, joining->why);
     pthread_mutex_lock(&joining->lock);
     joining->status = status;
     joining->has_ended = true;
@@ -51,22 +51,14 @@ static int64_t joining_clock(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-// Any rank's failure: each is waited for.
-static const struct watch_failure *joining_failure(struct watch *watch)
-{
-    watch_poll(watch, NULL, 0);
-    return watch->num_failures > 0 ? &watch->failures[0] : NULL;
-}
-
 // Waits for the thread; NULL when it has ended, else who failed. The lock is held.
-static const struct watch_failure *joining_wait(struct join_thread *joining,
-                                                struct watch *watch)
+static const struct watch_failure *joining_wait(struct join_thread *joining)
 {
     const struct watch_failure *failure = NULL;
     int64_t failed_at = 0;
     while (!joining->has_ended) {
         int64_t now = joining_clock(), until = now + LOOK_NS;
-        failure = joining_failure(watch);
+        failure = joining->call.failure(joining->call.user);
         failed_at = failure && !failed_at ? now : failed_at;
         if (failure && now - failed_at > PATIENCE_NS)
             return failure;
@@ -88,46 +80,43 @@ static tn_status joining_begin(struct join_thread *joining, pthread_t *out_threa
     return pthread_create(out_thread, NULL, joining_main, joining) ? TN_ERR_MEMORY : TN_OK;
 }
 
-static tn_status joining_run(const tn_host *host, struct watch *watch, const char *text,
-                             struct join_thread *joining)
+static tn_status joining_run(struct join_thread *joining, char *why, bool *out_is_left)
 {
+    const struct join_call call = joining->call;
     pthread_t thread;
-    int rank = -1;
     if (joining_begin(joining, &thread) != TN_OK) {
         free(joining);
-        return host->fail(host, TN_ERR_MEMORY, "no thread to join the world with");
+        snprintf(why, JOIN_REASON, "no thread for a call that waits");
+        return TN_ERR_MEMORY;
     }
     pthread_mutex_lock(&joining->lock);
-    const struct watch_failure *failure = joining_wait(joining, watch);
-    joining->is_left = failure != NULL;
+    const struct watch_failure *failure = joining_wait(joining);
+    *out_is_left = joining->is_left = failure != NULL;
     pthread_mutex_unlock(&joining->lock);
     if (failure) {
         pthread_detach(thread);
-        sscanf(text, "rank=%d", &rank);
-        return host->fail(host, TN_ERR_IO,
-                          "rank %d %s; rank %d was joining the world, for which all wait",
-                          failure->rank, failure->words, rank);
+        snprintf(why, JOIN_REASON, "rank %d %s; rank %d was %s", failure->rank,
+                 failure->words, call.rank, call.what);
+        return TN_ERR_IO;
     }
     pthread_join(thread, NULL);
     tn_status status = joining->status;
-    if (status != TN_OK)
-        host->fail(host, status, "%s", joining->why);
+    snprintf(why, JOIN_REASON, "%s", joining->why);
     joining_free(joining);
     return status;
 }
 
-tn_status join_run(const tn_host *host, struct watch *watch, const char *text,
-                   join_work *work, void *user)
+tn_status join_run(const struct join_call *call, char *why, bool *out_is_left)
 {
-    char why[JOIN_REASON] = "";
-    if (watch->fd < 0) {
-        tn_status status = work(user, why);
-        return status == TN_OK ? TN_OK : host->fail(host, status, "%s", why);
-    }
+    why[0] = 0;
+    *out_is_left = false;
+    if (call->watch->fd < 0)
+        return call->run(call->user, why);
     struct join_thread *joining = calloc(1, sizeof(*joining));
-    if (!joining)
-        return host->fail(host, TN_ERR_MEMORY, "out of memory");
-    joining->work = work;
-    joining->user = user;
-    return joining_run(host, watch, text, joining);
+    if (!joining) {
+        snprintf(why, JOIN_REASON, "out of memory");
+        return TN_ERR_MEMORY;
+    }
+    joining->call = *call;
+    return joining_run(joining, why, out_is_left);
 }

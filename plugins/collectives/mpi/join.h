@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Joins the world, beside a look at who fails meanwhile: MPI waits for all ranks in its
-// first calls, and does not come back from them when one has ended.
+// Calls of MPI that wait for other ranks, and do not come back when one of these has
+// ended: they are made in a thread, beside a look at who fails meanwhile.
 #ifndef MPI_JOIN_H
 #define MPI_JOIN_H
 
@@ -8,13 +8,20 @@
 
 enum { JOIN_REASON = 512 };
 
-// Calls of MPI that wait for all ranks. Writes why it fails to `why`, of JOIN_REASON bytes.
-typedef tn_status join_work(void *user, char *why);
+struct join_call {
+    // The calls. Writes why they fail to `why`, of JOIN_REASON bytes.
+    tn_status (*run)(void *user, char *why);
+    // Who failed of those that are waited for, or NULL. Not in the thread.
+    const struct watch_failure *(*failure)(void *user);
+    void *user; // belongs to `run`
+    struct watch *watch;
+    int32_t rank;     // this one, in the world
+    const char *what; // it does: "in split"
+};
 
-// Runs `work` with `user`, which belongs to it, in a thread where somebody watches. Where a
-// rank fails that others wait for, it tells so, and leaves the thread behind, which is in
-// MPI for as long as the process lives.
-tn_status join_run(const tn_host *host, struct watch *watch, const char *text,
-                   join_work *work, void *user);
+// Makes the calls: in a thread where somebody watches. Where a rank fails that is waited
+// for, *out_is_left is true, and the thread is left behind, which is in MPI for as long as
+// the process lives. Writes why it fails to `why`, of JOIN_REASON bytes.
+tn_status join_run(const struct join_call *call, char *why, bool *out_is_left);
 
 #endif // MPI_JOIN_H

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Who is in MPI, one thread at a time, and the thread that drives works while the process
-// computes.
+// computes. A call of MPI that waits for other ranks holds MPI without the lock, so that
+// it can be given up.
 #include <pthread.h>
 #include <time.h>
 #include "group.h"
@@ -11,20 +12,44 @@ enum { LOOKS = 50 }; // pauses from one look for failures to the next
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t changed, released;
     tn_collective_work *works;
     pthread_t thread;
-    bool has_thread, ends;
-} progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    bool has_thread, ends, is_held;
+} progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
+              .changed = PTHREAD_COND_INITIALIZER,
+              .released = PTHREAD_COND_INITIALIZER};
+
+// The lock is taken.
+static void progress_await(void)
+{
+    while (progress.is_held)
+        pthread_cond_wait(&progress.released, &progress.lock);
+}
 
 void progress_enter(void)
 {
     pthread_mutex_lock(&progress.lock);
+    progress_await();
 }
 
 void progress_leave(void)
 {
     pthread_mutex_unlock(&progress.lock);
+}
+
+void progress_hold(void)
+{
+    progress_enter();
+    progress.is_held = true;
+    progress_leave();
+}
+
+void progress_enter_held(void)
+{
+    pthread_mutex_lock(&progress.lock);
+    progress.is_held = false;
+    pthread_cond_broadcast(&progress.released);
 }
 
 // Advances all works; whether one is under way still. Failures are recorded in groups.
@@ -48,6 +73,7 @@ static void *progress_main(void *unused)
     for (uint64_t turn = 0; !progress.ends; turn++) {
         if (!advance_all(turn % LOOKS == 0)) {
             pthread_cond_wait(&progress.changed, &progress.lock);
+            progress_await();
             continue;
         }
         progress_leave();

@@ -49,6 +49,7 @@ static void watch_add(struct watch *watch, const char *message)
     if (!list)
         return;
     snprintf(failure.words, sizeof(failure.words), "%s", message + begin);
+    failure.is_end = strcmp(failure.words, "ended (status 0)") == 0;
     list[watch->num_failures++] = failure;
     watch->failures = list;
 }
@@ -75,9 +76,19 @@ const struct watch_failure *watch_poll(struct watch *watch, const int32_t *membe
                                        int32_t count)
 {
     read_messages(watch);
+    if (!members && watch->num_failures > 0)
+        return &watch->failures[0];
     for (uint32_t i = 0; i < watch->num_failures; i++)
         for (int32_t k = 0; k < count; k++)
             if (members[k] == watch->failures[i].rank)
                 return &watch->failures[i];
+    return NULL;
+}
+
+const struct watch_failure *watch_find_lost(const struct watch *watch)
+{
+    for (uint32_t i = 0; i < watch->num_failures; i++)
+        if (!watch->failures[i].is_end)
+            return &watch->failures[i];
     return NULL;
 }

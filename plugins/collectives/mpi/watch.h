@@ -18,9 +18,11 @@ struct watch {
     // Ranks that failed, in the order in which it was told, and how.
     struct watch_failure {
         int32_t rank;
+        bool is_end; // of its program, with status 0: only those that wait for it mind
         char words[200];
     } * failures;
     uint32_t num_failures;
+    uint32_t num_told; // of them, to the host
 };
 
 // Finds the socket that `text` (TENON_RUN, may be NULL) names. Cannot fail: a text that is
@@ -28,9 +30,13 @@ struct watch {
 void watch_init(struct watch *watch, const tn_host *host, const char *text);
 void watch_finish(struct watch *watch);
 
-// Reads what has come. The first failure of one of `members` (`count` ranks of the world),
-// or NULL. Does not wait.
+// Reads what has come. The first failure of one of `members` (`count` ranks of the world;
+// NULL: of all ranks), or NULL. Does not wait.
 const struct watch_failure *watch_poll(struct watch *watch, const int32_t *members,
                                        int32_t count);
+
+// The first of all ranks that failed in another way than by ending well, or NULL, of what
+// was read.
+const struct watch_failure *watch_find_lost(const struct watch *watch);
 
 #endif // MPI_WATCH_H
