@@ -127,7 +127,7 @@ static void put_interned(struct text_buffer *text, uint32_t kind, const void *va
         return;
     }
     attr_text_put(text, "[");
-    for (uint64_t i = 0; i < ints->count; i++) { // the counts are at one place
+    for (uint64_t i = 0; i < ints->count; i++) { // both counts have one offset
         attr_text_put(text, "%s", i ? ", " : "");
         if (kind == TN_ATTR_INT_LIST)
             attr_text_put(text, "%" PRId64, ints->value[i]);

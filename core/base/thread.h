@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers of threads, for rows of a trace and to spread threads over places; and the
+// Numbers of threads, for rows of a trace and to spread threads over entries; and the
 // distance of memory that different threads write, since threads that write one cache line
 // wait for each other. Intel's processors fetch lines in pairs.
 #ifndef CORE_BASE_THREAD_H

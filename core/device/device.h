@@ -336,7 +336,7 @@ tn_status value_from_fd(tn_runtime *runtime, uint32_t device, const tn_layout *l
 
 // Fills in where the elements of a contiguous value lie, for others that read them there
 // from the point on that is filled in; or write them, where no work uses them.
-tn_status value_place(struct value *value, uint32_t wants, tn_run_place *out);
+tn_status value_export(struct value *value, uint32_t wants, tn_run_export *out);
 
 // Fills in memory with the elements of a contiguous value, for others.
 tn_status value_export_fd(struct value *value, tn_shared_memory *out);

@@ -419,7 +419,7 @@ static tn_status make_storage(struct device *device, uint64_t size, struct stora
         tell_short(device, size);
         return TN_ERR_MEMORY;
     }
-    // On cache lines of its own: its neighbours in memory may be used by other threads.
+    // On cache lines of its own: memory beside it may be used by other threads.
     struct storage *storage = mem_alloc_aligned(sizeof(*storage), 64);
     if (!storage)
         return TN_ERR_MEMORY;

@@ -65,7 +65,7 @@ static tn_status check_device(const struct device *device, const tn_shared_memor
 }
 
 // Puts the layout's offset where the elements are.
-static tn_status device_share_place(tn_layout *layout, const tn_shared_memory *shared)
+static tn_status device_share_layout(tn_layout *layout, const tn_shared_memory *shared)
 {
     uint64_t size = dtype_size(layout->dtype);
     struct span span;
@@ -115,7 +115,7 @@ tn_status value_from_fd(tn_runtime *runtime, uint32_t device, const tn_layout *l
     if (status == TN_OK)
         status = check_device(devices[device], shared);
     if (status == TN_OK)
-        status = device_share_place(&placed, shared);
+        status = device_share_layout(&placed, shared);
     if (status == TN_OK)
         status = import_storage(devices[device], &placed, shared, memory, &storage);
     if (status != TN_OK) {
@@ -168,17 +168,18 @@ static bool find_written_point(const struct storage *storage, tn_point *out)
 }
 
 // The point that others wait for, handed over; where they cannot, this thread waits.
-static tn_status place_point(struct storage *storage, uint32_t wants, tn_point *out,
-                             int32_t *out_fd)
+static tn_status export_point(struct storage *storage, uint32_t wants, tn_point *out,
+                              int32_t *out_fd)
 {
     struct device *device = storage->device;
     tn_status status = TN_ERR_UNSUPPORTED;
     if (TN_HAS(device->ops, point_export_fd) && find_written_point(storage, out)) {
         fail_clear();
-        status = out->value == 0
-                     ? TN_OK
-                     : device->ops->point_export_fd(
-                           device->handle, *out, wants & TN_PLACE_POINT_FD ? out_fd : NULL);
+        status =
+            out->value == 0
+                ? TN_OK
+                : device->ops->point_export_fd(device->handle, *out,
+                                               wants & TN_EXPORT_POINT_FD ? out_fd : NULL);
     }
     if (status == TN_OK)
         return TN_OK;
@@ -187,35 +188,35 @@ static tn_status place_point(struct storage *storage, uint32_t wants, tn_point *
                                         : device_failed(device, "point_export_fd", status);
 }
 
-tn_status value_place(struct value *value, uint32_t wants, tn_run_place *out)
+tn_status value_export(struct value *value, uint32_t wants, tn_run_export *out)
 {
     struct storage *storage = value->storage;
     struct device *device = storage->device;
-    tn_buffer_place place = {.struct_size = sizeof(place), .fd = -1};
-    tn_run_place mine = {.struct_size = out->struct_size, .point_fd = -1};
+    tn_buffer_export export = {.struct_size = sizeof(export), .fd = -1};
+    tn_run_export mine = {.struct_size = out->struct_size, .point_fd = -1};
     tn_point point;
-    if (!has_share_id(device) || !TN_HAS(device->ops, buffer_place))
+    if (!has_share_id(device) || !TN_HAS(device->ops, buffer_export))
         return fail(TN_ERR_UNSUPPORTED, "others cannot use memory of device %s",
                     device->name);
     fail_clear();
     tn_status status =
-        device->ops->buffer_place(device->handle, storage->buffer, wants, &place);
+        device->ops->buffer_export(device->handle, storage->buffer, wants, &export);
     if (status != TN_OK)
-        return device_failed(device, "buffer_place", status);
-    status = place_point(storage, wants, &point, &mine.point_fd);
+        return device_failed(device, "buffer_export", status);
+    status = export_point(storage, wants, &point, &mine.point_fd);
     if (status != TN_OK) {
-        if (place.fd >= 0)
-            close(place.fd);
+        if (export.fd >= 0)
+            close(export.fd);
         return status;
     }
     mine.queue = point.queue;
     mine.value = point.value;
-    mine.memory = place.memory;
-    mine.size = place.size;
-    mine.num_freed = place.num_freed;
-    mine.offset = place.offset + value->offset +
+    mine.memory = export.memory;
+    mine.size = export.size;
+    mine.num_freed = export.num_freed;
+    mine.offset = export.offset + value->offset +
                   (uint64_t)value->layout.offset * dtype_size(value->layout.dtype);
-    mine.memory_fd = place.fd;
+    mine.memory_fd = export.fd;
     mine.number = device->number;
     memcpy(mine.device, device->info.share_id, sizeof(mine.device));
     memcpy(out, &mine, out->struct_size < sizeof(mine) ? out->struct_size : sizeof(mine));

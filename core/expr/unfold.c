@@ -7,7 +7,7 @@
 struct unfolding {
     struct tree tree;
     struct walk walk;
-    int32_t *place; // by node: as expr_step.from; WITHIN: no value of its own
+    int32_t *from; // by node: as expr_step.from; WITHIN: no value of its own
     struct expr_step *steps;
     uint32_t count;
     char name[3][3]; // of operands
@@ -35,12 +35,12 @@ static const struct expr_node *expr_unfold_operation(struct unfolding *u,
 {
     const struct expr_node *args[3] = {NULL};
     for (uint32_t k = 0; k < node->num_args; k++) {
-        int32_t place = u->place[walk_position(&u->walk, node->args[k])];
+        int32_t from = u->from[walk_position(&u->walk, node->args[k])];
         args[k] = node->args[k];
-        if (place == WITHIN)
+        if (from == WITHIN)
             continue;
         args[k] = tree_input(&u->tree, step->num_inputs);
-        step->from[step->num_inputs++] = place;
+        step->from[step->num_inputs++] = from;
     }
     return node->op == TN_EXPR_CAST
                ? tree_cast(&u->tree, node->dtype, args[0])
@@ -59,21 +59,21 @@ static void unfold_node(struct unfolding *u, uint32_t i)
 {
     const struct expr_node *node = u->walk.nodes[i];
     struct expr_step step = {.num_inputs = 0};
-    u->place[i] = node->op == TREE_INPUT ? -1 - (int32_t)node->index : WITHIN;
+    u->from[i] = node->op == TREE_INPUT ? -1 - (int32_t)node->index : WITHIN;
     const struct expr_node *result =
         node->num_args ? expr_unfold_operation(u, node, &step) : NULL;
     if (step.num_inputs == 0)
         return;
-    u->place[i] = (int32_t)u->count;
+    u->from[i] = (int32_t)u->count;
     expr_unfold_add_step(u, &step, result);
 }
 
 // An output of numbers alone has the extents of the first input.
-static void expr_unfold_place_output(struct unfolding *u, const struct expr_node *node,
-                                     int32_t *from)
+static void expr_unfold_add_output(struct unfolding *u, const struct expr_node *node,
+                                   int32_t *from)
 {
     struct expr_step step = {.num_inputs = 1, .from = {-1}};
-    *from = u->place[walk_position(&u->walk, node)];
+    *from = u->from[walk_position(&u->walk, node)];
     if (*from != WITHIN)
         return;
     *from = (int32_t)u->count;
@@ -85,16 +85,16 @@ tn_status expr_unfold(const struct expr *expr, struct expr_step **out_steps,
 {
     struct unfolding u = {.tree = {.set = expr_set_of(expr)}};
     u.tree.status = walk_init(&u.walk, expr->outputs, expr->num_outputs);
-    u.place = mem_alloc((u.walk.count + 1) * sizeof(*u.place));
+    u.from = mem_alloc((u.walk.count + 1) * sizeof(*u.from));
     u.steps = mem_alloc((u.walk.count + TN_EXPR_MAX_OUTPUTS) * sizeof(*u.steps));
-    if (!u.place || !u.steps)
+    if (!u.from || !u.steps)
         u.tree.status = TN_ERR_MEMORY;
     name_operands(&u, expr);
     for (uint32_t i = 0; i < u.walk.count && u.tree.status == TN_OK; i++)
         unfold_node(&u, i);
     for (uint32_t i = 0; i < expr->num_outputs && u.tree.status == TN_OK; i++)
-        expr_unfold_place_output(&u, expr->outputs[i], &outputs[i]);
-    mem_free(u.place);
+        expr_unfold_add_output(&u, expr->outputs[i], &outputs[i]);
+    mem_free(u.from);
     walk_finish(&u.walk);
     *out_steps = u.steps;
     *out_count = u.count;

@@ -27,26 +27,27 @@ static tn_status write_sink(const tn_format_sink *sink, const void *data, uint64
     return fail_from(target->write(target->context, data, size), "writing %s", sink->name);
 }
 
-// A content whose elements the application gives in their turn.
-struct turns {
+// A content whose elements the application gives one array after the other.
+struct array_by_array {
     tn_format_content content; // first: that of a callback is cast back
     tn_status (*elements)(void *context, uint64_t index, const void **out_data);
     void *context;
     const char *path;
 };
 
-static tn_status take_turn(const tn_format_content *content, uint64_t index,
-                           const void **out_data)
+static tn_status save_next_array(const tn_format_content *content, uint64_t index,
+                                 const void **out_data)
 {
-    const struct turns *turns = (const struct turns *)(const void *)content;
+    const struct array_by_array *source =
+        (const struct array_by_array *)(const void *)content;
     const void *data = NULL;
     fail_clear();
-    tn_status status =
-        fail_from(turns->elements(turns->context, index, &data),
-                  "%s: the elements of array %llu", turns->path, (unsigned long long)index);
+    tn_status status = fail_from(source->elements(source->context, index, &data),
+                                 "%s: the elements of array %llu", source->path,
+                                 (unsigned long long)index);
     if (status == TN_OK && !data && content->arrays[index].size)
         status = fail(TN_ERR_ARGUMENT, "%s: no elements of array %llu were given",
-                      turns->path, (unsigned long long)index);
+                      source->path, (unsigned long long)index);
     if (status == TN_OK)
         *out_data = data;
     return status;
@@ -161,8 +162,8 @@ static tn_status file_save(tn_scope *scope, const char *path, tn_array *const *a
     for (uint64_t i = 0; i < options->num_texts; i++)
         texts[i] = (tn_format_text){options->keys[i], options->texts[i]};
     status = fill_arrays(scope, arrays, names, count, options, list);
-    const struct turns turns = {
-        .content = {.struct_size = sizeof(turns.content),
+    const struct array_by_array source = {
+        .content = {.struct_size = sizeof(source.content),
                     .arrays = list,
                     .texts = texts,
                     .num_arrays = count,
@@ -173,12 +174,12 @@ static tn_status file_save(tn_scope *scope, const char *path, tn_array *const *a
                     .num_metadata = metadata ? metadata->count : 0,
                     .metadata_size =
                         metadata ? metadata->entry_size : (uint32_t)sizeof(tn_metadata),
-                    .elements = options->elements ? take_turn : NULL},
+                    .elements = options->elements ? save_next_array : NULL},
         .elements = options->elements,
         .context = options->context,
         .path = path};
     return status == TN_OK
-               ? file_save_write_content(format, host, &turns.content, path, options)
+               ? file_save_write_content(format, host, &source.content, path, options)
                : status;
 }
 

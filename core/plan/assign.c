@@ -199,7 +199,7 @@ static tn_status assign_place_output(struct assigner *a, const struct plan_op *o
 // Steps that a device may join to one launch are at most so far apart: bounds work and
 // memory for many in a row.
 #define MOST_JOINED 16
-#define SMALL_BYTES 131072 // of a value that a step reads later than its turn
+#define SMALL_BYTES 131072 // of a value that a postponed step may read
 
 // Frees the value's arena memory when its live range ends with this step. Small values of
 // devices that run steps later have it for some more.

@@ -150,7 +150,7 @@ static tn_status write_operands(struct plan_compiler *c, uint32_t index, tn_valu
 }
 
 // Moves the row's axis behind the others, or makes the last axes one, and merges
-// neighbouring axes, as tn_step promises for programs.
+// adjacent axes, as tn_step promises for programs.
 static void plan_compile_collapse(tn_value *values, uint32_t count,
                                   const tn_expr_program *program, int32_t row_axis)
 {

@@ -172,7 +172,7 @@ static tn_status add_segment(struct sorter *s, uint32_t device, uint32_t transfe
 }
 
 // Sorts in all operations of one heap, also those that become ready meanwhile. Of a
-// device's up to one that makes what starts work ready, which has the next turn; of the
+// device's up to one that makes what starts work ready, which is sorted in next; of the
 // host's up to that, as devices go on beside it.
 static tn_status take_ready(struct sorter *s, uint32_t which, uint32_t *out_taken)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Pairs: a node and the one that makes an input of its become one primitive,
-// where a device has a kernel that computes both (tn_neighbour). The one that makes the
+// where a device has a kernel that computes both (tn_pair_rule). The one that makes the
 // input is not placed before: it is when nothing came of it.
 #include <string.h>
 #include "../base/fail.h"
@@ -27,22 +27,22 @@ static void count_readers(const struct nodes *nodes, uint32_t *readers)
 
 // The node that makes this input, if it is that primitive and nothing else reads it.
 static const struct node *maker_of(const struct nodes *nodes, const struct node *node,
-                                   const tn_neighbour *neighbour, const uint32_t *readers)
+                                   const tn_pair_rule *pair_rule, const uint32_t *readers)
 {
     const tn_array *input =
-        neighbour->input < node->num_inputs ? node->inputs[neighbour->input] : NULL;
+        pair_rule->input < node->num_inputs ? node->inputs[pair_rule->input] : NULL;
     const struct node *made = input ? input->node : NULL;
     bool is = made && task_has(nodes->task, made) && made->kind == NODE_PRIM &&
               nodes->same_as[made->position] == made->position &&
               readers[made->position] == 1 && made->num_outputs == 1 &&
               made->device == node->device &&
-              strcmp(made->prim->record.id, neighbour->primitive) == 0;
+              strcmp(made->prim->record.id, pair_rule->primitive) == 0;
     return is ? made : NULL;
 }
 
 static bool has_pair_rules(const struct node *node)
 {
-    return node->kind == NODE_PRIM && node->prim->record.num_neighbours > 0;
+    return node->kind == NODE_PRIM && node->prim->record.num_pair_rules > 0;
 }
 
 tn_status place_find_pairs(const struct nodes *nodes, struct pairing **out)
@@ -65,14 +65,14 @@ tn_status place_find_pairs(const struct nodes *nodes, struct pairing **out)
     for (uint32_t i = first; i < task->num_nodes; i++) {
         const struct node *node = task->nodes[i];
         const tn_primitive *record = has_pair_rules(node) ? &node->prim->record : NULL;
-        for (uint32_t n = 0; record && n < record->num_neighbours; n++) {
+        for (uint32_t n = 0; record && n < record->num_pair_rules; n++) {
             const struct node *made =
                 nodes->same_as[i] == i
-                    ? maker_of(nodes, node, &record->neighbours[n], readers)
+                    ? maker_of(nodes, node, &record->pair_rules[n], readers)
                     : NULL;
-            if (!made || pairing[i].neighbour || pairing[made->position].neighbour)
+            if (!made || pairing[i].rule || pairing[made->position].rule)
                 continue;
-            pairing[i].neighbour = &record->neighbours[n];
+            pairing[i].rule = &record->pair_rules[n];
             pairing[i].made = made->position;
             pairing[made->position].is_made = true;
         }
@@ -151,10 +151,10 @@ static tn_status place_built(struct plan_work *work, const struct nodes *nodes,
 }
 
 static tn_status pair_rule_build(const struct node *node, const struct node *made,
-                                 const tn_neighbour *neighbour, struct decomposition *d)
+                                 const tn_pair_rule *pair_rule, struct decomposition *d)
 {
     d->scope->device = node->device;
-    tn_status status = pair_rule_stand_in(d, node, 0, neighbour->input);
+    tn_status status = pair_rule_stand_in(d, node, 0, pair_rule->input);
     if (status == TN_OK)
         status = pair_rule_stand_in(d, made, node->num_inputs, NONE);
     if (status != TN_OK)
@@ -168,7 +168,7 @@ static tn_status pair_rule_build(const struct node *node, const struct node *mad
     other.attrs = made->attrs;
     other.inputs = d->inputs + node->num_inputs;
     other.num_inputs = made->num_inputs;
-    return rule_merge(d->scope, node->prim, neighbour, &rule, &other,
+    return rule_merge(d->scope, node->prim, pair_rule, &rule, &other,
                       &node->outputs[0].type, &d->outputs[0]);
 }
 
@@ -187,7 +187,7 @@ tn_status place_pair(struct plan_work *work, const struct nodes *nodes, uint32_t
         status = status == TN_OK ? kept : status;
     }
     if (status == TN_OK)
-        status = pair_rule_build(node, made, pairing->neighbour, &d);
+        status = pair_rule_build(node, made, pairing->rule, &d);
     if (status == TN_OK && d.outputs[0])
         status = place_built(work, nodes, node, made, &d, out_done);
     return status == TN_OK && !*out_done ? place_node(work, nodes, made) : status;

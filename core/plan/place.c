@@ -461,7 +461,7 @@ tn_status place_nodes(struct plan_work *work, const struct nodes *nodes)
         tn_status status = TN_OK;
         uint32_t same = nodes->same_as ? nodes->same_as[i] : i;
         bool is_merged = nodes->pairing && nodes->pairing[i].is_made;
-        if (nodes->pairing && nodes->pairing[i].neighbour)
+        if (nodes->pairing && nodes->pairing[i].rule)
             status = place_pair(work, nodes, i, &is_merged);
         if (same == i && !is_merged && status == TN_OK)
             status = place_node(work, nodes, node);

@@ -7,9 +7,9 @@
 
 // A node that may be placed together with the one that makes an input of its.
 struct pairing {
-    const tn_neighbour *neighbour; // NULL: there is none
-    uint32_t made;                 // the node that makes the input
-    bool is_made; // this node is such a one: it is placed when the other one is
+    const tn_pair_rule *rule; // NULL: there is none
+    uint32_t made;            // the node that makes the input
+    bool is_made;             // this node is such a one: it is placed when the other one is
 };
 
 // Nodes that are being placed: the whole task, or one decomposition within it.
@@ -56,7 +56,7 @@ tn_status place_keep_scope(struct plan_work *work, tn_scope *scope);
 // are some, which the caller frees.
 tn_status place_find_pairs(const struct nodes *nodes, struct pairing **out);
 
-// Places node `i` and its neighbour as one, where a kernel computes both.
+// Places node `i` and the one that makes its input as one, where a kernel computes both.
 tn_status place_pair(struct plan_work *work, const struct nodes *nodes, uint32_t i,
                      bool *out_done);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The free ranges of an arena. Maps by start and by end find a range's neighbours. A treap
+// The free ranges of an arena. Maps by start and by end find the adjacent ranges. A treap
 // ordered by size and offset finds the smallest range that is large enough: a search tree
 // whose nodes have random priorities, the highest at the root, so that its expected depth
 // is logarithmic.

@@ -8,9 +8,9 @@
 
 struct pool_block;
 
-// Free ranges never touch: neighbours are merged at once. `end` is the arena's size so far.
-// All offsets and sizes are multiples of the alignment. `end` fits 64 bits, so no sum of a
-// block's offset and size wraps. Starts as zeros but for alignment and device.
+// Free ranges never touch: adjacent ones are joined at once. `end` is the arena's size so
+// far. All offsets and sizes are multiples of the alignment. `end` fits 64 bits, so no sum
+// of a block's offset and size wraps. Starts as zeros but for alignment and device.
 struct pool {
     uint64_t end, alignment; // bytes
     const char *device;      // name, for messages

@@ -162,7 +162,7 @@ static json_t *operator_of(const tn_primitive *p)
     };
     static const tn_output_info out = {.name = "out", .doc = ""};
     json_t *inputs = json_array(), *outputs = json_array(), *attributes = json_array();
-    json_t *neighbours = p->num_neighbours ? json_array() : NULL;
+    json_t *pair_rules = p->num_pair_rules ? json_array() : NULL;
     int failed = 0;
     for (uint32_t i = 0; i < p->num_inputs; i++)
         failed |= describe_ops_add_input(inputs, &p->inputs[i]);
@@ -170,13 +170,13 @@ static json_t *operator_of(const tn_primitive *p)
         failed |= describe_ops_add_output(outputs, p->outputs ? &p->outputs[i] : &out);
     for (uint32_t i = 0; i < p->attrs.num_fields; i++)
         failed |= add_attribute(attributes, attrs_field(&p->attrs, i));
-    for (uint32_t i = 0; i < p->num_neighbours; i++)
+    for (uint32_t i = 0; i < p->num_pair_rules; i++)
         failed |=
-            json_array_append_new(neighbours, json_string(p->neighbours[i].primitive));
+            json_array_append_new(pair_rules, json_string(p->pair_rules[i].primitive));
     json_t *whole = json_pack("{s:s, s:s, s:s*, s:s*, s:o, s:o, s:o, s:o*}", "id", p->id,
                               "doc", p->doc ? p->doc : "", "expr", p->expr, "effects",
                               p->effects, "inputs", inputs, "outputs", outputs,
-                              "attributes", attributes, "neighbours", neighbours);
+                              "attributes", attributes, "pair_rules", pair_rules);
     failed |= SET_WORDS(whole, "rules", rules, describe_ops_rules_of(p));
     if (!failed)
         return whole;

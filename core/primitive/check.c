@@ -187,22 +187,22 @@ static tn_status check_in_place(struct arena *arena, tn_primitive *p, struct pri
     return TN_OK;
 }
 
-static tn_status check_neighbours(struct arena *arena, tn_primitive *p)
+static tn_status check_pair_rules(struct arena *arena, tn_primitive *p)
 {
-    if (p->num_neighbours > MAX_NEIGHBOURS || (p->num_neighbours && !p->neighbours))
-        return fail(TN_ERR_REFUSED, "neighbours: got %u%s, expected at most %u",
-                    p->num_neighbours, p->neighbours ? "" : " in no table", MAX_NEIGHBOURS);
+    if (p->num_pair_rules > MAX_PAIR_RULES || (p->num_pair_rules && !p->pair_rules))
+        return fail(TN_ERR_REFUSED, "pair_rules: got %u%s, expected at most %u",
+                    p->num_pair_rules, p->pair_rules ? "" : " in no table", MAX_PAIR_RULES);
     tn_status status =
-        abi_table_read(arena, p->neighbours, p->neighbour_size, p->num_neighbours,
-                       sizeof(*p->neighbours), "neighbours", &p->neighbours);
-    p->neighbour_size = sizeof(*p->neighbours);
-    for (uint32_t i = 0; i < p->num_neighbours && status == TN_OK; i++) {
-        const tn_neighbour *n = &p->neighbours[i];
+        abi_table_read(arena, p->pair_rules, p->pair_rule_size, p->num_pair_rules,
+                       sizeof(*p->pair_rules), "pair_rules", &p->pair_rules);
+    p->pair_rule_size = sizeof(*p->pair_rules);
+    for (uint32_t i = 0; i < p->num_pair_rules && status == TN_OK; i++) {
+        const tn_pair_rule *n = &p->pair_rules[i];
         if (n->input >= p->num_inputs || !n->merge || n->reserved)
-            return fail(TN_ERR_REFUSED, "neighbours[%u]: input %u, expected below %u%s%s",
+            return fail(TN_ERR_REFUSED, "pair_rules[%u]: input %u, expected below %u%s%s",
                         i, n->input, p->num_inputs, n->merge ? "" : ", and a merge",
                         n->reserved ? "; reserved is not 0" : "");
-        status = check_id(n->primitive, "neighbours[].primitive");
+        status = check_id(n->primitive, "pair_rules[].primitive");
     }
     return status;
 }
@@ -431,7 +431,7 @@ static tn_status composite_check(const tn_primitive *p)
                   {"role", p->role},
                   {"in_place", p->num_in_place},
                   {"flags", p->flags},
-                  {"neighbours", p->num_neighbours}};
+                  {"pair_rules", p->num_pair_rules}};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (others[i].given)
             return fail(TN_ERR_REFUSED,
@@ -585,7 +585,7 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
     if (status == TN_OK)
         status = check_in_place(arena, p, prim);
     if (status == TN_OK)
-        status = check_neighbours(arena, p);
+        status = check_pair_rules(arena, p);
     if (status == TN_OK)
         status = check_attrs(arena, p);
     if (status == TN_OK)

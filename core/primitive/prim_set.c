@@ -124,8 +124,8 @@ RARE static bool keep_tables(struct arena *arena, tn_primitive *p)
     return prim_set_keep(arena, &p->inputs, p->num_inputs * sizeof(*p->inputs)) &&
            prim_set_keep(arena, &p->outputs, p->num_outputs * sizeof(*p->outputs)) &&
            prim_set_keep(arena, &p->in_place, p->num_in_place * sizeof(*p->in_place)) &&
-           prim_set_keep(arena, &p->neighbours,
-                         p->num_neighbours * sizeof(*p->neighbours)) &&
+           prim_set_keep(arena, &p->pair_rules,
+                         p->num_pair_rules * sizeof(*p->pair_rules)) &&
            prim_set_keep(arena, &p->attrs.fields,
                          p->attrs.num_fields * sizeof(*p->attrs.fields));
 }
@@ -288,12 +288,12 @@ static struct hash prim_set_key_of(const char *text)
 
 // Under the lock: what prims_forget() has removed is not found any more.
 static const struct prim *prim_set_remember(struct prim_set *set,
-                                            _Atomic(const struct prim *) *place,
+                                            _Atomic(const struct prim *) *entry,
                                             struct hash key)
 {
     pthread_mutex_lock(&set->lock);
     const struct prim *prim = lookup_get(&set->by_id, key);
-    atomic_store_explicit(place, prim, memory_order_release);
+    atomic_store_explicit(entry, prim, memory_order_release);
     pthread_mutex_unlock(&set->lock);
     return prim;
 }
@@ -301,13 +301,13 @@ static const struct prim *prim_set_remember(struct prim_set *set,
 const struct prim *prim_recall(struct prim_set *set, const char *name)
 {
     uintptr_t at = (uintptr_t)name;
-    _Atomic(const struct prim *) *place = &set->recent[(at >> 3 ^ at >> 9) % NUM_RECENT];
-    const struct prim *prim = atomic_load_explicit(place, memory_order_acquire);
+    _Atomic(const struct prim *) *entry = &set->recent[(at >> 3 ^ at >> 9) % NUM_RECENT];
+    const struct prim *prim = atomic_load_explicit(entry, memory_order_acquire);
     if (prim && strcmp(prim->record.id, name) == 0)
         return prim;
     struct hash key = prim_set_key_of(name);
     prim = lookup_get(&set->by_id, key);
-    return prim ? prim_set_remember(set, place, key) : lookup_get(&set->by_text, key);
+    return prim ? prim_set_remember(set, entry, key) : lookup_get(&set->by_text, key);
 }
 
 tn_status prim_match(struct prim_set *set, const char *name, const struct prim **out_prim)

@@ -15,7 +15,7 @@
 // Limits on the inputs and outputs that a primitive names, and on those of a node.
 #define MAX_INPUTS 64
 #define MAX_NAMED_OUTPUTS 8
-#define MAX_NEIGHBOURS 16
+#define MAX_PAIR_RULES 16
 #define MAX_OUTPUTS TN_MAX_OUTPUTS
 
 // Limits on what is read from a plugin: bytes of a struct, of this version or a later one,

@@ -21,7 +21,7 @@ struct prim_set {
     pthread_mutex_t lock; // for all writes; by_... and lists of kernels are read without it
     struct arena arena;
     struct lookup by_id, by_text, by_role;
-    // Primitives that were found by their ids, by the place of the text in memory.
+    // Primitives that were found by their ids, by the address of the text.
     _Atomic(const struct prim *) recent[NUM_RECENT];
     uint32_t num_texts;               // in by_text, at most MAX_TEXTS
     const char *domains[MAX_DOMAINS]; // of effects, by number

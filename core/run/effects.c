@@ -9,7 +9,7 @@ struct effects {
     pthread_mutex_t lock; // guards `taken`
     pthread_cond_t given;
     bool taken;
-    struct effect_point last[MAX_DOMAINS]; // of who has the turn
+    struct effect_point last[MAX_DOMAINS]; // written by the thread that has `taken`
 };
 
 tn_status effects_create(tn_runtime *runtime)

@@ -144,8 +144,8 @@ static bool is_traced(const struct trace_entry *entry, const struct function_cal
     return true;
 }
 
-// The place of the calling thread. Found once a call: thread_number() is a call, too.
-static _Atomic(struct trace_entry *) *recent_place(tn_function *function)
+// The calling thread's entry. Found once a call: thread_number() is a call, too.
+static _Atomic(struct trace_entry *) *recent_entry(tn_function *function)
 {
     return &function->recent[thread_number() % MAX_RECENT].entry;
 }
@@ -187,7 +187,7 @@ static void give_away(const tn_function *function, tn_array *const *inputs)
             continue;
         struct value *value = input->value;
         if (!input->scope && input->node->num_outputs > 1)
-            value = counted_empty(input); // its neighbours may be in use
+            value = counted_empty(input); // values beside it may be in use
         input->donated = 1;
         input->value = NULL;
         value_release(value);
@@ -312,7 +312,7 @@ static tn_status call_checked(tn_function *function, tn_scope *scope,
         find_donated(function, plain, num_inputs, donated);
     const struct function_call call = {plain, function->num_donated > 0 ? donated : NULL,
                                        num_inputs, num_outputs};
-    _Atomic(struct trace_entry *) *recent = recent_place(function);
+    _Atomic(struct trace_entry *) *recent = recent_entry(function);
     status = entry_for(function, &call, recent, &entry);
     if (status == TN_OK)
         status = function_replay(function, scope, &call, inputs, entry, outputs);

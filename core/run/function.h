@@ -42,7 +42,7 @@ struct tn_function {
     struct lru traces;
     _Atomic uint64_t num_dropped; // traces, by the cache
     // The trace of a thread's last call, with a reference, so that a thread which repeats a
-    // call shares no lock and no counter with others. Each place is for one thread or few.
+    // call shares no lock and no counter with others. Each entry is for one thread or few.
     struct {
         char apart[LINES_APART];
         _Atomic(struct trace_entry *) entry; // NULL: none, or in use

@@ -105,20 +105,20 @@ static tn_status make_output(const struct host_call *call, uint32_t output)
     return status;
 }
 
-static tn_status slot_place(const tn_run *run, uint32_t operand, uint32_t wants,
-                            tn_run_place *out)
+static tn_status slot_export(const tn_run *run, uint32_t operand, uint32_t wants,
+                             tn_run_export *out)
 {
     bool is_output = operand >= run->num_inputs;
     uint32_t output = is_output ? operand - run->num_inputs : 0;
     if (is_output && output >= run->num_outputs)
-        return fail(TN_ERR_ARGUMENT, "place: there is no operand %u", operand);
+        return fail(TN_ERR_ARGUMENT, "operand_export: there is no operand %u", operand);
     tn_status status = is_output && !run->outputs[output]
                            ? make_output(run_host_call_of(run), output)
                            : TN_OK;
     return status == TN_OK
-               ? value_place(run_host_value_of(is_output ? run->outputs[output]
-                                                         : run->inputs[operand]),
-                             wants, out)
+               ? value_export(run_host_value_of(is_output ? run->outputs[output]
+                                                          : run->inputs[operand]),
+                              wants, out)
                : status;
 }
 
@@ -250,7 +250,7 @@ tn_status host_run(const struct plan *plan, const struct plan_host *host,
                         .release = slot_release},
                 .type = slot_type,
                 .write = slot_write,
-                .place = slot_place},
+                .operand_export = slot_export},
         .plan = plan,
         .host = host,
         .mode = mode,

@@ -467,8 +467,8 @@ static tn_status follow_effects(struct run *run, const struct plan_segment *segm
 }
 
 // Submits a segment with effects. It is submitted as if nobody waited soon, so that the
-// turn ends before the work does.
-static tn_status submit_in_turn(struct run *run, const struct plan_segment *segment)
+// lock of effects is free before the work ends.
+static tn_status submit_effects(struct run *run, const struct plan_segment *segment)
 {
     struct effect_point last = {.device = NULL};
     effects_enter(run->plan->runtime);
@@ -494,7 +494,7 @@ static tn_status submit_all(struct run *run)
         for (uint32_t k = 0; k < segment->num_hosts && status == TN_OK; k++)
             status = run_host(run, &plan->hosts[segment->first_host + k]);
         if (status == TN_OK && segment->executable)
-            status = segment->effects ? submit_in_turn(run, segment)
+            status = segment->effects ? submit_effects(run, segment)
                                       : submit_segment(run, segment);
         if (status != TN_OK)
             return status;

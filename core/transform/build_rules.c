@@ -68,14 +68,14 @@ tn_status rule_decompose(tn_scope *scope, const struct prim *prim, const tn_rule
 }
 
 tn_status rule_merge(tn_scope *scope, const struct prim *prim,
-                     const tn_neighbour *neighbour, const tn_rule *rule,
+                     const tn_pair_rule *pair_rule, const tn_rule *rule,
                      const tn_rule *made, const tn_type *type, tn_array **output)
 {
     tn_build build = graph_build(scope, prim->host);
     fail_clear();
     *output = NULL;
     tn_status status = build_rules_built(scope, prim, "merge",
-                                         neighbour->merge(&build, rule, made, output));
+                                         pair_rule->merge(&build, rule, made, output));
     if (status == TN_OK)
         status = build_rules_check_arrays(scope, prim, "merge", "output", ALL_OPTIONAL,
                                           output, 1);

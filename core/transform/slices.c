@@ -76,7 +76,7 @@ tn_status flow_keep_slice(struct flow *flow, struct node *node, tn_array *cotang
     return TN_OK;
 }
 
-// Merges two sorted lists; of slices that begin at one place those of `a` are in front.
+// Merges two sorted lists; of slices that begin at one position those of `a` are in front.
 static uint32_t merge_slices(struct flow_slice *slices, uint32_t a, uint32_t b)
 {
     uint32_t head = 0, *link = &head;

@@ -232,8 +232,7 @@ static tn_status write_plan(FILE *out, tn_scope *scope, struct task *task)
 
 // --- tn_graph_dot ----------------------------------------------------------------------
 
-static tn_status dot_task(tn_scope *scope, struct task *task, bool scheduled,
-                          char **out_dot)
+static tn_status dot_task(tn_scope *scope, struct task *task, bool planned, char **out_dot)
 {
     char *text = NULL;
     size_t size = 0;
@@ -241,7 +240,7 @@ static tn_status dot_task(tn_scope *scope, struct task *task, bool scheduled,
     if (!out)
         return fail_memory(0);
     fputs("digraph tenon {\n  node [fontname=\"sans-serif\", fontsize=10];\n", out);
-    tn_status status = scheduled ? write_plan(out, scope, task) : write_built(out, task);
+    tn_status status = planned ? write_plan(out, scope, task) : write_built(out, task);
     fputs("}\n", out);
     bool written = !ferror(out);
     written = fclose(out) == 0 && written;
@@ -254,7 +253,7 @@ static tn_status dot_task(tn_scope *scope, struct task *task, bool scheduled,
 }
 
 tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                       int32_t scheduled, char **out_dot)
+                       int32_t planned, char **out_dot)
 {
     struct task task;
     tn_status status = scope_begin(
@@ -266,7 +265,7 @@ tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t num_ar
         return scope->status;
     status = task_create(scope, locals, (uint32_t)num_arrays, NULL, 0, &task);
     if (status == TN_OK) {
-        status = dot_task(scope, &task, scheduled, out_dot);
+        status = dot_task(scope, &task, planned, out_dot);
         task_finish(&task);
     }
     mem_free(locals);

@@ -148,7 +148,7 @@ const struct check_info all_checks[] = {
     {"import.bytes", "P47", "memory of the host is a buffer in place, and is left alone"},
     {"import.memory", "P35", "buffer_import fails cleanly when an allocation does"},
     {"share.fd", "P55", "memory goes by file descriptor, and is the same bytes there"},
-    {"share.place", "P55", "others find a buffer in the memory that it is said to lie in"},
+    {"share.export", "P55", "others find a buffer in the memory that it is said to lie in"},
     {"share.bad", "P55", "what is not such memory is refused, with words"},
     {"share.memory", "P35", "sharing memory fails cleanly when an allocation does"},
     {"share.copy", "P56", "buffer_copy copies those bytes, and no others"},

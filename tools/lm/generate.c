@@ -206,7 +206,7 @@ static int lm_generate(const struct opened *opened, const struct lm_options *giv
     bool is_read =
         !given->load_from || !tn_lm_sequence_restore(opened->sequence, given->load_from);
     int failed = is_read ? 0 : stop_lm();
-    if (!failed && !given->json && !grammar) // what is held to a grammar stands alone
+    if (!failed && !given->json && !grammar) // what a grammar constrains stands alone
         out.prompt = prompt;
     if (!failed && tn_lm_generate(opened->sequence, &how, &result))
         failed = stop_lm();

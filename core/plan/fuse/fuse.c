@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fuse: neighbouring expressions over the same extents become one program.
+// Fuse: expressions over the same extents become one program.
 //
 // A group is a set of operations that will run as one program, at the position of its last
 // operation. Operation C joins the group of one of its inputs when it reads that group's

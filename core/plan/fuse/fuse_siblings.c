@@ -2,9 +2,9 @@
 // Sibling reductions: groups that reduce rows of one array become one row program with
 // several outputs, which reads the array once.
 //
-// The merged group runs at the place of its later half. So nothing may read a value of the
-// earlier half before, which also excludes that the later half depends on the earlier one
-// through others.
+// The merged group runs at the position of its later half. So nothing may read a value of
+// the earlier half before, which also excludes that the later half depends on the earlier
+// one through others.
 #include "group.h"
 
 static bool sibling_is_whole(const tn_layout *layout)

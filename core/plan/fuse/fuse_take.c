@@ -129,7 +129,7 @@ static bool only_reader(const struct plan_work *work, uint32_t p, uint32_t reade
 }
 
 // Finds by axis of `read`, the layout of values over the extents of `made`, the axis of
-// these that it counts along; NONE: it stays at one place. False: it mixes axes.
+// these that it counts along; NONE: it stays at one position. False: it mixes axes.
 static bool match_axes(const tn_layout *read, const tn_layout *made,
                        uint32_t axes[TN_MAX_RANK])
 {

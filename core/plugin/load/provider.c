@@ -34,9 +34,9 @@ static struct plugin **list_providers(const struct plugin_set *set, const char *
 }
 
 static tn_status provider_check_call(const char *function, tn_runtime *runtime,
-                                     const char *id, const void *place)
+                                     const char *id, const void *out)
 {
-    if (!runtime || !id || !place)
+    if (!runtime || !id || !out)
         return fail(TN_ERR_ARGUMENT, "%s: %s is NULL", function,
                     !runtime ? "the runtime"
                     : !id    ? "the interface's id"

@@ -296,7 +296,7 @@ static void clean_message(char *message)
     }
 }
 
-void compiler_fail(struct compiler *c, const struct place *at, const char *format, ...)
+void compiler_fail(struct compiler *c, const struct position *at, const char *format, ...)
 {
     struct glsl_result *result = c->result;
     va_list arguments;

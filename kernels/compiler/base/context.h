@@ -14,13 +14,13 @@
 
 enum { MOST_MEMORY = 256 << 20 };
 
-// A place in the source. Lines and columns count from 1; columns are bytes.
-struct place {
+// A position in the source. Lines and columns count from 1; columns are bytes.
+struct position {
     uint32_t file; // number in compiler.files
     uint32_t line, column;
 };
 
-// An identifier or keyword, once for all places that spell it: names are equal where their
+// An identifier or keyword, once for all uses that spell it: names are equal where their
 // pointers are. What it stands for hangs on it, so that nothing is looked up twice.
 struct name {
     const char *text; // ends with a NUL
@@ -42,7 +42,7 @@ struct compiler {
     size_t memory;                // bytes of all chunks
     struct name **buckets;
     uint32_t num_buckets, num_names;
-    const char **files; // names, by place.file; files[0] is the source's
+    const char **files; // names, by position.file; files[0] is the source's
     uint32_t num_files, max_files;
     struct preprocessed_text *text; // written by the preprocessor; NULL: not wanted
 };
@@ -69,7 +69,7 @@ static inline uint32_t name_hash(uint32_t hash, char character)
     return (uint32_t)((uint64_t)(hash ^ (unsigned char)character) * 16777619 & UINT32_MAX);
 }
 
-// The number of a file of this name, for places: a new one for each call.
+// The number of a file of this name, for positions: a new one for each call.
 uint32_t compiler_file(struct compiler *c, const char *name);
 
 // Does a compilation's work, which may fail, and frees its memory. Returns whether it has
@@ -80,9 +80,10 @@ bool compiler_run(struct compiler *c, void (*work)(struct compiler *c, void *con
 // Frees what compilations have kept for later ones.
 void compiler_free_kept(void);
 
-// Ends the compilation with an error at a place (NULL: none). One sentence without a full
-// stop: got, expected. Texts of the source go through %.*s and are cut where they are long.
-_Noreturn void compiler_fail(struct compiler *c, const struct place *at, const char *format,
-                             ...) __attribute__((format(printf, 3, 4)));
+// Ends the compilation with an error at a position (NULL: none). One sentence without a
+// full stop: got, expected. Texts of the source go through %.*s and are cut where they are
+// long.
+_Noreturn void compiler_fail(struct compiler *c, const struct position *at,
+                             const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif // KERNELS_COMPILER_CONTEXT_H

@@ -37,7 +37,7 @@ uint32_t convert_emit(struct translator *t, uint32_t id, const struct type *from
 // variables (variable.c)
 uint32_t symbol_id(struct translator *t, struct symbol *symbol); // of a variable
 struct symbol *variable_local(struct translator *t, const struct name *name,
-                              const struct type *type, const struct place *at);
+                              const struct type *type, const struct position *at);
 uint32_t temporary(struct translator *t, const struct type *type); // a pointer
 void decorate_pointer(struct translator *t, uint32_t id, const struct type *type);
 

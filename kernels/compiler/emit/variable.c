@@ -73,7 +73,7 @@ uint32_t symbol_id(struct translator *t, struct symbol *symbol)
 }
 
 struct symbol *variable_local(struct translator *t, const struct name *name,
-                              const struct type *type, const struct place *at)
+                              const struct type *type, const struct position *at)
 {
     struct symbol *symbol = symbol_declare(t, SYMBOL_VARIABLE, name, type, at);
     symbol->storage = StorageClassFunction;

@@ -21,7 +21,7 @@ bool declaration_is_next(struct translator *t)
 
 static void declare_spec(struct translator *t, const struct qualifiers *q,
                          const struct type *type, const struct name *name,
-                         struct tree_expr *value, const struct place *at)
+                         struct tree_expr *value, const struct position *at)
 {
     if (t->depth != 0 || !q->is_const)
         fail_at(t, at, "specialisation constant '%.60s' is no const of the whole shader",
@@ -49,7 +49,8 @@ static void declare_spec(struct translator *t, const struct qualifiers *q,
 // --- variables -------------------------------------------------------------------------
 
 static const struct type *with_size(struct translator *t, const struct type *type,
-                                    const struct tree_expr *value, const struct place *at)
+                                    const struct tree_expr *value,
+                                    const struct position *at)
 {
     if (!type_is_unsized(type))
         return type;
@@ -60,7 +61,7 @@ static const struct type *with_size(struct translator *t, const struct type *typ
 
 static void declare_local(struct translator *t, const struct qualifiers *q,
                           const struct type *type, const struct name *name,
-                          struct tree_expr *value, const struct place *at)
+                          struct tree_expr *value, const struct position *at)
 {
     type = with_size(t, type, value, at);
     if (q->is_const && value == NULL)
@@ -104,7 +105,7 @@ static void add_initial(struct translator *t, struct symbol *symbol,
 
 static void declare_global(struct translator *t, const struct qualifiers *q,
                            const struct type *type, const struct name *name,
-                           struct tree_expr *value, const struct place *at)
+                           struct tree_expr *value, const struct position *at)
 {
     type = with_size(t, type, value, at);
     if (q->is_const && (value == NULL || !expr_is_constant(value)))
@@ -133,7 +134,7 @@ static void declare_global(struct translator *t, const struct qualifiers *q,
 
 static void declare_variable(struct translator *t, const struct qualifiers *q,
                              const struct type *type, const struct name *name,
-                             const struct place *at)
+                             const struct position *at)
 {
     struct tree_expr *value = NULL;
     if (type->base == TYPE_VOID)
@@ -183,7 +184,7 @@ static void declare_names(struct translator *t, const struct qualifiers *q,
                           const struct type *type)
 {
     for (;;) {
-        struct place at = t->token->at;
+        struct position at = t->token->at;
         const struct name *name = expect_identifier(t, "a name to declare");
         if (next_is(t, '(') && t->depth == 0) {
             function_declare(t, type, name, &at);

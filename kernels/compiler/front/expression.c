@@ -49,7 +49,7 @@ static struct tree_expr *parse_literal(struct translator *t)
 
 static struct tree_expr *parse_constructor(struct translator *t)
 {
-    struct place at = t->token->at;
+    struct position at = t->token->at;
     const struct type *type = parse_type(t);
     struct arguments arguments;
     expect(t, '(', "behind a type");
@@ -108,7 +108,7 @@ static struct tree_expr *expression_parse_primary(struct translator *t)
 // .name, or .length()
 static struct tree_expr *parse_field(struct translator *t, struct tree_expr *left)
 {
-    struct place at = t->token->at;
+    struct position at = t->token->at;
     if (t->token->kind != TOKEN_NAME)
         fail_at(t, &at, "found %s, expected a member's name", token_text(t, t->token));
     const struct name *name = t->token++->name; // x of a swizzle may be any word
@@ -124,7 +124,7 @@ static struct tree_expr *expression_parse_postfix(struct translator *t)
 {
     struct tree_expr *e = expression_parse_primary(t);
     for (;;) {
-        struct place at = t->token->at;
+        struct position at = t->token->at;
         if (accept(t, '[')) {
             enter_level(t);
             struct tree_expr *index = parse_expression(t);
@@ -145,7 +145,7 @@ static struct tree_expr *expression_parse_postfix(struct translator *t)
 
 static struct tree_expr *expression_parse_unary(struct translator *t)
 {
-    struct place at = t->token->at;
+    struct position at = t->token->at;
     uint32_t op = t->token->kind == TOKEN_PUNCTUATOR ? t->token->punctuator : 0;
     if (op != '-' && op != '+' && op != '!' && op != '~' && op != PUNCTUATOR('+', '+') &&
         op != PUNCTUATOR('-', '-'))
@@ -226,7 +226,7 @@ struct tree_expr *parse_additive(struct translator *t)
 struct tree_expr *parse_conditional(struct translator *t)
 {
     struct tree_expr *condition = expression_parse_binary(t, 1);
-    struct place at = t->token->at;
+    struct position at = t->token->at;
     if (!accept(t, '?'))
         return condition;
     enter_level(t);
@@ -275,7 +275,7 @@ struct tree_expr *parse_expression(struct translator *t)
 {
     struct tree_expr *left = parse_assignment(t);
     for (;;) {
-        struct place at = t->token->at;
+        struct position at = t->token->at;
         if (!accept(t, ','))
             return left;
         struct tree_expr *right = parse_assignment(t);
@@ -295,7 +295,7 @@ static struct tree_expr *expression_parse_list(struct translator *t,
                                                const struct type *type)
 {
     struct arguments out = {NULL, 0, 0};
-    struct place at = t->token->at;
+    struct position at = t->token->at;
     expect(t, '{', "before a list of values");
     enter_level(t);
     while (!next_is(t, '}')) {
@@ -338,7 +338,7 @@ struct tree_expr *parse_initialiser(struct translator *t, const struct type *typ
 
 uint32_t parse_constant_uint(struct translator *t, const char *what)
 {
-    struct place at = t->token->at;
+    struct position at = t->token->at;
     struct tree_expr *e = parse_conditional(t);
     if (e->kind != EXPR_CONSTANT || !base_is_int(e->type->base) || !type_is_scalar(e->type))
         fail_at(t, &at, "%s is no constant integer", what);

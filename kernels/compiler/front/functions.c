@@ -33,7 +33,7 @@ static void make_function(struct translator *t, struct function *f)
 
 static void check_redeclared(struct translator *t, const struct function *f,
                              const struct type *result, const struct parameter *parameters,
-                             const struct place *at)
+                             const struct position *at)
 {
     if (f->result != result)
         fail_at(t, at, "'%.60s' returns '%s', expected '%s' as on line %u", f->name->text,
@@ -46,11 +46,10 @@ static void check_redeclared(struct translator *t, const struct function *f,
                     f->name->text, f->at.line);
 }
 
-static struct function *front_functions_find_or_add(struct translator *t,
-                                                    const struct type *result,
-                                                    const struct name *name,
-                                                    struct parameter *parameters,
-                                                    uint32_t count, const struct place *at)
+static struct function *
+front_functions_find_or_add(struct translator *t, const struct type *result,
+                            const struct name *name, struct parameter *parameters,
+                            uint32_t count, const struct position *at)
 {
     struct symbol *symbol = name->symbol;
     if (symbol == NULL || symbol->kind != SYMBOL_FUNCTION)
@@ -154,7 +153,7 @@ static void front_functions_define(struct translator *t, struct function *f)
 }
 
 void function_declare(struct translator *t, const struct type *result,
-                      const struct name *name, const struct place *at)
+                      const struct name *name, const struct position *at)
 {
     struct parameter parameters[MOST_PARAMETERS];
     uint32_t count = 0;

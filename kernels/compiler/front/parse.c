@@ -26,8 +26,8 @@ bool accept_keyword(struct translator *t, enum keyword keyword)
     return is_next;
 }
 
-// The place behind the last token that was read: where something is missing.
-static struct place behind_last(const struct translator *t)
+// The position behind the last token that was read: where something is missing.
+static struct position behind_last(const struct translator *t)
 {
     return t->token->at;
 }
@@ -36,7 +36,7 @@ void expect(struct translator *t, uint32_t punctuator, const char *after)
 {
     if (accept(t, punctuator))
         return;
-    struct place at = behind_last(t);
+    struct position at = behind_last(t);
     fail_at(t, &at, "found %s, expected %s %s", token_text(t, t->token),
             punctuator_text(t, punctuator), after);
 }

@@ -45,7 +45,7 @@ const struct type *parse_array_suffix(struct translator *t, const struct type *t
 void parse_declaration(struct translator *t); // at the end of the tokens: none
 bool declaration_is_next(struct translator *t);
 void function_declare(struct translator *t, const struct type *result,
-                      const struct name *name, const struct place *at);
+                      const struct name *name, const struct position *at);
 void functions_finish(struct translator *t);
 void parse_body(struct translator *t, struct function *f);
 

@@ -36,7 +36,7 @@ static const char *const words[] = {
 };
 
 static void set_layout_value(struct translator *t, struct qualifiers *q,
-                             enum layout_word word, const struct place *at)
+                             enum layout_word word, const struct position *at)
 {
     uint32_t value = parse_constant_uint(t, words[word]);
     bool is_power = value != 0 && (value & (value - 1)) == 0;
@@ -64,7 +64,7 @@ static void set_layout_value(struct translator *t, struct qualifiers *q,
 }
 
 static void set_layout_word(struct translator *t, struct qualifiers *q,
-                            enum layout_word word, const struct place *at)
+                            enum layout_word word, const struct position *at)
 {
     switch (word) {
     case WORD_STD430:

@@ -6,7 +6,7 @@
 #include "parse.h"
 
 struct qualifiers {
-    struct place at;
+    struct position at;
     bool is_const, is_uniform, is_buffer, is_shared, is_in, is_out, is_precise;
     bool is_push_constant, is_reference, is_row_major, is_column_major;
     bool has_layout, has_local_size, is_any;

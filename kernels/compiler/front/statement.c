@@ -124,7 +124,7 @@ static void statement_add_word(struct translator *t, struct switched *s, uint32_
 // `case VALUE:` or `default:`. Labels behind each other are one block's.
 static void parse_case(struct translator *t, struct switched *s, bool is_first)
 {
-    struct place at = t->token->at;
+    struct position at = t->token->at;
     struct ir_block *block = t->ir->at;
     if (is_first || block != s->label || block->insts.first != NULL) {
         s->label = block = ir_block(t->ir);
@@ -338,7 +338,7 @@ static void parse_jump(struct translator *t, bool is_break)
 
 static void parse_return(struct translator *t)
 {
-    struct place at = t->token[-1].at;
+    struct position at = t->token[-1].at;
     struct function *f = t->function;
     if (accept(t, ';')) {
         if (f->result->base != TYPE_VOID)
@@ -460,7 +460,7 @@ void parse_body(struct translator *t, struct function *f)
             fail_at(t, &t->token->at, "found the end of the source, expected '}'");
         statement_parse_statement(t);
     }
-    struct place at = t->token++->at;
+    struct position at = t->token++->at;
     if (f->result->base != TYPE_VOID && !f->returns_value)
         fail_at(t, &at, "'%.60s' returns no value, expected one of type '%s'",
                 f->name->text, type_text(t, f->result));

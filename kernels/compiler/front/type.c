@@ -141,7 +141,7 @@ static void parse_length(struct translator *t, uint32_t *length, uint32_t *id)
     *id = 0;
     if (accept(t, ']'))
         return;
-    struct place at = t->token->at;
+    struct position at = t->token->at;
     struct tree_expr *e = parse_conditional(t);
     if (!expr_is_constant(e) || !base_is_int(e->type->base) || !type_is_scalar(e->type))
         fail_at(t, &at, "the size of an array is no constant integer");
@@ -159,7 +159,7 @@ const struct type *parse_array_suffix(struct translator *t, const struct type *t
 {
     enum { MOST_DIMENSIONS = 16 };
     uint32_t lengths[MOST_DIMENSIONS], ids[MOST_DIMENSIONS], count = 0;
-    struct place at = t->token->at;
+    struct position at = t->token->at;
     while (accept(t, '[')) {
         if (count == MOST_DIMENSIONS)
             fail_at(t, &at, "an array has too many dimensions, expected at most %d",
@@ -265,7 +265,7 @@ bool block_is_next(struct translator *t, const struct qualifiers *q)
 
 // layout(buffer_reference) buffer Name; and then with its members.
 static void parse_reference(struct translator *t, const struct qualifiers *q,
-                            const struct name *name, const struct place *at)
+                            const struct name *name, const struct position *at)
 {
     struct symbol *symbol = name->symbol;
     struct record *record;
@@ -331,7 +331,7 @@ static void front_type_check_block(struct translator *t, const struct qualifiers
 
 void parse_block(struct translator *t, const struct qualifiers *q)
 {
-    struct place at = t->token->at;
+    struct position at = t->token->at;
     const struct name *name = expect_identifier(t, "a block's name");
     struct qualifiers with = *q;
     if (q->layout == LAYOUT_NONE)

@@ -6,8 +6,8 @@
 
 #include "ir.h"
 
-// Blocks have numbers: their places in `blocks`. block->mark is the number + 1, or 0 where
-// no path leads to the block.
+// Blocks have numbers: their positions in `blocks`. block->mark is the number + 1, or 0
+// where no path leads to the block.
 struct ir_flow {
     struct ir_block **blocks; // in reverse postorder: the function's first one first
     uint32_t num;

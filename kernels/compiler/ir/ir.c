@@ -168,7 +168,7 @@ static bool is_available(const struct ir *ir, uint32_t capability)
     return false;
 }
 
-void ir_capability(struct ir *ir, uint32_t capability, const struct place *at)
+void ir_capability(struct ir *ir, uint32_t capability, const struct position *at)
 {
     for (uint32_t i = 0; i < ir->num_capabilities; i++)
         if (ir->capabilities[i] == capability)

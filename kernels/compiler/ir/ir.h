@@ -80,7 +80,7 @@ uint32_t ir_new_id(struct ir *ir);
 
 // Each does nothing when it was said before. ir_capability() fails, naming the capability,
 // where the source's target lacks it; `at`: where the source needs it, or NULL.
-void ir_capability(struct ir *ir, uint32_t capability, const struct place *at);
+void ir_capability(struct ir *ir, uint32_t capability, const struct position *at);
 void ir_extension(struct ir *ir, const char *name);
 uint32_t ir_import(struct ir *ir, const char *name); // "GLSL.std.450": its id
 

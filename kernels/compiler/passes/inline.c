@@ -207,7 +207,8 @@ static void move_body(struct inline_pass_copy *copy)
     from->first = from->last = NULL;
 }
 
-// --- the call's place --------------------------------------------------------------------
+// --- the call's position
+// ------------------------------------------------------------------
 
 // Moves an instruction and what follows it to a new block behind its own, which has no
 // terminator then.

@@ -2,8 +2,8 @@
 #include "memory.h"
 #include "../../spirv/numbers.h"
 
-// A place in memory: the pointer that its chain of accesses begins with.
-struct place_of {
+// A root: the pointer that its chain of accesses begins with.
+struct memory_root {
     uint32_t root, storage;
     bool is_plain; // neither volatile nor coherent
 };
@@ -25,7 +25,7 @@ static bool is_special(const struct ir *ir, uint32_t root, uint32_t type)
     return has_special(ir, root) || (inner && has_special(ir, inner->id));
 }
 
-static struct place_of memory_pass_place_of(const struct ir *ir, uint32_t pointer)
+static struct memory_root memory_pass_root_of(const struct ir *ir, uint32_t pointer)
 {
     enum { MOST_STEPS = 16 };
     const struct ir_inst *inst = ir_definition(ir, pointer);
@@ -34,14 +34,14 @@ static struct place_of memory_pass_place_of(const struct ir *ir, uint32_t pointe
             inst->op != OpCopyObject)
             break;
         if (is_special(ir, inst->id, ir_definition(ir, inst->type)->operands[1]))
-            return (struct place_of){0, 0, false};
+            return (struct memory_root){0, 0, false};
         inst = ir_definition(ir, inst->operands[0]);
     }
     const struct ir_inst *type = inst ? ir_definition(ir, inst->type) : NULL;
     if (!type || type->op != OpTypePointer)
-        return (struct place_of){0, 0, false};
-    return (struct place_of){inst->id, type->operands[0],
-                             !is_special(ir, inst->id, type->operands[1])};
+        return (struct memory_root){0, 0, false};
+    return (struct memory_root){inst->id, type->operands[0],
+                                !is_special(ir, inst->id, type->operands[1])};
 }
 
 static bool is_private(uint32_t storage)
@@ -88,7 +88,7 @@ static void forget_shared(struct memory *memory)
 }
 
 static void memory_pass_note(struct memory *memory, uint32_t pointer, uint32_t value,
-                             const struct place_of *place)
+                             const struct memory_root *at)
 {
     uint32_t i = memory->num;
     if (memory->num < MOST_KNOWN)
@@ -97,8 +97,8 @@ static void memory_pass_note(struct memory *memory, uint32_t pointer, uint32_t v
         i = memory->next++ % MOST_KNOWN;
     memory->known[i].pointer = pointer;
     memory->known[i].value = value;
-    memory->known[i].root = place->root;
-    memory->known[i].storage = place->storage;
+    memory->known[i].root = at->root;
+    memory->known[i].storage = at->storage;
 }
 
 // Whether the memory operands say nothing but where and how aligned.
@@ -110,29 +110,29 @@ static bool memory_pass_is_usual(const struct ir_inst *inst, uint32_t mask_at)
 
 static uint32_t memory_pass_load(struct memory *memory, const struct ir_inst *inst)
 {
-    struct place_of place = memory_pass_place_of(memory->ir, inst->operands[0]);
-    if (!place.is_plain || !memory_pass_is_usual(inst, 1))
+    struct memory_root at = memory_pass_root_of(memory->ir, inst->operands[0]);
+    if (!at.is_plain || !memory_pass_is_usual(inst, 1))
         return 0;
     for (uint32_t i = 0; i < memory->num; i++)
         if (memory->known[i].pointer == inst->operands[0])
             return memory->known[i].value;
-    memory_pass_note(memory, inst->operands[0], inst->id, &place);
+    memory_pass_note(memory, inst->operands[0], inst->id, &at);
     return 0;
 }
 
 static void memory_pass_store(struct memory *memory, const struct ir_inst *inst)
 {
-    struct place_of place = memory_pass_place_of(memory->ir, inst->operands[0]);
-    if (!place.root) {
+    struct memory_root at = memory_pass_root_of(memory->ir, inst->operands[0]);
+    if (!at.root) {
         memory_forget(memory);
         return;
     }
     for (uint32_t left = memory->num; left > 0; left--)
-        if (may_alias(memory->ir, place.root, place.storage, memory->known[left - 1].root,
+        if (may_alias(memory->ir, at.root, at.storage, memory->known[left - 1].root,
                       memory->known[left - 1].storage))
             forget_at(memory, left - 1);
-    if (place.is_plain && memory_pass_is_usual(inst, 2))
-        memory_pass_note(memory, inst->operands[0], inst->operands[1], &place);
+    if (at.is_plain && memory_pass_is_usual(inst, 2))
+        memory_pass_note(memory, inst->operands[0], inst->operands[1], &at);
 }
 
 uint32_t memory_access(struct memory *memory, const struct ir_inst *inst)
@@ -158,13 +158,13 @@ bool memory_is_constant(const struct ir *ir, const struct ir_inst *inst)
 {
     if (inst->op != OpLoad || !memory_pass_is_usual(inst, 1))
         return false;
-    struct place_of place = memory_pass_place_of(ir, inst->operands[0]);
-    if (!place.is_plain)
+    struct memory_root at = memory_pass_root_of(ir, inst->operands[0]);
+    if (!at.is_plain)
         return false;
-    const struct ir_inst *root = ir_definition(ir, place.root);
+    const struct ir_inst *root = ir_definition(ir, at.root);
     const struct ir_inst *type =
         ir_definition(ir, ir_definition(ir, root->type)->operands[1]);
-    switch (place.storage) {
+    switch (at.storage) {
     case StorageClassInput:
     case StorageClassPushConstant:
         return true;

@@ -5,7 +5,7 @@
 struct expression {
     struct preprocessor *pp;
     const char *what; // the directive
-    struct place end;
+    struct position end;
     struct lexeme token; // the next one
     uint32_t depth;
     bool is_skipped; // it does not count: `0 && ...`
@@ -123,8 +123,8 @@ static const struct operation {
     {'%', 10},
 };
 
-static int64_t condition_divide(struct expression *e, const struct place *at, uint32_t op,
-                                int64_t a, int64_t b)
+static int64_t condition_divide(struct expression *e, const struct position *at,
+                                uint32_t op, int64_t a, int64_t b)
 {
     if (b == 0 && !e->is_skipped)
         compiler_fail(e->pp->compiler, at, "%s divides by zero", e->what);
@@ -135,7 +135,7 @@ static int64_t condition_divide(struct expression *e, const struct place *at, ui
     return op == '%' ? a % b : a / b;
 }
 
-static int64_t condition_shift(struct expression *e, const struct place *at, uint32_t op,
+static int64_t condition_shift(struct expression *e, const struct position *at, uint32_t op,
                                int64_t a, int64_t b)
 {
     if ((b < 0 || b > 63) && !e->is_skipped)
@@ -148,7 +148,7 @@ static int64_t condition_shift(struct expression *e, const struct place *at, uin
     return a < 0 ? ~(~a >> b) : a >> b;
 }
 
-static int64_t condition_apply(struct expression *e, const struct place *at, uint32_t op,
+static int64_t condition_apply(struct expression *e, const struct position *at, uint32_t op,
                                int64_t a, int64_t b)
 {
     int64_t result;
@@ -208,7 +208,7 @@ static int64_t condition_parse(struct expression *e, int least)
         const struct operation *op = operation_at(e);
         if (!op || op->level < least)
             return value;
-        struct place at = e->token.at;
+        struct position at = e->token.at;
         bool was_skipped = e->is_skipped;
         // The second operand of || and && counts where the first one leaves it open.
         e->is_skipped |= (op->level == 1 && value) || (op->level == 2 && !value);

@@ -81,7 +81,7 @@ static void directive_include(struct preprocessor *pp, struct glsl_lexer *l)
 
 // --- conditions -------------------------------------------------------------------------
 
-static void begin_condition(struct preprocessor *pp, const struct place *at)
+static void begin_condition(struct preprocessor *pp, const struct position *at)
 {
     if (pp->num_conditions == MOST_CONDITIONS)
         compiler_fail(pp->compiler, at, "conditions are nested: expected at most %d levels",
@@ -90,7 +90,7 @@ static void begin_condition(struct preprocessor *pp, const struct place *at)
 }
 
 // The innermost condition that this text has opened.
-static struct condition *condition_of(struct preprocessor *pp, const struct place *at,
+static struct condition *condition_of(struct preprocessor *pp, const struct position *at,
                                       const char *what)
 {
     if (pp->num_conditions == pp->input->num_conditions)
@@ -126,7 +126,7 @@ static bool directive_evaluate(struct preprocessor *pp, struct glsl_lexer *l,
 
 // Does #elif, #else or #endif. True: the text behind it counts.
 static bool continue_condition(struct preprocessor *pp, struct glsl_lexer *l,
-                               enum directive directive, const struct place *at)
+                               enum directive directive, const struct position *at)
 {
     static const char *const names[] = {"#elif", "#else", "#endif"};
     const char *what = names[directive - DIRECTIVE_ELIF];
@@ -186,7 +186,7 @@ static void directive_define_given(struct preprocessor *pp)
         lex_begin(&lexer, c, text, size + 1 + value_size, file);
         lexer.in_directive = true;
         preprocess_define(pp, &lexer);
-        struct place at = lex_place(&lexer);
+        struct position at = lex_position(&lexer);
         if (lexer.at != lexer.end)
             compiler_fail(c, &at, "the definition of %.60s has a second line",
                           define->name);
@@ -194,7 +194,7 @@ static void directive_define_given(struct preprocessor *pp)
 }
 
 static void directive_version(struct preprocessor *pp, struct glsl_lexer *l,
-                              const struct place *at)
+                              const struct position *at)
 {
     if (pp->out->version)
         compiler_fail(pp->compiler, at, "#version is in the middle: expected it first");
@@ -262,7 +262,7 @@ static void directive_pragma(struct preprocessor *pp, struct glsl_lexer *l)
 static void set_line(struct preprocessor *pp, struct glsl_lexer *l)
 {
     struct line_numbers numbers;
-    struct place at = lex_place(l);
+    struct position at = lex_position(l);
     preprocess_line_numbers(pp, l, &numbers);
     if (numbers.line < 0 || numbers.line > INT32_MAX || numbers.file < 0 ||
         numbers.file > INT32_MAX)
@@ -279,14 +279,14 @@ static void set_line(struct preprocessor *pp, struct glsl_lexer *l)
 }
 
 static _Noreturn void fail_with_text(struct preprocessor *pp, struct glsl_lexer *l,
-                                     const struct place *at)
+                                     const struct position *at)
 {
     struct lexeme text = lex_rest(l);
     compiler_fail(pp->compiler, at, "#error: %.*s", (int)text.size, text.text);
 }
 
 static void directive_condition(struct preprocessor *pp, struct glsl_lexer *l,
-                                enum directive directive, const struct place *at)
+                                enum directive directive, const struct position *at)
 {
     bool counts;
     if (directive <= DIRECTIVE_IFNDEF) {

@@ -40,7 +40,7 @@ void preprocess_begin_input(struct preprocessor *pp, const char *name, const cha
     pp->num_inputs++;
 }
 
-void preprocess_no_version(struct preprocessor *pp, const struct place *at)
+void preprocess_no_version(struct preprocessor *pp, const struct position *at)
 {
     compiler_fail(
         pp->compiler, at,

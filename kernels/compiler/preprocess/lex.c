@@ -86,7 +86,7 @@ void lex_begin(struct glsl_lexer *l, struct compiler *c, const char *text, size_
 {
     *l = (struct glsl_lexer){.compiler = c, .line = 1, .file = file, .begins_line = true};
     if (size > MOST_SOURCE)
-        compiler_fail(c, &(struct place){.file = file, .line = 1, .column = 1},
+        compiler_fail(c, &(struct position){.file = file, .line = 1, .column = 1},
                       "the text has %zu bytes: expected at most %d MiB", size,
                       MOST_SOURCE >> 20);
     const char *nul = size > 0 ? memchr(text, 0, size) : NULL;
@@ -99,7 +99,7 @@ void lex_begin(struct glsl_lexer *l, struct compiler *c, const char *text, size_
     set_next_splice(l);
     if (!nul)
         return;
-    struct place at = {.file = file, .line = 1, .column = 1};
+    struct position at = {.file = file, .line = 1, .column = 1};
     for (const char *p = text; p < nul; p++, at.column++)
         if (*p == '\n') {
             at.line++;
@@ -119,9 +119,9 @@ static void pass_splices(struct glsl_lexer *l)
     }
 }
 
-struct place lex_place(const struct glsl_lexer *l)
+struct position lex_position(const struct glsl_lexer *l)
 {
-    return (struct place){
+    return (struct position){
         .file = l->file, .line = l->line, .column = (uint32_t)(l->at - l->line_start) + 1};
 }
 
@@ -148,7 +148,7 @@ static void skip_block_comment(struct glsl_lexer *l)
 {
     if (l->at >= l->next_splice)
         pass_splices(l);
-    struct place at = lex_place(l);
+    struct position at = lex_position(l);
     const char *p = l->at + 2;
     while (*p != '*' || p[1] != '/') {
         if (p >= l->end)
@@ -325,7 +325,7 @@ void lex_to(struct glsl_lexer *l, struct lexeme *out)
     l->begins_line = false;
     if (l->at >= l->next_splice)
         pass_splices(l);
-    out->at = lex_place(l);
+    out->at = lex_position(l);
     if (preprocess_lex_is(*l->at, CLASS_LETTER))
         lex_name(l, out);
     else if (preprocess_lex_is(*l->at, CLASS_DIGIT) ||
@@ -351,7 +351,7 @@ struct lexeme lex_header(struct glsl_lexer *l)
     preprocess_lex_skip_space(l);
     if (l->at >= l->next_splice)
         pass_splices(l);
-    struct lexeme out = {.kind = LEXEME_OTHER, .at = lex_place(l), .text = l->at};
+    struct lexeme out = {.kind = LEXEME_OTHER, .at = lex_position(l), .text = l->at};
     if (*l->at == '"' || *l->at == '<')
         lex_quoted(l, *l->at == '<' ? '>' : '"', &out);
     return out;
@@ -362,7 +362,7 @@ struct lexeme lex_rest(struct glsl_lexer *l)
     preprocess_lex_skip_space(l);
     if (l->at >= l->next_splice)
         pass_splices(l);
-    struct lexeme out = {.kind = LEXEME_OTHER, .at = lex_place(l), .text = l->at};
+    struct lexeme out = {.kind = LEXEME_OTHER, .at = lex_position(l), .text = l->at};
     const char *newline = memchr(l->at, '\n', (size_t)(l->end - l->at));
     l->at = newline ? newline : l->end;
     const char *last = l->at;

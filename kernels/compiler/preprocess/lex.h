@@ -29,13 +29,13 @@ enum {
     LEXEME_AT_LINE_START = 1,
     LEXEME_AFTER_SPACE = 2,
     LEXEME_NOT_EXPANDED = 4, // the name of a macro that it comes from itself
-    LEXEME_OF_BODY = 8,      // has no place until it is read from its macro's expansion
+    LEXEME_OF_BODY = 8,      // has no position until it is read from its macro's expansion
 };
 
 struct lexeme {
     uint8_t kind, flags;
     uint32_t size; // of `text`
-    struct place at;
+    struct position at;
     union {
         struct name *name;
         const char *text; // without a NUL
@@ -69,7 +69,7 @@ struct lexeme lex_header(struct glsl_lexer *lexer);
 struct lexeme lex_rest(struct glsl_lexer *lexer);
 // Skips lines up to the next one that begins with #, which is read. False: there is none.
 bool lex_skip_to_directive(struct glsl_lexer *lexer, struct lexeme *hash);
-struct place lex_place(const struct glsl_lexer *lexer);
+struct position lex_position(const struct glsl_lexer *lexer);
 // Ends the line of a directive: the one behind it has this number.
 void lex_set_line(struct glsl_lexer *lexer, uint32_t line);
 

@@ -26,7 +26,7 @@ void preprocess_end_list(struct preprocessor *pp)
     pp->num_expansions--;
 }
 
-static void count_work(struct preprocessor *pp, const struct place *at)
+static void count_work(struct preprocessor *pp, const struct position *at)
 {
     if (++pp->work > MOST_WORK)
         compiler_fail(pp->compiler, at, "macros expand to more than %d tokens", MOST_WORK);
@@ -38,7 +38,7 @@ static void read_expansion(struct preprocessor *pp, struct expansion *top,
     *out = *top->at++;
     if (out->flags & LEXEME_OF_BODY) {
         out->flags = (uint8_t)(out->flags & ~LEXEME_OF_BODY);
-        out->at = top->place;
+        out->at = top->position;
     }
     count_work(pp, &out->at);
 }
@@ -211,7 +211,7 @@ static void expand_argument(struct preprocessor *pp, struct macro_argument *argu
 
 // One token of the spellings of two.
 static struct lexeme macro_paste(struct preprocessor *pp, const struct lexeme *left,
-                                 const struct lexeme *right, const struct place *at)
+                                 const struct lexeme *right, const struct position *at)
 {
     size_t sizes[2] = {lexeme_spell(left, NULL, 0), lexeme_spell(right, NULL, 0)};
     size_t size = sizes[0] + sizes[1];
@@ -232,7 +232,7 @@ static struct lexeme macro_paste(struct preprocessor *pp, const struct lexeme *l
 }
 
 static void collect_all(struct preprocessor *pp, const struct lexeme *tokens,
-                        uint32_t count, const struct place *at)
+                        uint32_t count, const struct position *at)
 {
     for (uint32_t i = 0; i < count; i++) {
         count_work(pp, at);
@@ -243,7 +243,7 @@ static void collect_all(struct preprocessor *pp, const struct lexeme *tokens,
 // Collects the right operand of ##, its first token pasted to the last one collected;
 // `left`: how many there were in front of the left operand.
 static void collect_pasted(struct preprocessor *pp, const struct lexeme *tokens,
-                           uint32_t count, uint32_t left, const struct place *at)
+                           uint32_t count, uint32_t left, const struct position *at)
 {
     if (count > 0 && pp->num_scratch > left) {
         pp->scratch[pp->num_scratch - 1] =
@@ -326,7 +326,7 @@ static bool macro_expand(struct preprocessor *pp, const struct lexeme *call)
         macro_push(pp, (struct expansion){.at = tokens,
                                           .end = tokens + count,
                                           .macro = macro,
-                                          .place = call->at});
+                                          .position = call->at});
     }
     return true;
 }

@@ -23,7 +23,7 @@ enum macro_kind {
 
 struct macro {
     struct name *name;
-    struct place at;
+    struct position at;
     uint8_t kind; // enum macro_kind
     bool is_function, is_busy, has_paste, is_predefined;
     uint32_t num_parameters, num_body;
@@ -41,7 +41,7 @@ struct input {
 
 // An open #if.
 struct condition {
-    struct place at;
+    struct position at;
     bool was_taken; // this group or one before it
     bool has_else;
 };
@@ -49,15 +49,15 @@ struct condition {
 // Tokens that are read before the text goes on: a macro's, or a list of its own.
 struct expansion {
     const struct lexeme *at, *end;
-    struct macro *macro; // NULL: a list, which ends with LEXEME_END until it is popped
-    struct place place;  // of tokens from the body
+    struct macro *macro;      // NULL: a list, which ends with LEXEME_END until it is popped
+    struct position position; // of tokens from the body
 };
 
 // Tokens as text.
 struct preprocessed_text {
     char *text;
     uint32_t size, capacity;
-    struct place last; // of the last token
+    struct position last; // of the last token
 };
 
 struct preprocessor {
@@ -91,7 +91,7 @@ void preprocess_end_line(struct preprocessor *pp, struct glsl_lexer *lexer,
                          const char *what);
 _Noreturn void preprocess_fail_found(struct preprocessor *pp, const struct lexeme *token,
                                      const char *what, const char *expected);
-_Noreturn void preprocess_no_version(struct preprocessor *pp, const struct place *at);
+_Noreturn void preprocess_no_version(struct preprocessor *pp, const struct position *at);
 
 // --- macro.c
 

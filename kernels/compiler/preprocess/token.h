@@ -28,7 +28,7 @@ enum token_kind {
 
 struct glsl_token {
     uint8_t kind; // enum token_kind
-    struct place at;
+    struct position at;
     union {
         struct name *name;
         uint32_t punctuator;
@@ -43,10 +43,10 @@ struct tokens {
 };
 
 // Directives #version, #extension and #pragma. Extensions have GLSL's names and the order
-// of their lines: a later one of a name holds from its place on.
+// of their lines: a later one of a name holds from its position on.
 struct extension {
     const struct name *name;
-    struct place at;
+    struct position at;
     bool is_required; // `require`, `enable` or `warn`; false: `disable`
 };
 struct preprocessed {

@@ -6,7 +6,7 @@
 
 static struct tree_expr *with_two(struct translator *t, enum expr_kind kind, uint32_t op,
                                   const struct type *type, struct tree_expr *left,
-                                  struct tree_expr *right, const struct place *at)
+                                  struct tree_expr *right, const struct position *at)
 {
     struct tree_expr *e = expr_new(t, kind, type, at);
     e->op = op;
@@ -27,14 +27,15 @@ static const char *op_text(struct translator *t, uint32_t op)
 _Noreturn static void fail_operands(struct translator *t, uint32_t op,
                                     const struct tree_expr *left,
                                     const struct tree_expr *right, const char *expected,
-                                    const struct place *at)
+                                    const struct position *at)
 {
     fail_at(t, at, "operator %s has operands of types '%s' and '%s', expected %s",
             op_text(t, op), type_text(t, left->type), type_text(t, right->type), expected);
 }
 
 // Types of 8 and 16 bits are only stored unless an extension has arithmetic on them.
-static void check_arithmetic(struct translator *t, enum base base, const struct place *at)
+static void check_arithmetic(struct translator *t, enum base base,
+                             const struct position *at)
 {
     uint32_t width = base_width(base);
     if (base == TYPE_BFLOAT16)
@@ -60,7 +61,7 @@ static uint32_t spec_unary(struct translator *t, uint32_t op, const struct tree_
 }
 
 struct tree_expr *expr_unary(struct translator *t, uint32_t op, struct tree_expr *from,
-                             const struct place *at)
+                             const struct position *at)
 {
     const struct type *type = from->type;
     enum base base = type->base == TYPE_COOPMAT ? type->element->base : type->base;
@@ -130,7 +131,7 @@ static const struct type *result_type(struct translator *t, uint32_t op,
 
 static struct tree_expr *coopmat_binary(struct translator *t, uint32_t op,
                                         struct tree_expr *left, struct tree_expr *right,
-                                        const struct place *at)
+                                        const struct position *at)
 {
     bool is_scaled = op == '*' && right->type->base < NUM_SCALARS &&
                      left->type->base == TYPE_COOPMAT && type_is_scalar(right->type);
@@ -196,7 +197,8 @@ static uint32_t id_of_constant(struct translator *t, const struct tree_expr *e)
 // them.
 static struct tree_expr *tree_build_binary(struct translator *t, uint32_t op,
                                            const struct type *type, struct tree_expr *left,
-                                           struct tree_expr *right, const struct place *at)
+                                           struct tree_expr *right,
+                                           const struct position *at)
 {
     struct tree_expr *e = NULL;
     if (left->kind == EXPR_CONSTANT && right->kind == EXPR_CONSTANT)
@@ -218,7 +220,7 @@ static struct tree_expr *tree_build_binary(struct translator *t, uint32_t op,
 static struct tree_expr *tree_build_equality(struct translator *t, uint32_t op,
                                              struct tree_expr *left,
                                              struct tree_expr *right,
-                                             const struct place *at)
+                                             const struct position *at)
 {
     if (left->type != right->type) {
         if (convert_rank(t, left->type, right->type) != RANK_NONE)
@@ -236,7 +238,7 @@ static struct tree_expr *tree_build_equality(struct translator *t, uint32_t op,
 }
 
 struct tree_expr *expr_binary(struct translator *t, uint32_t op, struct tree_expr *left,
-                              struct tree_expr *right, const struct place *at)
+                              struct tree_expr *right, const struct position *at)
 {
     if (is_equality(op))
         return tree_build_equality(t, op, left, right, at);
@@ -278,7 +280,7 @@ struct tree_expr *expr_binary(struct translator *t, uint32_t op, struct tree_exp
 }
 
 struct tree_expr *expr_logical(struct translator *t, uint32_t op, struct tree_expr *left,
-                               struct tree_expr *right, const struct place *at)
+                               struct tree_expr *right, const struct position *at)
 {
     const struct type *type = type_scalar(t, TYPE_BOOL);
     if (left->type != type || right->type != type)
@@ -304,7 +306,7 @@ struct tree_expr *expr_logical(struct translator *t, uint32_t op, struct tree_ex
 
 struct tree_expr *expr_select(struct translator *t, struct tree_expr *condition,
                               struct tree_expr *left, struct tree_expr *right,
-                              const struct place *at)
+                              const struct position *at)
 {
     if (condition->type != type_scalar(t, TYPE_BOOL))
         fail_at(t, &condition->at, "the condition of ?: is of type '%s', expected 'bool'",
@@ -340,7 +342,7 @@ struct tree_expr *expr_select(struct translator *t, struct tree_expr *condition,
 // --- assignment ------------------------------------------------------------------------
 
 struct tree_expr *expr_assign(struct translator *t, uint32_t op, struct tree_expr *left,
-                              struct tree_expr *right, const struct place *at)
+                              struct tree_expr *right, const struct position *at)
 {
     expr_check_lvalue(t, left, op == 0 ? "operator =" : "an assignment");
     if (op != 0 && left->type->base == TYPE_REFERENCE && !left->has_effects) {
@@ -370,7 +372,7 @@ struct tree_expr *expr_assign(struct translator *t, uint32_t op, struct tree_exp
 }
 
 struct tree_expr *expr_increment(struct translator *t, uint32_t op, struct tree_expr *left,
-                                 bool is_post, const struct place *at)
+                                 bool is_post, const struct position *at)
 {
     expr_check_lvalue(t, left, op == '+' ? "++" : "--");
     if (!type_is_number(left->type) || left->type->base == TYPE_BOOL)

@@ -98,7 +98,7 @@ static struct symbol *make_number(struct translator *t, const struct name *name)
     for (uint32_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (strcmp(numbers[i].name, name->text) != 0)
             continue;
-        struct place at = t->token[-1].at;
+        struct position at = t->token[-1].at;
         extension_check(t, numbers[i].extensions, &at, name->text);
         const struct type *type = type_scalar(t, TYPE_INT32);
         struct symbol *symbol = builtin_variable_make(t, name, SYMBOL_VALUE, type);
@@ -116,7 +116,7 @@ struct symbol *builtin_variable(struct translator *t, const struct name *name)
             variable = &variables[i];
     if (variable == NULL)
         return make_number(t, name);
-    struct place at = t->token[-1].at;
+    struct position at = t->token[-1].at;
     extension_check(t, variable->extensions, &at, name->text);
     const struct type *type = variable->rows == 1
                                   ? type_scalar(t, variable->base)

@@ -177,7 +177,7 @@ static void match_row(struct translator *t, const struct builtin *b,
 }
 
 static void check_narrow_group(struct translator *t, const struct builtin *b,
-                               enum base base, const struct place *at)
+                               enum base base, const struct position *at)
 {
     uint64_t extension = 0;
     bool is_group =
@@ -197,7 +197,7 @@ static void check_narrow_group(struct translator *t, const struct builtin *b,
 
 static struct tree_expr *builtin_call_of(struct translator *t, const struct match *match,
                                          struct tree_expr **arguments, uint32_t count,
-                                         const struct type *type, const struct place *at)
+                                         const struct type *type, const struct position *at)
 {
     const struct builtin *b = match->builtin;
     extension_check(t, b->extensions, at, b->name);
@@ -222,7 +222,7 @@ static struct tree_expr *builtin_call_of(struct translator *t, const struct matc
 
 static struct tree_expr *call_by_pattern(struct translator *t, const struct match *match,
                                          struct tree_expr **arguments, uint32_t count,
-                                         const struct place *at)
+                                         const struct position *at)
 {
     const char *pattern = match->builtin->pattern;
     const struct type *result = next_type(t, &pattern, match->base, match->rows);
@@ -270,7 +270,7 @@ static const struct type *type_of_call(struct translator *t, const struct builti
 
 struct tree_expr *builtin_call(struct translator *t, const struct name *name,
                                struct tree_expr **arguments, uint32_t count,
-                               bool must_be_exact, const struct place *at)
+                               bool must_be_exact, const struct position *at)
 {
     struct match best = {NULL, TYPE_VOID, 0, must_be_exact ? 1 : RANK_NONE};
     for (const struct builtin *b = builtin_find(name); is_row_of(b, name); b++) {

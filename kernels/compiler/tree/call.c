@@ -52,7 +52,7 @@ static bool tree_call_is_better(struct translator *t, const struct function *a,
 
 static struct function *function_find(struct translator *t, struct symbol *symbol,
                                       struct tree_expr **arguments, uint32_t count,
-                                      bool must_be_exact, const struct place *at)
+                                      bool must_be_exact, const struct position *at)
 {
     struct function *best = NULL;
     bool is_ambiguous = false;
@@ -94,7 +94,7 @@ static void append_types(struct translator *t, char *text, size_t capacity,
 
 _Noreturn static void fail_call(struct translator *t, const struct name *name,
                                 struct tree_expr **arguments, uint32_t count,
-                                const struct place *at)
+                                const struct position *at)
 {
     char got[100] = "", candidates[100] = "";
     append_types(t, got, sizeof got, arguments, NULL, count);
@@ -116,7 +116,7 @@ _Noreturn static void fail_call(struct translator *t, const struct name *name,
 
 static struct tree_expr *tree_call_of(struct translator *t, struct function *f,
                                       struct tree_expr **arguments, uint32_t count,
-                                      const struct place *at)
+                                      const struct position *at)
 {
     struct tree_expr *e = expr_new(t, EXPR_CALL, f->result, at);
     e->function = f;
@@ -140,7 +140,7 @@ static struct tree_expr *tree_call_of(struct translator *t, struct function *f,
 }
 
 struct tree_expr *function_value(struct translator *t, struct symbol *symbol,
-                                 const struct place *at)
+                                 const struct position *at)
 {
     struct function *f = symbol->functions;
     struct tree_expr *e = expr_new(t, EXPR_FUNCTION, type_scalar(t, TYPE_VOID), at);
@@ -173,7 +173,7 @@ static bool is_unsupported(const struct name *name)
 
 struct tree_expr *expr_call(struct translator *t, const struct name *name,
                             struct tree_expr **arguments, uint32_t count,
-                            const struct place *at)
+                            const struct position *at)
 {
     struct symbol *symbol = name->symbol;
     if (symbol != NULL && symbol->kind == SYMBOL_TYPE)

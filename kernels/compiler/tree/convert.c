@@ -51,7 +51,7 @@ enum base common_base(struct translator *t, enum base a, enum base b)
 
 // Types of 8 and 16 bits that are stored only are converted to their own kind only.
 static void check_narrow(struct translator *t, enum base from, enum base to,
-                         const struct place *at)
+                         const struct position *at)
 {
     for (uint32_t i = 0; i < 2; i++) {
         enum base base = i == 0 ? from : to, other = i == 0 ? to : from;

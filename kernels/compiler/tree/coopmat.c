@@ -17,8 +17,8 @@ static bool coopmat_is_known(struct translator *t, uint32_t id, uint32_t *value)
     return true;
 }
 
-static void check_same(struct translator *t, const struct place *at, uint32_t a, uint32_t b,
-                       const char *what)
+static void check_same(struct translator *t, const struct position *at, uint32_t a,
+                       uint32_t b, const char *what)
 {
     uint32_t left, right;
     if (coopmat_is_known(t, a, &left) && coopmat_is_known(t, b, &right) && left != right)

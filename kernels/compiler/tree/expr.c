@@ -3,7 +3,7 @@
 #include "expr.h"
 
 struct tree_expr *expr_new(struct translator *t, enum expr_kind kind,
-                           const struct type *type, const struct place *at)
+                           const struct type *type, const struct position *at)
 {
     struct tree_expr *e = compiler_allocate(t->c, sizeof *e);
     e->kind = (uint8_t)kind;
@@ -23,7 +23,7 @@ void expr_child(struct translator *t, struct tree_expr *parent,
 }
 
 struct tree_expr *expr_constant(struct translator *t, const struct type *type,
-                                const struct place *at)
+                                const struct position *at)
 {
     if (type->components > MOST_COMPONENTS)
         fail_at(t, at,
@@ -35,7 +35,7 @@ struct tree_expr *expr_constant(struct translator *t, const struct type *type,
 }
 
 struct tree_expr *expr_uint(struct translator *t, enum base base, uint64_t bits,
-                            const struct place *at)
+                            const struct position *at)
 {
     struct tree_expr *e = expr_constant(t, type_scalar(t, base), at);
     e->bits[0] = bits;
@@ -43,7 +43,7 @@ struct tree_expr *expr_uint(struct translator *t, enum base base, uint64_t bits,
 }
 
 struct tree_expr *expr_spec(struct translator *t, const struct type *type, uint32_t id,
-                            const struct place *at)
+                            const struct position *at)
 {
     struct tree_expr *e = expr_new(t, EXPR_VALUE, type, at);
     e->id = id;
@@ -52,7 +52,7 @@ struct tree_expr *expr_spec(struct translator *t, const struct type *type, uint3
 }
 
 struct tree_expr *expr_variable(struct translator *t, struct symbol *symbol,
-                                const struct place *at)
+                                const struct position *at)
 {
     if (symbol->kind == SYMBOL_MEMBER) {
         struct tree_expr *e = expr_new(t, EXPR_MEMBER, symbol->type, at);

@@ -27,7 +27,7 @@ struct symbol {
     uint8_t memory;
     uint32_t depth; // of its scope; 0: the whole shader
     const struct name *name;
-    struct place at;
+    struct position at;
     const struct type *type;
     struct symbol *shadowed, *next_in_scope;
     // SYMBOL_VARIABLE
@@ -47,7 +47,7 @@ struct symbol {
 struct parameter {
     const struct name *name;
     const struct type *type;
-    struct place at;
+    struct position at;
     bool is_in, is_out, is_const, is_precise;
     uint8_t memory;
 };
@@ -61,14 +61,14 @@ static inline bool parameter_is_by_value(const struct parameter *p)
 struct call {
     struct call *next;
     struct function *callee;
-    struct place at;
+    struct position at;
 };
 
 struct function {
     struct function *next;  // overload
     struct function *later; // in the order of declaration
     const struct name *name;
-    struct place at;
+    struct position at;
     const struct type *result;
     struct parameter *parameters;
     uint32_t num_parameters;
@@ -87,7 +87,7 @@ void scope_close(struct translator *t);
 struct symbol *symbol_find(struct translator *t, const struct name *name); // NULL: none
 struct symbol *symbol_declare(struct translator *t, enum symbol_kind kind,
                               const struct name *name, const struct type *type,
-                              const struct place *at);
+                              const struct position *at);
 // A variable that the device gives. NULL: none has the name.
 struct symbol *builtin_variable(struct translator *t, const struct name *name);
 
@@ -129,7 +129,7 @@ struct tree_expr {
     uint32_t op;
     uint32_t number; // and number of arguments
     const struct type *type;
-    struct place at;
+    struct position at;
     union {
         uint64_t *bits;
         struct symbol *symbol;
@@ -147,17 +147,17 @@ struct tree_expr {
 };
 
 struct tree_expr *expr_new(struct translator *t, enum expr_kind kind,
-                           const struct type *type, const struct place *at);
+                           const struct type *type, const struct position *at);
 void expr_child(struct translator *t, struct tree_expr *parent,
                 const struct tree_expr *child);
 struct tree_expr *expr_constant(struct translator *t, const struct type *type,
-                                const struct place *at);
+                                const struct position *at);
 struct tree_expr *expr_uint(struct translator *t, enum base base, uint64_t bits,
-                            const struct place *at);
+                            const struct position *at);
 struct tree_expr *expr_spec(struct translator *t, const struct type *type, uint32_t id,
-                            const struct place *at);
+                            const struct position *at);
 struct tree_expr *expr_variable(struct translator *t, struct symbol *symbol,
-                                const struct place *at);
+                                const struct position *at);
 // Fails unless it can be written to.
 void expr_check_lvalue(struct translator *t, const struct tree_expr *e, const char *what);
 bool expr_is_lvalue(const struct tree_expr *e);

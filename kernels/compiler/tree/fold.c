@@ -215,7 +215,7 @@ static bool fold_comparison(enum base base, uint32_t op, uint64_t a, uint64_t b,
 static struct tree_expr *fold_equality(struct translator *t, uint32_t op,
                                        const struct tree_expr *left,
                                        const struct tree_expr *right,
-                                       const struct place *at)
+                                       const struct position *at)
 {
     struct tree_expr *e = expr_constant(t, type_scalar(t, TYPE_BOOL), at);
     bool is_equal = true;
@@ -231,7 +231,7 @@ static struct tree_expr *fold_equality(struct translator *t, uint32_t op,
 // `type`: of the result. NULL: it is not folded.
 struct tree_expr *fold_binary(struct translator *t, uint32_t op, const struct type *type,
                               const struct tree_expr *left, const struct tree_expr *right,
-                              const struct place *at)
+                              const struct position *at)
 {
     enum base base = left->type->base;
     bool is_equality = op == PUNCTUATOR('=', '=') || op == PUNCTUATOR('!', '=');
@@ -256,7 +256,7 @@ struct tree_expr *fold_binary(struct translator *t, uint32_t op, const struct ty
 }
 
 struct tree_expr *fold_unary(struct translator *t, uint32_t op,
-                             const struct tree_expr *from, const struct place *at)
+                             const struct tree_expr *from, const struct position *at)
 {
     struct tree_expr *e = expr_constant(t, from->type, at);
     for (uint32_t i = 0; i < from->type->components; i++) {

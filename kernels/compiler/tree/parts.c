@@ -16,7 +16,7 @@ static uint32_t num_parts(const struct type *type)
 
 static struct tree_expr *tree_parts_slice(struct translator *t, const struct tree_expr *of,
                                           const struct type *type, uint64_t first,
-                                          const struct place *at)
+                                          const struct position *at)
 {
     struct tree_expr *e = expr_new(t, EXPR_CONSTANT, type, at);
     e->bits = of->bits + first;
@@ -39,7 +39,7 @@ static void check_index(struct translator *t, const struct tree_expr *left,
 }
 
 struct tree_expr *expr_index(struct translator *t, struct tree_expr *left,
-                             struct tree_expr *right, const struct place *at)
+                             struct tree_expr *right, const struct position *at)
 {
     const struct type *type = left->type;
     bool has_parts = type->base == TYPE_ARRAY || type->base == TYPE_COOPMAT ||
@@ -92,7 +92,8 @@ static struct tree_expr *swizzle_spec(struct translator *t, const struct tree_ex
 }
 
 static struct tree_expr *tree_parts_swizzle(struct translator *t, struct tree_expr *left,
-                                            const struct name *name, const struct place *at)
+                                            const struct name *name,
+                                            const struct position *at)
 {
     uint32_t first_set = 0, set = 0;
     struct tree_expr *e = expr_new(t, EXPR_SWIZZLE, left->type, at);
@@ -125,7 +126,7 @@ static struct tree_expr *tree_parts_swizzle(struct translator *t, struct tree_ex
 }
 
 struct tree_expr *expr_field(struct translator *t, struct tree_expr *left,
-                             const struct name *name, const struct place *at)
+                             const struct name *name, const struct position *at)
 {
     const struct type *type = left->type;
     if (type_is_number(type) && !type_is_matrix(type))
@@ -151,7 +152,7 @@ struct tree_expr *expr_field(struct translator *t, struct tree_expr *left,
 }
 
 struct tree_expr *expr_length(struct translator *t, struct tree_expr *left,
-                              const struct place *at)
+                              const struct position *at)
 {
     const struct type *type = left->type;
     if (type_is_number(type) && !type_is_scalar(type))
@@ -181,7 +182,7 @@ struct tree_expr *expr_length(struct translator *t, struct tree_expr *left,
 static struct tree_expr *with_arguments(struct translator *t, enum expr_kind kind,
                                         const struct type *type,
                                         struct tree_expr **arguments, uint32_t count,
-                                        const struct place *at)
+                                        const struct position *at)
 {
     struct tree_expr *e = expr_new(t, kind, type, at);
     e->arguments = arguments;
@@ -202,7 +203,7 @@ static bool tree_parts_all_constant(struct tree_expr **arguments, uint32_t count
 // The arguments' components one behind the other.
 static struct tree_expr *fold_flatten(struct translator *t, const struct type *type,
                                       struct tree_expr **arguments, uint32_t count,
-                                      const struct place *at)
+                                      const struct position *at)
 {
     struct tree_expr *e = expr_constant(t, type, at);
     uint32_t done = 0;
@@ -216,7 +217,7 @@ static struct tree_expr *fold_flatten(struct translator *t, const struct type *t
 // A struct or an array of exactly its parts.
 static struct tree_expr *tree_parts_aggregate(struct translator *t, const struct type *type,
                                               struct tree_expr **arguments, uint32_t count,
-                                              const struct place *at)
+                                              const struct position *at)
 {
     uint32_t wanted = type->base == TYPE_STRUCT ? type->record->num_members : type->length;
     if (type->length_id != 0)
@@ -239,7 +240,8 @@ static struct tree_expr *tree_parts_aggregate(struct translator *t, const struct
 }
 
 static struct tree_expr *fold_diagonal(struct translator *t, const struct type *type,
-                                       const struct tree_expr *from, const struct place *at)
+                                       const struct tree_expr *from,
+                                       const struct position *at)
 {
     struct tree_expr *e = expr_constant(t, type, at);
     bool is_matrix = type_is_matrix(from->type);
@@ -255,7 +257,7 @@ static struct tree_expr *fold_diagonal(struct translator *t, const struct type *
 }
 
 static struct tree_expr *construct_of_one(struct translator *t, const struct type *type,
-                                          struct tree_expr *from, const struct place *at)
+                                          struct tree_expr *from, const struct position *at)
 {
     bool is_scalar = type_is_scalar(from->type);
     from = convert_base(t, from, type->base);
@@ -304,7 +306,7 @@ static struct tree_expr *construct_of_one(struct translator *t, const struct typ
 
 static struct tree_expr *construct_number(struct translator *t, const struct type *type,
                                           struct tree_expr **arguments, uint32_t count,
-                                          const struct place *at)
+                                          const struct position *at)
 {
     uint32_t components = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -345,7 +347,8 @@ static struct tree_expr *construct_number(struct translator *t, const struct typ
 
 // References are made of addresses, and addresses of references.
 static struct tree_expr *construct_reference(struct translator *t, const struct type *type,
-                                             struct tree_expr *from, const struct place *at)
+                                             struct tree_expr *from,
+                                             const struct position *at)
 {
     enum base base = from->type->base;
     bool is_pair =
@@ -370,7 +373,8 @@ static struct tree_expr *construct_reference(struct translator *t, const struct 
 }
 
 static struct tree_expr *construct_coopmat(struct translator *t, const struct type *type,
-                                           struct tree_expr *from, const struct place *at)
+                                           struct tree_expr *from,
+                                           const struct position *at)
 {
     const struct type *element = type->element;
     if (from->type->base != TYPE_COOPMAT) {
@@ -398,7 +402,7 @@ static struct tree_expr *construct_coopmat(struct translator *t, const struct ty
 
 struct tree_expr *expr_construct(struct translator *t, const struct type *type,
                                  struct tree_expr **arguments, uint32_t count,
-                                 const struct place *at)
+                                 const struct position *at)
 {
     if (type->base == TYPE_STRUCT || type->base == TYPE_ARRAY)
         return tree_parts_aggregate(t, type, arguments, count, at);

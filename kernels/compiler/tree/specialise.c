@@ -17,7 +17,7 @@ uint32_t spec_of_number(struct translator *t, uint32_t number, uint64_t bits, ui
 }
 
 // A constant, or of specialisation constants a composite.
-struct tree_expr *workgroup_size(struct translator *t, const struct place *at)
+struct tree_expr *workgroup_size(struct translator *t, const struct position *at)
 {
     const struct type *type = type_vector(t, TYPE_UINT32, 3);
     uint32_t parts[3], vector = type_id(t, type, LAYOUT_NONE);
@@ -47,7 +47,7 @@ struct tree_expr *workgroup_size(struct translator *t, const struct place *at)
 void local_size_finish(struct translator *t)
 {
     uint32_t size[3];
-    struct place at = {0};
+    struct position at = {0};
     for (uint32_t i = 0; i < 3; i++) {
         size[i] = t->local_size.value[i] != 0 ? t->local_size.value[i] : 1;
     }

@@ -33,7 +33,7 @@ static const char *kind_text(const struct symbol *symbol)
 
 struct symbol *symbol_declare(struct translator *t, enum symbol_kind kind,
                               const struct name *name, const struct type *type,
-                              const struct place *at)
+                              const struct position *at)
 {
     struct symbol *old = name->symbol;
     if (old != NULL && old->depth == t->depth)

@@ -55,7 +55,7 @@ const char *extension_text(uint64_t extensions)
     return "";
 }
 
-void extension_check(struct translator *t, uint64_t any_of, const struct place *at,
+void extension_check(struct translator *t, uint64_t any_of, const struct position *at,
                      const char *what)
 {
     if (any_of != 0 && (t->extensions & any_of) == 0)

@@ -74,7 +74,7 @@ void extensions_read(struct translator *t, const struct preprocessed *source);
 // GLSL's name of the first extension of a set.
 const char *extension_text(uint64_t extensions);
 // Fails where none of the set is on: "WHAT needs #extension ...".
-void extension_check(struct translator *t, uint64_t any_of, const struct place *at,
+void extension_check(struct translator *t, uint64_t any_of, const struct position *at,
                      const char *what);
 
 #endif // KERNELS_COMPILER_NEEDS_H

@@ -5,7 +5,7 @@
 // The parameters that are not given have their defaults.
 static const struct type *tensor_type_tensor_of(struct translator *t, enum base base,
                                                 uint64_t *values, uint32_t count,
-                                                const struct place *at)
+                                                const struct position *at)
 {
     uint32_t dimensions = (uint32_t)values[0], ids[8];
     uint32_t wanted = base == TYPE_TENSOR_LAYOUT ? 2 : 2 + dimensions;
@@ -31,7 +31,7 @@ static const struct type *tensor_type_tensor_of(struct translator *t, enum base 
 }
 
 const struct type *type_tensor_of(struct translator *t, enum base base, uint64_t *values,
-                                  uint32_t count, const struct place *at)
+                                  uint32_t count, const struct position *at)
 {
     if (count == 0 || count > 7 || values[0] < 1 || values[0] > 5)
         return NULL;

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-void fail_at(struct translator *t, const struct place *at, const char *format, ...)
+void fail_at(struct translator *t, const struct position *at, const char *format, ...)
 {
     char text[240];
     va_list arguments;

@@ -37,8 +37,8 @@ struct translator {
     struct precise *precise;  // precise variables of the function
     uint64_t needs;           // of what is outside of functions
     uint64_t *function_needs; // of the one being emitted; NULL: none
-    uint64_t seen_needs;      // anywhere; the first places, for errors
-    struct place need_places[NUM_NEEDS];
+    uint64_t seen_needs;      // anywhere; the first positions, for errors
+    struct position need_places[NUM_NEEDS];
     struct {
         uint32_t value[3], id[3]; // local size; specialisation numbers, UINT32_MAX: none
         uint32_t made;            // id of gl_WorkGroupSize; 0: not made yet
@@ -55,7 +55,7 @@ struct translator {
     const struct name *name_length, *name_main;
 };
 
-_Noreturn void fail_at(struct translator *t, const struct place *at, const char *format,
+_Noreturn void fail_at(struct translator *t, const struct position *at, const char *format,
                        ...) __attribute__((format(printf, 3, 4)));
 // For errors.
 const char *token_text(struct translator *t, const struct glsl_token *token);

@@ -218,7 +218,7 @@ static uint32_t member_layout(const struct type_member *member, uint32_t layout)
     return layout % NUM_LAYOUTS + (member->is_row_major ? LAYOUT_ROW_MAJOR : 0);
 }
 
-// Fills in the members' places.
+// Fills in the members' offsets.
 static uint32_t measure_record(struct translator *t, struct record *record, uint32_t layout,
                                uint32_t *align)
 {

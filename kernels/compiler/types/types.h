@@ -90,7 +90,7 @@ enum memory {
 struct type_member {
     const struct name *name;
     const struct type *type;
-    struct place at;
+    struct position at;
     uint32_t offset, align; // said by the source; UINT32_MAX, 0: not said
     uint8_t memory;
     bool is_row_major;
@@ -99,7 +99,7 @@ struct type_member {
 
 struct record {
     const struct name *name; // NULL: none
-    struct place at;
+    struct position at;
     struct type_member *members;
     uint32_t num_members;
     uint8_t layout;  // of a block; LAYOUT_NONE: a struct
@@ -126,7 +126,7 @@ const struct type *type_coopmat(struct translator *t, const struct type *compone
 
 // Type of a tensor with these parameters, as GLSL writes them. NULL: there is no such type.
 const struct type *type_tensor_of(struct translator *t, enum base base, uint64_t *values,
-                                  uint32_t count, const struct place *at);
+                                  uint32_t count, const struct position *at);
 const struct type *type_tensor(struct translator *t, enum base base, uint32_t dimensions,
                                const uint32_t *parameters, uint32_t count);
 

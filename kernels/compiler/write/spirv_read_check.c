@@ -328,14 +328,14 @@ static void check_inst(const struct spirv_read_check *check, const struct ir_ins
         break;
     }
     if (is_bad)
-        spirv_read_check_refuse(ir, inst, "it does not fit its operands or its place");
+        spirv_read_check_refuse(ir, inst, "it does not fit its operands or its position");
 }
 
 // --- what needs the control flow ---------------------------------------------------------
 
 struct order {
     const struct ir_flow *flow;
-    uint32_t *place; // by id: rising in the order of the blocks' list
+    uint32_t *position; // by id: rising in the order of the blocks' list
 };
 
 static void check_phi(const struct ir *ir, const struct ir_flow *flow, uint32_t at,
@@ -358,10 +358,10 @@ static void check_phi(const struct ir *ir, const struct ir_flow *flow, uint32_t 
 }
 
 // Whether the definition of an id stands before the end of a path to `block`, or before
-// `place` in it.
+// `position` in it.
 static bool spirv_read_check_is_before(const struct ir *ir, const struct order *order,
                                        uint32_t id, const struct ir_block *block,
-                                       uint32_t place)
+                                       uint32_t position)
 {
     const struct ir_inst *definition = ir->definitions[id];
     if (!definition || !definition->block)
@@ -369,13 +369,13 @@ static bool spirv_read_check_is_before(const struct ir *ir, const struct order *
     if (!block->mark)
         return true;
     if (definition->block == block)
-        return order->place[id] < place;
+        return order->position[id] < position;
     return definition->block->mark &&
            flow_dominates(order->flow, definition->block->mark - 1, block->mark - 1);
 }
 
 static void spirv_read_check_order(const struct ir *ir, const struct order *order,
-                                   const struct ir_inst *inst, uint32_t place)
+                                   const struct ir_inst *inst, uint32_t position)
 {
     if (inst->op == OpPhi) {
         for (uint32_t i = 0; i < inst->num_operands; i += 2)
@@ -388,7 +388,7 @@ static void spirv_read_check_order(const struct ir *ir, const struct order *orde
     struct spirv_ids ids = ir_ids(ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
         if (ir->definitions[*id] &&
-            !spirv_read_check_is_before(ir, order, *id, inst->block, place))
+            !spirv_read_check_is_before(ir, order, *id, inst->block, position))
             spirv_read_check_refuse(ir, inst, "an operand is not defined before");
 }
 
@@ -401,19 +401,19 @@ static void check_flow(const struct spirv_read_check *check,
     if (flow->first_pred[1] != 0)
         compiler_fail(ir->compiler, NULL, "a branch to the first block of function %u",
                       function->head->id);
-    uint32_t place = 1;
+    uint32_t position = 1;
     for (const struct ir_block *b = function->first; b; b = b->next)
         for (const struct ir_inst *inst = b->insts.first; inst; inst = inst->next)
-            order.place[inst->id] = place++;
-    place = 1;
+            order.position[inst->id] = position++;
+    position = 1;
     for (const struct ir_block *b = function->first; b; b = b->next)
         for (const struct ir_inst *inst = b->insts.first; inst;
-             inst = inst->next, place++) {
+             inst = inst->next, position++) {
             if (!b->mark)
                 continue;
             if (inst->op == OpPhi)
                 check_phi(ir, flow, b->mark - 1, inst);
-            spirv_read_check_order(ir, &order, inst, place);
+            spirv_read_check_order(ir, &order, inst, position);
         }
 }
 
@@ -487,7 +487,7 @@ void check_module(struct ir *ir)
         check.function++;
         check_function(&check, f);
     }
-    // Here the owners are not needed any longer, and their table has the places.
+    // Here the owners are not needed any longer, and their table has the positions.
     for (const struct ir_function *f = ir->functions; f; f = f->next)
         check_flow(&check, f);
 }

@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// The derivative of attention of 16-bit floats on matrix units, by tiles as attention_grad.comp has
+// The derivative of attention of 16-bit floats on cooperative matrices, by tiles as attention_grad.comp has
 // it, and with its arguments: OF_queries first, which keeps in `states` what of the weights depends on
 // the query; then OF_keys, of keys and values. IN, NUMBER and COLUMNS as in attention_matrix.comp, which
 // says how rows are kept as matrices. Rows of all operands are contiguous, and their strides, offsets and lengths multiples of

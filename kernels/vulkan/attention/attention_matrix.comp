@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Attention of 16-bit floats on matrix units (cooperative matrices of 16x16x16, sums in f32), by
+// Attention of 16-bit floats on cooperative matrices (of 16x16x16, sums in f32), by
 // tiles of keys as attention.comp has it, and with its arguments. IN: dtype; NUMBER: its type in a
 // matrix; COLUMNS: the most of keys and of
 // values, 64 or 128. Rows of q, k, v and of the

@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Convolutions of 16-bit floats and their two transposes (conv2d.glsl) on matrix units:
+// Convolutions of 16-bit floats and their two transposes (conv2d.glsl) on cooperative matrices:
 // cooperative matrices of 16x16x16, sums in f32. IN: dtype; ELEMENT: its type in a matrix.
 // Channels of a group, of both sides, and the offsets are multiples of eight, so that memory
 // is read sixteen bytes at a time.

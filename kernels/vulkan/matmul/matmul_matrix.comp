@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Batched products of matrices of 16-bit floats on matrix units (cooperative matrices of 16x16x16,
+// Batched products of matrices of 16-bit floats on cooperative matrices (of 16x16x16,
 // sums in f32). IN: dtype; ELEMENT: its type in a matrix. Each operand is contiguous along one of its
 // two axes; that axis, the other stride and the offset are multiples of eight elements, so that
 // memory is read sixteen bytes at a time. The result may have any extents.

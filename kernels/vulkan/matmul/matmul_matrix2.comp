@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Batched products of matrices of 16-bit floats on matrix units, as matrices of a workgroup
+// Batched products of matrices of 16-bit floats on cooperative matrices, as matrices of a workgroup
 // (VK_NV_cooperative_matrix2), with sums in f32. IN: dtype; ELEMENT: its type in a matrix;
 // TILE_ROWS, TILE_COLUMNS: the result's tile of a workgroup, which takes slices of DEPTH terms.
 //

@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Products of x, a matrix of a few rows, and w, of 16-bit floats, on matrix units (cooperative matrices of
+// Products of x, a matrix of a few rows, and w, of 16-bit floats, on cooperative matrices (of
 // 16x16x16, sums in f32), whose time is that of reading w once: sixteen bytes at a time, along the terms
 // (W_ALONG_K) or along the columns, whichever lie side by side. IN: dtype; ELEMENT: its type in a matrix.
 //

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // Many rows of x times the transposed matrix w of halves (FLOATS: f16 or bf16; ELEMENT: their type in a
-// matrix) on matrix units (cooperative matrices of 16x16x16, sums in f32). x lies in two floats of 16
+// matrix) on cooperative matrices (of 16x16x16, sums in f32). x lies in two floats of 16
 // bits each (quant_halves_x.comp), both of which are multiplied by what is loaded of w: products are
 // those of f32 but for what two such floats leave of an element.
 //

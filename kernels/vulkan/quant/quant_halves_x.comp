@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// x as two floats of 16 bits (FLOATS) each, of which matrix units multiply (quant_halves_matrix.comp):
+// x as two floats of 16 bits (FLOATS) each, which cooperative matrices multiply (quant_halves_matrix.comp):
 // the nearest one, and the nearest one to what is left. All rows of the first lie before those of the
 // second. A row of f16 is multiplied by a power of two, so that its greatest magnitude is from 2^14 on
 // below 2^15; what undoes that is written behind the rows. A workgroup a row.

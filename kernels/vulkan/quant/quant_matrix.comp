@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Some rows of x times the transposed matrix of quantised weights on matrix units (cooperative
-// matrices of 16x16x16, sums in f32). FORMAT: as in quant.glsl. Weights become f16, and so has x
+// Some rows of x times the transposed matrix of quantised weights on cooperative matrices
+// (of 16x16x16, sums in f32). FORMAT: as in quant.glsl. Weights become f16, and so has x
 // (quant_x.comp).
 //
 // A subgroup has 32 columns of the result and takes steps of 32 terms, on its own: it decodes the

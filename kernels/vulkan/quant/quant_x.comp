@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// x as floats of 16 bits (OUT), of which matrix units multiply, in the order of parts and of
+// x as floats of 16 bits (OUT), which cooperative matrices multiply, in the order of parts and of
 // part_halves() (quant.glsl): a workgroup a row. Rows follow each other; with TILED they lie in tiles
 // of 16 rows and 16 elements, each a row of 32 bytes, and a row is multiplied by a power of two, so
 // that its greatest magnitude is from 2^14 on below 2^15; what undoes that is written behind the rows.

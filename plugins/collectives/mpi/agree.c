@@ -4,7 +4,7 @@
 //
 // Messages go by recursive doubling: in round k a member exchanges what it has with the one
 // whose number differs in bit k. Of n members, between p = 2^k and 2 p, the first n - p at
-// even places give theirs to the next one before, and get the result from it afterwards.
+// even ranks give theirs to the next one before, and get the result from it afterwards.
 #include <string.h>
 #include <tenon/ops/reference.h>
 #include "group.h"

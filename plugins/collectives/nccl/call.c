@@ -20,7 +20,7 @@ struct call_record {
     uint64_t count;
     int32_t can; // whether this member's operands are in memory that CUDA uses
     int32_t reserved;
-    char place[NCCL_PLACE]; // of its GPU
+    char location[NCCL_LOCATION]; // of its GPU
 };
 
 // NCCL's numbers by dtype: of elements, and how many of them one element is. X(dtype,
@@ -114,7 +114,7 @@ static tn_status check_devices(const tn_host *host, tn_device_group *g,
     const char *wanted = host->config(host, "TENON_NCCL");
     for (int32_t i = 1; i < g->size; i++)
         for (int32_t k = 0; k < i; k++)
-            if (memcmp(all[i].place, all[k].place, NCCL_PLACE) == 0) {
+            if (memcmp(all[i].location, all[k].location, NCCL_LOCATION) == 0) {
                 *out_sound = false;
                 if (wanted && *wanted)
                     return nccl_break(host, g, TN_ERR_ARGUMENT,
@@ -154,7 +154,7 @@ static tn_status call_agree(const tn_host *host, tn_device_group *g,
     struct call_record *all = calloc((size_t)g->size, sizeof(*all));
     if (!all)
         return nccl_break(host, g, TN_ERR_MEMORY, "out of memory");
-    memcpy(mine.place, g->place, NCCL_PLACE);
+    memcpy(mine.location, g->location, NCCL_LOCATION);
     tn_status status = records_gather(g, &mine, all);
     if (status != TN_OK)
         return status; // `all` may be written to later
@@ -267,8 +267,8 @@ static tn_status call_move(const tn_host *host, tn_device_group *g,
                            const tn_collective_call *call, const tn_run *run)
 {
     cuda_address in = 0, out = 0;
-    struct nccl_turn turn;
-    if (!nccl_turn_begin(g, &turn))
+    struct nccl_context context;
+    if (!nccl_context_begin(g, &context))
         return nccl_break(host, g, TN_ERR_DEVICE, "rank %d: CUDA has no context", g->rank);
     tn_status status = nccl_connect(host, g, call);
     if (status == TN_OK) {
@@ -280,7 +280,7 @@ static tn_status call_move(const tn_host *host, tn_device_group *g,
     }
     if (status == TN_OK)
         status = nccl_settle(host, g, call, call_start(g, call, in, out), true);
-    nccl_turn_end(g, &turn);
+    nccl_context_end(g, &context);
     return status;
 }
 
@@ -288,10 +288,11 @@ static tn_status call_move(const tn_host *host, tn_device_group *g,
 static bool operands_serve(tn_device_group *g, const tn_run *run)
 {
     const tn_run_memory *memory = tn_run_memory_of(run);
-    tn_run_place in = {.struct_size = sizeof(in)}, out = {.struct_size = sizeof(out)};
+    tn_run_export in = {.struct_size = sizeof(in)}, out = {.struct_size = sizeof(out)};
     g->reason = "its arrays are not in memory that others can use in place";
-    if (g->is_broken || run->num_inputs < 1 || memory->place(run, 0, 0, &in) != TN_OK ||
-        memory->place(run, run->num_inputs, 0, &out) != TN_OK)
+    if (g->is_broken || run->num_inputs < 1 ||
+        memory->operand_export(run, 0, 0, &in) != TN_OK ||
+        memory->operand_export(run, run->num_inputs, 0, &out) != TN_OK)
         return false;
     bool serves = nccl_find_device(g, in.device) && nccl_find_device(g, out.device);
     g->reason = g->refused[0] ? g->refused : "its arrays are on two devices";

@@ -71,16 +71,16 @@ static void comm_close(tn_device_group *g)
 
 void nccl_detach(const tn_host *host, tn_device_group *g)
 {
-    struct nccl_turn turn;
+    struct nccl_context context;
     (void)host;
     if (!g)
         return;
-    if (g->has_device && nccl_turn_begin(g, &turn)) {
+    if (g->has_device && nccl_context_begin(g, &context)) {
         nccl_forget(g, &g->memories);
         nccl_forget(g, &g->timelines);
         comm_close(g);
         g->library->cuda.StreamDestroy(g->stream);
-        nccl_turn_end(g, &turn);
+        nccl_context_end(g, &context);
         g->library->cuda.PrimaryRelease(g->device);
     }
     free(g->memories.all);
@@ -90,16 +90,16 @@ void nccl_detach(const tn_host *host, tn_device_group *g)
 
 // --- the GPU ----------------------------------------------------------------------------
 
-bool nccl_turn_begin(tn_device_group *g, struct nccl_turn *turn)
+bool nccl_context_begin(tn_device_group *g, struct nccl_context *context)
 {
-    turn->before = NULL;
-    g->library->cuda.CtxGetCurrent(&turn->before);
+    context->before = NULL;
+    g->library->cuda.CtxGetCurrent(&context->before);
     return g->library->cuda.CtxSetCurrent(g->context) == CUDA_OK;
 }
 
-void nccl_turn_end(tn_device_group *g, const struct nccl_turn *turn)
+void nccl_context_end(tn_device_group *g, const struct nccl_context *context)
 {
-    g->library->cuda.CtxSetCurrent(turn->before);
+    g->library->cuda.CtxSetCurrent(context->before);
 }
 
 static bool device_refuse(tn_device_group *g, const char *what, int code)
@@ -133,7 +133,7 @@ static bool device_by_uuid(tn_device_group *g, const uint8_t uuid[NCCL_UUID], in
 }
 
 // The GPU's bus, and by a hash which machine it is in.
-static void find_place(tn_device_group *g)
+static void find_location(tn_device_group *g)
 {
     char bus[16] = "?", name[256] = "";
     uint64_t hash = UINT64_C(14695981039346656037);
@@ -141,12 +141,13 @@ static void find_place(tn_device_group *g)
     gethostname(name, sizeof(name) - 1);
     for (const char *c = name; *c; c++)
         hash = (hash % (UINT64_C(1) << 56) ^ (unsigned char)*c) * 31 % (UINT64_C(1) << 56);
-    snprintf(g->place, sizeof(g->place), "%.13s %014llx", bus, (unsigned long long)hash);
+    snprintf(g->location, sizeof(g->location), "%.13s %014llx", bus,
+             (unsigned long long)hash);
 }
 
 bool nccl_find_device(tn_device_group *g, const uint8_t uuid[NCCL_UUID])
 {
-    struct nccl_turn turn;
+    struct nccl_context context;
     if (g->refused[0] || g->has_device)
         return !g->refused[0] && memcmp(uuid, g->uuid, NCCL_UUID) == 0;
     if (!device_by_uuid(g, uuid, &g->device))
@@ -154,16 +155,16 @@ bool nccl_find_device(tn_device_group *g, const uint8_t uuid[NCCL_UUID])
     int code = g->library->cuda.PrimaryRetain(&g->context, g->device);
     if (code)
         return device_refuse(g, "CUDA has no context", code);
-    bool has_turn = nccl_turn_begin(g, &turn);
+    bool has_context = nccl_context_begin(g, &context);
     code = g->library->cuda.StreamCreate(&g->stream, CUDA_NON_BLOCKING);
-    if (has_turn)
-        nccl_turn_end(g, &turn);
-    if (code || !has_turn) {
+    if (has_context)
+        nccl_context_end(g, &context);
+    if (code || !has_context) {
         g->library->cuda.PrimaryRelease(g->device);
         return device_refuse(g, "CUDA has no stream", code);
     }
     memcpy(g->uuid, uuid, NCCL_UUID);
-    find_place(g);
+    find_location(g);
     g->has_device = true;
     return true;
 }

@@ -11,11 +11,11 @@
 #include <tenon/collective_device.h>
 #include "library.h"
 
-enum { NCCL_REASON = 256, NCCL_UUID = 16, NCCL_PLACE = 32 };
+enum { NCCL_REASON = 256, NCCL_UUID = 16, NCCL_LOCATION = 32 };
 
 // Memory that CUDA has of a device's timeline or memory.
 struct nccl_import {
-    uint32_t device; // tn_run_place.number
+    uint32_t device; // tn_run_export.number
     uint64_t number; // of the memory; of a timeline its queue
     cuda_memory *memory;
     cuda_semaphore *semaphore;
@@ -36,11 +36,11 @@ struct tn_device_group {
     char refused[NCCL_REASON]; // why this process's GPU cannot be used; "": not known
     const char *reason;        // why the operands of this call cannot
     bool is_told;              // that arrays go another way, and why
-    // The GPU, once an operand told which: its UUID, its place (machine and bus), context
-    // and stream.
+    // The GPU, once an operand told which: its UUID, its location (machine and bus),
+    // context and stream.
     bool has_device;
     uint8_t uuid[NCCL_UUID];
-    char place[NCCL_PLACE];
+    char location[NCCL_LOCATION];
     int device;
     cuda_context *context;
     cuda_stream *stream;
@@ -51,11 +51,11 @@ struct tn_device_group {
 };
 
 // Begins and ends work with CUDA in this thread, which may have another context.
-struct nccl_turn {
+struct nccl_context {
     cuda_context *before;
 };
-bool nccl_turn_begin(tn_device_group *g, struct nccl_turn *turn);
-void nccl_turn_end(tn_device_group *g, const struct nccl_turn *turn);
+bool nccl_context_begin(tn_device_group *g, struct nccl_context *context);
+void nccl_context_end(tn_device_group *g, const struct nccl_context *context);
 
 // --- group.c ----------------------------------------------------------------------------
 

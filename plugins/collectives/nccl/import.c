@@ -55,23 +55,23 @@ static tn_status import_failed(const tn_host *host, const tn_device_group *g,
 
 // CUDA takes the file descriptor when it succeeds.
 static tn_status import_memory(const tn_host *host, tn_device_group *g,
-                               const tn_run_place *place)
+                               const tn_run_export *export)
 {
-    struct nccl_import *import = import_new(&g->memories, place->number, place->memory);
+    struct nccl_import *import = import_new(&g->memories, export->number, export->memory);
     if (!import) {
-        close(place->memory_fd);
+        close(export->memory_fd);
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
     }
     int code = g->library->cuda.ImportMemory(
         &import->memory, &(cuda_memory_handle){.type = CUDA_OPAQUE_FD,
-                                               .handle.fd = place->memory_fd,
-                                               .size = place->size});
+                                               .handle.fd = export->memory_fd,
+                                               .size = export->size});
     if (code) {
-        close(place->memory_fd);
+        close(export->memory_fd);
         return import_failed(host, g, "memory", code);
     }
     code = g->library->cuda.MapMemory(&import->address, import->memory,
-                                      &(cuda_memory_range){.size = place->size});
+                                      &(cuda_memory_range){.size = export->size});
     if (code) {
         g->library->cuda.DestroyMemory(import->memory);
         return import_failed(host, g, "memory", code);
@@ -81,69 +81,69 @@ static tn_status import_memory(const tn_host *host, tn_device_group *g,
 }
 
 static tn_status import_timeline(const tn_host *host, tn_device_group *g,
-                                 const tn_run_place *place)
+                                 const tn_run_export *export)
 {
-    struct nccl_import *import = import_new(&g->timelines, place->number, place->queue);
+    struct nccl_import *import = import_new(&g->timelines, export->number, export->queue);
     if (!import) {
-        close(place->point_fd);
+        close(export->point_fd);
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
     }
     int code = g->library->cuda.ImportSemaphore(
         &import->semaphore,
-        &(cuda_semaphore_handle){.type = CUDA_TIMELINE_FD, .handle.fd = place->point_fd});
+        &(cuda_semaphore_handle){.type = CUDA_TIMELINE_FD, .handle.fd = export->point_fd});
     if (code) {
-        close(place->point_fd);
+        close(export->point_fd);
         return import_failed(host, g, "timeline", code);
     }
     g->timelines.count++;
     return TN_OK;
 }
 
-// Imports the memory and timeline of a place that CUDA has not imported before, by file
+// Imports the memory and timeline of an operand that CUDA has not imported before, by file
 // descriptors that are asked for here.
 static tn_status import_missing(const tn_host *host, tn_device_group *g, const tn_run *run,
-                                uint32_t operand, tn_run_place *place)
+                                uint32_t operand, tn_run_export *export)
 {
     uint32_t wants = 0;
-    if (!import_find(&g->memories, place->number, place->memory))
-        wants |= TN_PLACE_MEMORY_FD;
-    if (place->value && !import_find(&g->timelines, place->number, place->queue))
-        wants |= TN_PLACE_POINT_FD;
+    if (!import_find(&g->memories, export->number, export->memory))
+        wants |= TN_EXPORT_MEMORY_FD;
+    if (export->value && !import_find(&g->timelines, export->number, export->queue))
+        wants |= TN_EXPORT_POINT_FD;
     if (!wants)
         return TN_OK;
-    tn_status status = tn_run_memory_of(run)->place(run, operand, wants, place);
+    tn_status status = tn_run_memory_of(run)->operand_export(run, operand, wants, export);
     if (status != TN_OK)
         return status;
-    if (wants & TN_PLACE_MEMORY_FD)
-        status = import_memory(host, g, place);
-    if (place->point_fd >= 0 && status == TN_OK &&
-        !import_find(&g->timelines, place->number, place->queue))
-        status = import_timeline(host, g, place);
-    else if (place->point_fd >= 0)
-        close(place->point_fd);
+    if (wants & TN_EXPORT_MEMORY_FD)
+        status = import_memory(host, g, export);
+    if (export->point_fd >= 0 && status == TN_OK &&
+        !import_find(&g->timelines, export->number, export->queue))
+        status = import_timeline(host, g, export);
+    else if (export->point_fd >= 0)
+        close(export->point_fd);
     return status;
 }
 
 tn_status nccl_operand(const tn_host *host, tn_device_group *g, const tn_run *run,
                        uint32_t operand, cuda_address *out)
 {
-    tn_run_place place = {.struct_size = sizeof(place)};
-    tn_status status = tn_run_memory_of(run)->place(run, operand, 0, &place);
+    tn_run_export export = {.struct_size = sizeof(export)};
+    tn_status status = tn_run_memory_of(run)->operand_export(run, operand, 0, &export);
     // Before the first operand alone: the address of one must hold while another is found.
-    if (status == TN_OK && operand == 0 && place.num_freed != g->num_freed) {
+    if (status == TN_OK && operand == 0 && export.num_freed != g->num_freed) {
         nccl_forget(g, &g->memories); // some may be of memory that is not used any more
-        g->num_freed = place.num_freed;
+        g->num_freed = export.num_freed;
     }
     if (status == TN_OK)
-        status = import_missing(host, g, run, operand, &place);
+        status = import_missing(host, g, run, operand, &export);
     if (status != TN_OK)
         return status;
-    *out = import_find(&g->memories, place.number, place.memory)->address + place.offset;
-    if (!place.value)
+    *out = import_find(&g->memories, export.number, export.memory)->address + export.offset;
+    if (!export.value)
         return TN_OK;
     cuda_semaphore *semaphore =
-        import_find(&g->timelines, place.number, place.queue)->semaphore;
+        import_find(&g->timelines, export.number, export.queue)->semaphore;
     int code = g->library->cuda.Wait(
-        &semaphore, &(cuda_semaphore_value){.value = place.value}, 1, g->stream);
+        &semaphore, &(cuda_semaphore_value){.value = export.value}, 1, g->stream);
     return code ? import_failed(host, g, "timeline", code) : TN_OK;
 }

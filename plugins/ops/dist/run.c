@@ -133,7 +133,7 @@ static tn_status run_in_group(const tn_run *run, const struct group_use *use,
     o->in_bytes = dist_elements(&o->in_type) * (uint64_t)tn_dtype_bytes(call->dtype);
     run_count(o, use->facts->size, call, &o->out_bytes);
     tn_status status =
-        devices->table && TN_RUN_PLACES(tn_run_memory_of(run))
+        devices->table && TN_RUN_EXPORTS(tn_run_memory_of(run))
             ? devices->table->run(devices->host, devices->group, call, run, &is_done)
             : TN_OK;
     return status == TN_OK && !is_done ? run_on_host(run, use, call, o) : status;

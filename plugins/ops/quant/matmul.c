@@ -176,7 +176,7 @@ TN_VMAP(matmul_vmap)
     return built(outputs[0]);
 }
 
-static const tn_neighbour neighbours[] = {
+static const tn_pair_rule pair_rules[] = {
     {.primitive = "nn.rms_norm/1", .input = 0, .merge = merge_norm},
 };
 const tn_primitive quant_matmul = {
@@ -191,5 +191,5 @@ const tn_primitive quant_matmul = {
     .vjp = matmul_vjp,
     .jvp = matmul_jvp,
     .vmap = matmul_vmap,
-    TN_NEIGHBOURS(neighbours),
+    TN_PAIR_RULES(pair_rules),
 };

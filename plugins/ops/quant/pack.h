@@ -71,7 +71,7 @@ static inline bool is_blocks(const char *format)
 tn_status product_type(const tn_host *host, const char *format_name, const tn_type *x,
                        const tn_type *w, tn_type *out);
 
-// A rule of tn_neighbour, for quant.quantized_matmul/1 with nn.rms_norm/1.
+// A rule of tn_pair_rule, for quant.quantized_matmul/1 with nn.rms_norm/1.
 tn_status merge_norm(const tn_build *build, const tn_rule *rule, const tn_rule *made,
                      tn_array **output);
 

@@ -321,55 +321,58 @@ static void check_share_copy(struct fixture *f)
 // --- in place --------------------------------------------------------------------------
 
 // Where a buffer lies, with its memory; false: it has no memory for others, or fails.
-static bool place_find(struct fixture *f, tn_buffer *buffer, tn_buffer_place *out)
+static bool export_find(struct fixture *f, tn_buffer *buffer, tn_buffer_export *out)
 {
-    *out = (tn_buffer_place){.struct_size = sizeof(*out), .fd = -1};
+    *out = (tn_buffer_export){.struct_size = sizeof(*out), .fd = -1};
     fixture_listen(f);
-    tn_status status = f->backend->buffer_place(f->device, buffer, TN_PLACE_MEMORY_FD, out);
-    if (fixture_heard(f, status, "buffer_place") == TN_OK)
+    tn_status status =
+        f->backend->buffer_export(f->device, buffer, TN_EXPORT_MEMORY_FD, out);
+    if (fixture_heard(f, status, "buffer_export") == TN_OK)
         return true;
     if (status == TN_ERR_UNSUPPORTED)
         check_skip(f->kit, "%s", f->host.text);
     else
-        check_fail(f->kit, "buffer_place fails: %s", f->host.text);
+        check_fail(f->kit, "buffer_export fails: %s", f->host.text);
     return false;
 }
 
 // Bytes that are written through the buffer are read through an import of its memory.
-static void place_read(struct fixture *f, tn_buffer *buffer, uint64_t size,
-                       const tn_buffer_place *place)
+static void export_read(struct fixture *f, tn_buffer *buffer, uint64_t size,
+                        const tn_buffer_export *export)
 {
     const tn_buffer_fd memory = {
-        .struct_size = sizeof(memory), .fd = place->fd, .size = place->size};
-    if (fcntl(place->fd, F_GETFD) != FD_CLOEXEC)
-        check_fail(f->kit, "the file descriptor of a place is left open by exec()");
-    if (!place->memory || place->offset > place->size || place->size - place->offset < size)
+        .struct_size = sizeof(memory), .fd = export->fd, .size = export->size};
+    if (fcntl(export->fd, F_GETFD) != FD_CLOEXEC)
+        check_fail(f->kit,
+                   "the file descriptor of a buffer's memory is left open by exec()");
+    if (!export->memory || export->offset > export->size ||
+        export->size - export->offset < size)
         check_fail(f->kit, "a buffer of %llu bytes lies at %llu of %llu in memory %llu",
-                   (unsigned long long)size, (unsigned long long)place->offset,
-                   (unsigned long long)place->size, (unsigned long long)place->memory);
+                   (unsigned long long)size, (unsigned long long)export->offset,
+                   (unsigned long long)export->size, (unsigned long long)export->memory);
     tn_buffer *same = check_failed(f->kit) ? NULL : share_import(f, f->device, &memory);
     if (!same)
         return;
     share_group_write_bytes(f, buffer, 0, size, 7);
-    share_expect(f, f->device, same, place->offset, size, 7, "through its memory");
+    share_expect(f, f->device, same, export->offset, size, 7, "through its memory");
     f->backend->buffer_destroy(f->device, same);
 }
 
-static void check_share_place(struct fixture *f)
+static void check_share_export(struct fixture *f)
 {
     enum { SIZE = 66000 };
-    tn_buffer_place first, second;
+    tn_buffer_export first, second;
     const tn_point reached = {0};
-    if (!TN_HAS(f->backend, buffer_place)) {
-        check_skip(f->kit, "it has no buffer_place");
+    if (!TN_HAS(f->backend, buffer_export)) {
+        check_skip(f->kit, "it has no buffer_export");
         return;
     }
     tn_buffer *buffer = fixture_buffer(f, SIZE), *other = fixture_buffer(f, SIZE);
-    if (!buffer || !other || !place_find(f, buffer, &first))
+    if (!buffer || !other || !export_find(f, buffer, &first))
         return;
-    place_read(f, buffer, SIZE, &first);
+    export_read(f, buffer, SIZE, &first);
     close(first.fd);
-    if (!place_find(f, other, &second))
+    if (!export_find(f, other, &second))
         return;
     close(second.fd);
     uint64_t apart = first.offset > second.offset ? first.offset - second.offset
@@ -386,8 +389,8 @@ static void check_share_place(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"share.place", check_share_place}, {"share.fd", check_share_fd},
-    {"share.bad", check_share_bad},     {"share.memory", check_share_memory},
+    {"share.export", check_share_export}, {"share.fd", check_share_fd},
+    {"share.bad", check_share_bad},       {"share.memory", check_share_memory},
     {"share.copy", check_share_copy},
 };
 

@@ -44,7 +44,7 @@
 #include <tenon/host.h>
 #include <tenon/kernel.h>
 #include <tenon/packing.h>
-#include <tenon/place.h>
+#include <tenon/export.h>
 #include <tenon/primitive.h>
 #include <tenon/status.h>
 #include <tenon/types.h>
@@ -557,14 +557,14 @@ typedef struct tn_backend {
 
     // Optional, of devices with a share_id: tells where the buffer lies in memory that
     // others use in place, without a copy: CUDA, which takes the file descriptors of
-    // Vulkan. `wants`: TN_PLACE_MEMORY_FD, or 0. Who writes there waits for the points of
+    // Vulkan. `wants`: TN_EXPORT_MEMORY_FD, or 0. Who writes there waits for the points of
     // the buffer's last uses, and the device's work waits for them in turn.
     // TN_ERR_UNSUPPORTED, with a reason: this memory has no file descriptor. [any]
-    tn_status (*buffer_place)(tn_device *device, tn_buffer *buffer, uint32_t wants,
-                              tn_buffer_place *out);
+    tn_status (*buffer_export)(tn_device *device, tn_buffer *buffer, uint32_t wants,
+                               tn_buffer_export *out);
 
-    // Optional, with buffer_place: sees to it that the point is reached by the device alone
-    // (nothing is held back up to it), and, unless `out_fd` is NULL, gives a file
+    // Optional, with buffer_export: sees to it that the point is reached by the device
+    // alone (nothing is held back up to it), and, unless `out_fd` is NULL, gives a file
     // descriptor of the queue's timeline, by which others wait for this and later points:
     // of Vulkan a timeline semaphore as VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT has
     // it, whose values are those of the points. The caller closes it. TN_ERR_UNSUPPORTED:

@@ -43,10 +43,11 @@ typedef struct tn_device_collective {
     // Gives it back, before the group is closed; NULL is fine.
     void (*detach)(const tn_host *host, tn_device_group *group);
 
-    // Does a call of all members, on the first input and the first output of `run` (`place`
-    // of tn_run_memory); memory of `call` is NULL. Gives 1 in *out_done when the output has
-    // its elements; 0, on all members alike: the group has to do it, and the output is as
-    // it was. A failure breaks the group, as one of its own calls does.
+    // Does a call of all members, on the first input and the first output of `run`
+    // (`operand_export` of tn_run_memory); memory of `call` is NULL. Gives 1 in *out_done
+    // when the output has its elements; 0, on all members alike: the group has to do it,
+    // and the output is as it was. A failure breaks the group, as one of its own calls
+    // does.
     tn_status (*run)(const tn_host *host, tn_device_group *group,
                      const tn_collective_call *call, const tn_run *run, int32_t *out_done);
 } tn_device_collective;

@@ -28,7 +28,8 @@
 // dtypes first; then by the plugin's id and the kernel's name in byte order. The first one
 // runs. The order of directories and of loading never matters.
 //
-// Neighbours. A kernel may take elementwise work in: where a rule has TN_OPERAND_FUSES, the
+// Prologues, epilogues. A kernel may take elementwise work in: where a rule has
+// TN_OPERAND_FUSES, the
 // core hands the expressions before that input, or behind that output, to the kernel's step
 // (tn_fused of <tenon/backend.h>), when the backend takes such a step. The kernel says by
 // its rules that it can; a kernel that says nothing never meets a fused operand. What a

@@ -226,23 +226,23 @@ typedef struct tn_rule {
     uint64_t unread;
 } tn_rule;
 
-// A primitive beside this one that a device may compute together with it. Where input
-// `input` is the output of an application of `primitive`, and nothing else reads that, the
-// core calls `merge`, which builds one application, of any primitive, that computes both;
-// it takes their place on a device that has a kernel for it, of the plugin whose kernel
-// this primitive would get alone, if there is one: who brings a kernel of their own for
-// this primitive is not passed over. Elsewhere both stay.
-typedef struct tn_neighbour {
+// Pair rule: another primitive that a device may compute together with this one. Where
+// input `input` is the output of an application of `primitive`, and nothing else reads
+// that, the core calls `merge`, which builds one application, of any primitive, that
+// computes both; it takes their place on a device that has a kernel for it, of the plugin
+// whose kernel this primitive would get alone, if there is one: who brings a kernel of
+// their own for this primitive is not passed over. Elsewhere both stay.
+typedef struct tn_pair_rule {
     const char *primitive; // "nn.rms_norm/1": of one output
     uint32_t input;        // below num_inputs
     uint32_t reserved;     // 0
-    // Builds the output of `rule`, of its type, from the inputs of both: `made` is of the
-    // neighbour, and rule->inputs[input] is NULL. *output stays NULL where these attributes
-    // or types have no such primitive. Called while planning: no function of the runtime
-    // may be used but those of `build`. [any-thread]
+    // Builds the output of `rule`, of its type, from the inputs of both: `made` is of
+    // `primitive`, and rule->inputs[input] is NULL. *output stays NULL where these
+    // attributes or types have no such primitive. Called while planning: no function of the
+    // runtime may be used but those of `build`. [any-thread]
     tn_status (*merge)(const tn_build *build, const tn_rule *rule, const tn_rule *made,
                        tn_array **output);
-} tn_neighbour;
+} tn_pair_rule;
 
 // --- the record ------------------------------------------------------------------------
 
@@ -401,11 +401,11 @@ typedef struct tn_primitive {
     // in_place.
     tn_status (*run)(const tn_run *run);
 
-    // Optional: what a device may compute together with this primitive, num_neighbours
+    // Optional: what a device may compute together with this primitive, num_pair_rules
     // entries; the first one that applies is tried.
-    const tn_neighbour *neighbours;
-    uint32_t num_neighbours; // 0 .. 16
-    uint32_t neighbour_size; // sizeof(tn_neighbour) as the plugin was compiled
+    const tn_pair_rule *pair_rules;
+    uint32_t num_pair_rules; // 0 .. 16
+    uint32_t pair_rule_size; // sizeof(tn_pair_rule) as the plugin was compiled
 } tn_primitive;
 
 // --- tables of a record ----------------------------------------------------------------
@@ -421,9 +421,9 @@ typedef struct tn_primitive {
 #define TN_OUTPUTS(array)                                                                  \
     .outputs = (array), .num_outputs = sizeof(array) / sizeof((array)[0]),                 \
     .output_size = sizeof(tn_output_info)
-#define TN_NEIGHBOURS(array)                                                               \
-    .neighbours = (array), .num_neighbours = sizeof(array) / sizeof((array)[0]),           \
-    .neighbour_size = sizeof(tn_neighbour)
+#define TN_PAIR_RULES(array)                                                               \
+    .pair_rules = (array), .num_pair_rules = sizeof(array) / sizeof((array)[0]),           \
+    .pair_rule_size = sizeof(tn_pair_rule)
 
 // --- macros for calling tn_build and tn_op ---------------------------------------------
 

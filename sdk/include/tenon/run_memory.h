@@ -22,7 +22,7 @@
 
 #include <stddef.h>
 #include <tenon/graph.h>
-#include <tenon/place.h>
+#include <tenon/export.h>
 
 // A flag of a tn_primitive with TN_PRIM_EFFECT and `run`: it starts work that goes on
 // beside the steps of devices, so a plan runs it as soon as its operands exist.
@@ -43,22 +43,24 @@ typedef struct tn_run_memory {
 
     // Tells where operand `operand` lies: inputs in order, then outputs. An output that is
     // NULL until then is made, with undefined elements, on the device of the first input:
-    // they are written before `run` returns TN_OK. `wants`: TN_PLACE_... .
+    // they are written before `run` returns TN_OK. `wants`: TN_EXPORT_... .
     // TN_ERR_UNSUPPORTED: the device's memory is not used by others, and
-    // `read` and `write` serve. Read through TN_RUN_PLACES.
-    tn_status (*place)(const tn_run *run, uint32_t operand, uint32_t wants,
-                       tn_run_place *out);
+    // `read` and `write` serve. Read through TN_RUN_EXPORTS.
+    tn_status (*operand_export)(const tn_run *run, uint32_t operand, uint32_t wants,
+                                tn_run_export *out);
 } tn_run_memory;
 
 // The whole record that `run` is a part of; NULL: this host has none.
 static inline const tn_run_memory *tn_run_memory_of(const tn_run *run)
 {
-    return run->struct_size >= offsetof(tn_run_memory, place) ? (const tn_run_memory *)run
-                                                              : NULL;
+    return run->struct_size >= offsetof(tn_run_memory, operand_export)
+               ? (const tn_run_memory *)run
+               : NULL;
 }
 
-// Whether the host has `place`.
-#define TN_RUN_PLACES(memory)                                                              \
-    ((memory)->run.struct_size >= offsetof(tn_run_memory, place) + sizeof((memory)->place))
+// Whether the host has `operand_export`.
+#define TN_RUN_EXPORTS(memory)                                                             \
+    ((memory)->run.struct_size >=                                                          \
+     offsetof(tn_run_memory, operand_export) + sizeof((memory)->operand_export))
 
 #endif // TENON_RUN_MEMORY_H

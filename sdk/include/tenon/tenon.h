@@ -585,10 +585,10 @@ TN_API char *tn_attrs_print(const tn_attr_table *table, const void *attrs, int32
 TN_API tn_status tn_explain(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                             char **out_json);
 
-// The graph in Graphviz's language, DOT. `scheduled` not 0: as planned, coloured by device;
+// The graph in Graphviz's language, DOT. `planned` not 0: as planned, coloured by device;
 // 0: as built. Gives a text, for tn_text_free.
 TN_API tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                              int32_t scheduled, char **out_dot);
+                              int32_t planned, char **out_dot);
 
 // A configuration variable as this runtime sees it; NULL when unset. Borrowed.
 TN_API const char *tn_config(const tn_runtime *runtime, const char *name);

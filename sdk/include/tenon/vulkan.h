@@ -37,7 +37,7 @@
 // Working memory is what the kernel's `scratch_size` asks for, since the core assigns
 // memory before a device sees the step: a plan uses at most that, in any way.
 //
-// Neighbours. Where a rule of the kernel has TN_OPERAND_FUSES (<tenon/kernel.h>),
+// Prologues, epilogues. Where a rule of the kernel has TN_OPERAND_FUSES (<tenon/kernel.h>),
 // elementwise work before that input, or behind that output, may become part of the step.
 // The plan does nothing for it: the operand has TN_VALUE_FUSED, a contiguous layout and no
 // memory, it is bound as ever, and the backend puts the program into the launch's module,

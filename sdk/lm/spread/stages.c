@@ -2,7 +2,7 @@
 // Dividing the layers of a model among processes that work at once.
 //
 // Stages are filled in order, each up to a bound of time; the smallest bound with which all
-// layers have a place is found by halving.
+// layers find room is found by halving.
 #include "stages.h"
 
 #define HALVINGS 60

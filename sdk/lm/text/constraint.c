@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Texts that are held to a grammar: the grammar itself, and the masks of a model's tokens.
+// Texts that are constrained by a grammar: the grammar itself, and the masks of a model's
+// tokens.
 #include <stdlib.h>
 #include <string.h>
 #include "../base/fail.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Texts that are held to a grammar while they are generated.
+// Texts that are constrained by a grammar while they are generated.
 #ifndef LM_CONSTRAINT_H
 #define LM_CONSTRAINT_H
 
 #include <stdbool.h>
 #include <tenon/lm.h>
 
-// A text that is held to a grammar while it is generated.
+// A text that is constrained by a grammar while it is generated.
 struct lm_held;
 
 tn_status lm_held_open(const tn_lm_grammar *grammar, tn_lm *model, struct lm_held **out);

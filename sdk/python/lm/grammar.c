@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The type Grammar: what a text is held to.
+// The type Grammar: what a text is constrained by.
 #include "lm.h"
 
 struct lm_grammar {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Neighbours: a planted primitive that takes in the one that makes its input. When both
+// Pair rules: a planted primitive that takes in the one that makes its input. When both
 // become one step, when they stay two, and what a wrong rule gets told.
 #include "plugin/load/primitives.h"
 #include "../support/common.h"
@@ -104,7 +104,7 @@ static tn_status merge(const tn_build *build, const tn_rule *rule, const tn_rule
 }
 
 static const tn_input_info inputs[] = {{.name = "x", .doc = "x"}};
-static const tn_neighbour neighbours[] = {
+static const tn_pair_rule pair_rules[] = {
     {.primitive = "acme.nobody/1", .merge = merge},
     {.primitive = "acme.halve/1", .merge = merge},
 };
@@ -116,7 +116,7 @@ static const tn_neighbour neighbours[] = {
 static const tn_primitive primitives[] = {
     PRIMITIVE("halve", .attrs = TABLE, .reference = halve),
     PRIMITIVE("increment", .attrs = TABLE, .reference = increment,
-              TN_NEIGHBOURS(neighbours)),
+              TN_PAIR_RULES(pair_rules)),
     PRIMITIVE("both", .reference = both),
     PRIMITIVE("plain", .reference = both),
 };
@@ -158,7 +158,7 @@ static void check_values(tn_scope *s, tn_array *y, float more)
         cr_assert(eq(flt, got[i], (float)i * 0.5f + 1 + more));
 }
 
-Test(pairs, neighbours_are_one_step)
+Test(pairs, pairs_are_one_step)
 {
     for (int again = 0; again < 2; again++) { // with a new plan, and that plan
         tn_scope *s = tn_scope_open(runtime);
@@ -262,27 +262,27 @@ Test(pairs, wrong_rules_are_named)
 
 Test(pairs, wrong_records_are_refused)
 {
-    static const tn_neighbour second = {.primitive = "a.b/1", .input = 1, .merge = merge},
+    static const tn_pair_rule second = {.primitive = "a.b/1", .input = 1, .merge = merge},
                               none = {.primitive = "a.b/1"},
                               newer = {.primitive = "a.b/1", .merge = merge, .reserved = 1},
                               unnamed = {.primitive = "a.b", .merge = merge};
     static const struct {
-        const tn_neighbour *table;
+        const tn_pair_rule *table;
         uint32_t count;
         const char *says;
     } rows[] = {
-        {&second, 1, "neighbours[0]: input 1, expected below 1"},
-        {&none, 1, "neighbours[0]: input 0, expected below 1, and a merge"},
+        {&second, 1, "pair_rules[0]: input 1, expected below 1"},
+        {&none, 1, "pair_rules[0]: input 0, expected below 1, and a merge"},
         {&newer, 1, "reserved is not 0"},
-        {&unnamed, 1, "neighbours[].primitive is 'a.b', expected pack.name/revision"},
-        {NULL, 1, "neighbours: got 1 in no table"},
-        {&second, 17, "neighbours: got 17, expected at most 16"},
+        {&unnamed, 1, "pair_rules[].primitive is 'a.b', expected pack.name/revision"},
+        {NULL, 1, "pair_rules: got 1 in no table"},
+        {&second, 17, "pair_rules: got 17, expected at most 16"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         tn_primitive wrong = PRIMITIVE("wrong", .reference = both);
-        wrong.neighbours = rows[i].table;
-        wrong.num_neighbours = rows[i].count;
-        wrong.neighbour_size = sizeof(tn_neighbour);
+        wrong.pair_rules = rows[i].table;
+        wrong.num_pair_rules = rows[i].count;
+        wrong.pair_rule_size = sizeof(tn_pair_rule);
         check_status(prim_register(runtime, NULL, &wrong), TN_ERR_REFUSED);
         check_says(tn_last_error(), rows[i].says);
     }

@@ -129,7 +129,7 @@ def a_lie_is_one_sentence():
         (changed(lambda o: o["inputs"][0].update(flags="often")), '"flags" is not words of optional'),
         (changed(lambda o: o.update(outputs=[])), '"outputs" is not a list of one or more'),
         (changed(lambda o: o.update(rules="vjp magic")), '"rules" is not words of decompose'),
-        (changed(lambda o: o.update(neighbours=[1])), '"neighbours" is not a list'),
+        (changed(lambda o: o.update(pair_rules=[1])), '"pair_rules" is not a list'),
         (attribute(kind="number"), '"kind" is not a kind of attribute'),
         (attribute(kind="int", default=1.5), '"default" is not an integer'),
         (attribute(kind="bool", default=1), '"default" is not true or false'),

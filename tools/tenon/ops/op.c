@@ -193,14 +193,14 @@ static json_t *derived_json(const tn_primitive *p)
     return list;
 }
 
-// Primitives that a device may compute together with this one (tn_neighbour).
-static json_t *neighbours_json(const tn_primitive *p)
+// Primitives that a device may compute together with this one (tn_pair_rule).
+static json_t *pair_rules_json(const tn_primitive *p)
 {
     json_t *list = json_array();
-    uint32_t count = TN_HAS(p, neighbours) ? p->num_neighbours : 0;
+    uint32_t count = TN_HAS(p, pair_rules) ? p->num_pair_rules : 0;
     for (uint32_t i = 0; i < count; i++) {
-        const tn_neighbour *n =
-            (const void *)((const char *)p->neighbours + (size_t)i * p->neighbour_size);
+        const tn_pair_rule *n =
+            (const void *)((const char *)p->pair_rules + (size_t)i * p->pair_rule_size);
         json_array_append_new(list, json_string(n->primitive));
     }
     return list;
@@ -253,8 +253,8 @@ json_t *op_json(const tn_runtime *runtime, const tn_primitive *primitive)
         primitive->expr ? primitive->expr : "", "effects",
         primitive->effects ? primitive->effects : "", "inputs", inputs_json(primitive),
         "outputs", outputs_json(primitive), "attributes", attrs_json(primitive), "rules",
-        rules_json(primitive), "derived", derived_json(primitive), "neighbours",
-        neighbours_json(primitive), "kernels", kernels_json(runtime, primitive->id));
+        rules_json(primitive), "derived", derived_json(primitive), "pair_rules",
+        pair_rules_json(primitive), "kernels", kernels_json(runtime, primitive->id));
     free(call);
     return all;
 }
@@ -306,7 +306,7 @@ static int print_op(const json_t *all)
         say("effects  %s, one after the other\n", text_of(all, "effects"));
     ops_op_print_list("rules    ", json_object_get(all, "rules"));
     ops_op_print_list("derived  ", json_object_get(all, "derived"));
-    ops_op_print_list("takes in ", json_object_get(all, "neighbours"));
+    ops_op_print_list("takes in ", json_object_get(all, "pair_rules"));
     int failed = print_section(all, "inputs", "Inputs", documented, COUNT(documented));
     if (!failed)
         failed = print_section(all, "outputs", "Outputs", documented, COUNT(documented));

@@ -354,25 +354,25 @@ static int ops_read_rules(const struct ops_reader *r, const json_t *object, tn_p
     return failed;
 }
 
-static int ops_read_neighbours(struct ops_reader *r, const json_t *object, tn_primitive *p)
+static int ops_read_pair_rules(struct ops_reader *r, const json_t *object, tn_primitive *p)
 {
-    const json_t *list = json_object_get(object, "neighbours");
+    const json_t *list = json_object_get(object, "pair_rules");
     size_t count = json_array_size(list);
     if (!list)
         return 0;
     if (!json_is_array(list) || count > MOST_PARTS)
-        return ops_refuse(r, "neighbours", "a list of at most 64 ids");
-    tn_neighbour *neighbours = ops_parts(r, count, sizeof(*neighbours));
-    if (!neighbours)
+        return ops_refuse(r, "pair_rules", "a list of at most 64 ids");
+    tn_pair_rule *rules = ops_parts(r, count, sizeof(*rules));
+    if (!rules)
         return oops_memory();
     for (size_t i = 0; i < count; i++) {
-        neighbours[i].primitive = json_string_value(json_array_get(list, i));
-        if (!neighbours[i].primitive)
-            return ops_refuse(r, "neighbours", "a list of at most 64 ids");
+        rules[i].primitive = json_string_value(json_array_get(list, i));
+        if (!rules[i].primitive)
+            return ops_refuse(r, "pair_rules", "a list of at most 64 ids");
     }
-    p->neighbours = neighbours;
-    p->num_neighbours = (uint32_t)count;
-    p->neighbour_size = sizeof(*neighbours);
+    p->pair_rules = rules;
+    p->num_pair_rules = (uint32_t)count;
+    p->pair_rule_size = sizeof(*rules);
     return 0;
 }
 
@@ -402,7 +402,7 @@ static int ops_read_operator(struct ops_reader *r, const json_t *object, tn_prim
     if (!failed)
         failed = ops_read_attributes(r, object, p);
     if (!failed)
-        failed = ops_read_neighbours(r, object, p);
+        failed = ops_read_pair_rules(r, object, p);
     return failed ? failed : ops_read_rules(r, object, p);
 }
 

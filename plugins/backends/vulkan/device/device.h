@@ -365,8 +365,8 @@ void vk_memory_give(tn_device *device, tn_buffer *buffer);
 void vk_memory_drop_spares(tn_device *device);
 // Where a buffer lies: the memory, its bytes and number, and how many such memories were
 // given back so far. VK_NULL_HANDLE in *out_memory: it cannot be exported.
-void vk_memory_place(tn_device *device, const tn_buffer *buffer, VkDeviceMemory *out_memory,
-                     tn_buffer_place *out);
+void vk_memory_export(tn_device *device, const tn_buffer *buffer,
+                      VkDeviceMemory *out_memory, tn_buffer_export *out);
 // A number for a buffer without a block.
 uint64_t vk_memory_next_serial(tn_device *device);
 // A buffer of storage, not bound; `next` is chained. VK_NULL_HANDLE on failure.
@@ -415,8 +415,8 @@ tn_status vk_buffer_import_fd(tn_device *device, const tn_buffer_fd *memory,
                               tn_buffer **out_buffer);
 tn_status vk_buffer_import(tn_device *device, const tn_buffer_import *import,
                            tn_buffer **out_buffer);
-tn_status vk_buffer_place(tn_device *device, tn_buffer *buffer, uint32_t wants,
-                          tn_buffer_place *out);
+tn_status vk_buffer_export(tn_device *device, tn_buffer *buffer, uint32_t wants,
+                           tn_buffer_export *out);
 tn_status vk_point_export_fd(tn_device *device, tn_point point, int32_t *out_fd);
 
 // --- queue.c ---------------------------------------------------------------------------

@@ -570,8 +570,8 @@ tn_status vk_memory_info(tn_device *device, tn_memory_info *out)
     return TN_OK;
 }
 
-void vk_memory_place(tn_device *device, const tn_buffer *buffer, VkDeviceMemory *out_memory,
-                     tn_buffer_place *out)
+void vk_memory_export(tn_device *device, const tn_buffer *buffer,
+                      VkDeviceMemory *out_memory, tn_buffer_export *out)
 {
     const struct vk_block *block = buffer->block;
     *out_memory = block->is_exportable ? block->memory : VK_NULL_HANDLE;

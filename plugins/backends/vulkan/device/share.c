@@ -225,23 +225,23 @@ static tn_status not_in_place(tn_device *device, const char *what)
                           "and TENON_NCCL is not set");
 }
 
-tn_status vk_buffer_place(tn_device *device, tn_buffer *buffer, uint32_t wants,
-                          tn_buffer_place *out)
+tn_status vk_buffer_export(tn_device *device, tn_buffer *buffer, uint32_t wants,
+                           tn_buffer_export *out)
 {
-    tn_buffer_place place = {.struct_size = out->struct_size, .fd = -1};
+    tn_buffer_export export = {.struct_size = out->struct_size, .fd = -1};
     VkDeviceMemory memory = VK_NULL_HANDLE;
     tn_status status = vk_check_shares(device);
     if (status != TN_OK)
         return status;
     if (buffer->block)
-        vk_memory_place(device, buffer, &memory, &place);
+        vk_memory_export(device, buffer, &memory, &export);
     if (!memory)
         return not_in_place(device, "this memory");
-    if (wants & TN_PLACE_MEMORY_FD)
-        status = get_fd(device, memory, &place.fd);
+    if (wants & TN_EXPORT_MEMORY_FD)
+        status = get_fd(device, memory, &export.fd);
     if (status == TN_OK)
-        memcpy(out, &place,
-               out->struct_size < sizeof(place) ? out->struct_size : sizeof(place));
+        memcpy(out, &export,
+               out->struct_size < sizeof(export) ? out->struct_size : sizeof(export));
     return status;
 }
 

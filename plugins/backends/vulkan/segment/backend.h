@@ -34,6 +34,6 @@ tn_status vk_submit(tn_device *device, const tn_submission *submission,
     .buffer_copy = vk_buffer_copy, .buffer_read_after = vk_buffer_read_after,              \
     .buffer_import = vk_buffer_import, .packings = quant_packings,                         \
     .num_packings = QUANT_PACKINGS, .packing_size = sizeof(quant_packings[0]),             \
-    .buffer_place = vk_buffer_place, .point_export_fd = vk_point_export_fd
+    .buffer_export = vk_buffer_export, .point_export_fd = vk_point_export_fd
 
 #endif // VULKAN_SEGMENT_BACKEND_H

@@ -36,7 +36,7 @@ static tn_status argpartition_infer(const tn_infer *infer, tn_type *types)
     return partitioned_infer(infer, TN_I64, types);
 }
 
-// Places of a sort, those of each part in ascending order.
+// Positions of a sort, those of each part in ascending order.
 DECOMPOSE(argpartition)
 {
     const tn_partition_attrs *attrs = rule->attrs;

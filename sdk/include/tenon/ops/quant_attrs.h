@@ -44,20 +44,20 @@ typedef struct tn_quant_quantize_attrs {
 // quant.quantized_matmul/1 (x: floats ..., k; w: u8 n, row bytes, or floats n, k) -> ...,
 // n: x times the transposed matrix of w, in x's dtype. Its derivative is that for x. With
 // w of floats, of x's dtype or another one, nothing is rounded but sums and the result: f32
-// times f16 or bf16 has sums in f32. Only matrix units of GPUs take an element of more than
-// 16 rows of x as two floats of w's dtype, not where `exact` is true: what is left is at
-// most 2^-16 of it with bf16, and with f16 2^-22 of it or 2^-39 of the greatest magnitude
-// of its row, whichever is more.
+// times f16 or bf16 has sums in f32. Only GPUs with cooperative matrices take an element of
+// more than 16 rows of x as two floats of w's dtype, not where `exact` is true: what is
+// left is at most 2^-16 of it with bf16, and with f16 2^-22 of it or 2^-39 of the greatest
+// magnitude of its row, whichever is more.
 //
 // A kernel may round x to 8 bits: in each 32 elements to multiples of their greatest
 // magnitude / 127, so that an element of the result is off by at most the sum over these of
 // |w| * greatest magnitude / 254. Not where `exact` is true: then products are of floats,
 // as in base.matmul. The Vulkan backends round x so for up to 2, 4 or 8 rows of it, by
 // format, size and device, and packed rows of w; more rows, and both operands, become
-// floats of 16 bits where the device has matrix units of them: f16, rows of x scaled to its
-// range, and from 256 rows on bfloat16, whose error is below that bound, or else f16, which
-// has less error but ends at 65504. Other kernels never round x, and give the same with
-// either.
+// floats of 16 bits where the device has cooperative matrices of them: f16, rows of x
+// scaled to its range, and from 256 rows on bfloat16, whose error is below that bound, or
+// else f16, which has less error but ends at 65504. Other kernels never round x, and give
+// the same with either.
 typedef struct tn_quant_matmul_attrs {
     const char *format; // of w; NULL or "": floats
     int64_t exact;      // 0 or 1; default 0

@@ -12,7 +12,7 @@ _FITS = ("no", "begins", "fits")
 
 class Grammar:
     """A grammar in the notation of llama.cpp (GBNF), whose rule `root` is the text; docs/grammars.md has what is known. Any
-    number of texts may be held to one. A text that is no grammar is a ValueError with line and column."""
+    number of texts may be constrained by one. A text that is no grammar is a ValueError with line and column."""
 
     def __init__(self, text: str):
         self._lm = _lm.Grammar(text, _GBNF)

@@ -107,7 +107,7 @@ class Model:
         """Goes on with a prompt, a text or a list of tokens: an iterator over pieces of text.
 
         max_tokens: at most so many; None: until the model ends its text. stop: texts that end it. schema: the text is JSON that is valid
-        by a JSON schema (a dict, a text, or a class of Pydantic). grammar: it is held to a Grammar, or a text in GBNF. images: paths,
+        by a JSON schema (a dict, a text, or a class of Pydantic). grammar: a Grammar that constrains it, or a text in GBNF. images: paths,
         arrays or Images, in front of the prompt or at its marks. top: Generation.tokens() tells of as many tokens in place of each.
         raw: the prompt has no beginning that the model's prompts have, and "<|im_end|>" in it is text.
 
