@@ -265,6 +265,11 @@ static bool has_breaks(const struct plan_work *work)
     return found;
 }
 
+bool plan_may_advance(const struct plan_work *work)
+{
+    return work->num_devices == 1 && !has_breaks(work) && !has_effects(work);
+}
+
 tn_status plan_order(struct plan_work *work, struct plan *plan)
 {
     if (has_effects(work))
@@ -278,7 +283,7 @@ tn_status plan_order(struct plan_work *work, struct plan *plan)
         return TN_OK;
     struct sorter s = {.work = work, .plan = plan};
     if (work->num_devices == 1 && !has_breaks(work)) {
-        if (!has_effects(work))
+        if (plan_may_advance(work))
             ordered = plan_advance(work);
         return ordered == TN_OK ? add_segment(&s, 0, 0, 0, work->num_ops) : ordered;
     }

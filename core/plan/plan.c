@@ -70,6 +70,8 @@ static tn_status stage_epilogues(struct plan_work *work, struct plan *plan)
 {
     (void)plan;
     tn_status status = plan_narrow(work);
+    if (status == TN_OK)
+        status = plan_recompute(work);
     return status == TN_OK ? plan_epilogues(work) : status;
 }
 

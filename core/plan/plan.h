@@ -152,6 +152,8 @@ void plan_release(struct plan *plan);
 tn_status plan_simplify(struct plan_work *work);
 tn_status plan_place(struct plan_work *work);
 tn_status plan_narrow(struct plan_work *work);
+// Large results that live long are computed anew, beside what reads the same array.
+tn_status plan_recompute(struct plan_work *work);
 tn_status plan_epilogues(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);
 // Sets each value's producer to the position of the operation after sorting.
@@ -160,6 +162,7 @@ void plan_renumber(struct plan_work *work);
 // other (siblings.c).
 tn_status plan_siblings(struct plan_work *work);
 // On one device, without effects: moves up what releases memory.
+bool plan_may_advance(const struct plan_work *work);
 tn_status plan_advance(struct plan_work *work);
 tn_status plan_assign(struct plan_work *work, struct plan *plan);
 tn_status plan_compile(struct plan_work *work, struct plan *plan);

@@ -101,6 +101,7 @@ for kind in ('max', 'avg'):
     pooling(f'{kind}_pool2d', (1, 2, 5, 6), window=2)
     pooling(f'{kind}_pool2d', (1, 3, 5, 7), window=[3, 2], stride=[2, 3], padding=[1, 0], ceil_mode=True)
     pooling(f'{kind}_pool2d', (1, 1, 4, 4), window=3, stride=2, padding=1, ceil_mode=True)
+    pooling(f'{kind}_pool2d', (1, 1, 2, 4), window=3, stride=2, ceil_mode=True)
     pooling(f'{kind}_pool3d', (1, 2, 3, 4, 5), window=2)
     pooling(f'{kind}_pool3d', (1, 2, 4, 3, 5), window=[3, 2, 2], stride=[2, 1, 3], padding=[1, 0, 1], ceil_mode=True)
     pooling(f'adaptive_{kind}_pool1d', (2, 2, 7), output_size=[3])
@@ -118,6 +119,7 @@ pooling('avg_pool3d', (1, 1, 4, 3, 3), window=2, divisor_override=3)
 for n, x, attrs in [(1, (2, 2, 9), {'window': 3, 'stride': 2, 'dilation': 2}), (2, (1, 2, 6, 7), {'window': [2, 3], 'stride': 1, 'padding': [0, 1],
                                                                                               'dilation': [3, 2]}),
                     (2, (1, 1, 5, 6), {'window': 2, 'stride': 2, 'padding': 1, 'dilation': 2, 'ceil_mode': True}),
+                    (2, (1, 1, 4, 1), {'window': [3, 1], 'stride': 2, 'dilation': 2, 'ceil_mode': True}),
                     (3, (1, 2, 4, 5, 3), {'window': 2, 'stride': 1, 'dilation': [2, 3, 1]})]:
     pooling(f'max_pool{n}d', x, **attrs)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by the files of stage `fuse`: fuse.c, fuse_rows.c, fuse_siblings.c, fuse_take.c,
-// fuse_write.c.
+// fuse_write.c; and by recompute.c above them.
 #ifndef CORE_PLAN_FUSE_GROUP_H
 #define CORE_PLAN_FUSE_GROUP_H
 

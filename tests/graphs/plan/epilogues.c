@@ -271,6 +271,23 @@ static int convolution_gradient(const struct maker *m, tn_array *out[MOST_RESULT
     return 2;
 }
 
+// Three layers whose activations have a megabyte, and gradients of their weights.
+static int activations(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *weights[6], *h = data(m, TN_SHAPE(1024, 8), 1);
+    for (int i = 0; i < 6; i++) {
+        tn_array *w = data(m, i % 2 ? TN_SHAPE(256, 8) : TN_SHAPE(8, 256), i);
+        weights[i] = kept(m, tn_expr(m->s, "x -> x / 64", TN_IN(w), TN_NO_ATTRS));
+    }
+    for (int i = 0; i < 6; i += 2) {
+        tn_array *up = bin2(m, "matmul", h, weights[i]);
+        h = bin2(m, "add", h, bin2(m, "matmul", un1(m, "nn.gelu", up), weights[i + 1]));
+    }
+    tn_array *loss = un1(m, "mean", bin2(m, "multiply", h, h));
+    must(m->s, tn_vjp(m->s, &loss, NULL, 1, weights, 6, out));
+    return 6;
+}
+
 // A program that has a kernel's result as input, of which nothing reaches its output.
 static int not_used(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
@@ -421,6 +438,29 @@ Test(epilogues_threads, of_several_workers_each_has_its_own_memory)
     if (!is_cpu())
         cr_skip("threads are those of the CPU");
     run_graphs(NUM_GRAPHS, false);
+}
+
+// Of two layers a device with memory of its own computes activations again: those of the
+// last one are alive when most memory is in use.
+Test(epilogues, large_activations_are_computed_again)
+{
+    static const char again[] = "gelu\xc2\xb7";
+    tn_array *out[MOST_RESULTS], *wanted[MOST_RESULTS];
+    struct maker a = {tn_scope_open(runtime), TN_F32, false};
+    struct maker b = {tn_scope_open(cpu), TN_F32, true};
+    int count = activations(&a, out), found = 0;
+    cr_assert(eq(int, activations(&b, wanted), count));
+    char *text = NULL;
+    must(a.s, tn_explain(a.s, out, (uint64_t)count, &text));
+    for (const char *at = text; (at = strstr(at, again)); at++)
+        found++;
+    tn_text_free(text);
+    cr_assert(eq(int, found, is_cpu() ? 0 : 2));
+    must(a.s, tn_eval_n(a.s, out, (uint64_t)count));
+    for (int i = 0; i < count; i++)
+        compare("activations", a.s, out[i], b.s, wanted[i]);
+    tn_scope_close(a.s);
+    tn_scope_close(b.s);
 }
 
 // A GPU computes a large product and what follows it by two launches, a small one by one.

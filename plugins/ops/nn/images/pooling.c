@@ -122,7 +122,7 @@ static tn_array *with_ends(const tn_build *build, tn_array *x, struct ends *ends
 // --- windows of one extent --------------------------------------------------------------
 
 // The windows of an axis: whole ones, or with `ceil_mode` those, too, that begin in x or in
-// the zeros before it.
+// the zeros before it. The first one is whole unless the stride reaches beyond it.
 static tn_status nn_pooling_count_windows(const tn_build *build, struct spatial *a,
                                           int64_t ceil_mode)
 {
@@ -133,7 +133,7 @@ static tn_status nn_pooling_count_windows(const tn_build *build, struct spatial 
                                  "padding is %" PRId64 " and %" PRId64
                                  ", expected at most half of the window's %" PRId64,
                                  a->before, a->after, reach);
-    if (a->size < 1 || reach > room)
+    if (a->size < 1 || reach - room >= (ceil_mode ? a->stride : 1))
         return build->host->fail(build->host, TN_ERR_ARGUMENT,
                                  "window is %" PRId64 ", expected no more than the %" PRId64
                                  " elements of x with its padding, of which x has one",
@@ -186,8 +186,8 @@ static tn_status pool_windows(const tn_build *build, const tn_rule *rule, int32_
         axes[i].size = type->extent[ends.first + i];
         axes[i].window = window[i];
         axes[i].stride = attrs->stride.given ? stride[i] : window[i];
-        axes[i].dilation = dilation[i];
-        has_gaps |= dilation[i] > 1;
+        axes[i].dilation = window[i] > 1 ? dilation[i] : 1;
+        has_gaps |= axes[i].dilation > 1;
         status = nn_pooling_count_windows(build, &axes[i], attrs->ceil_mode);
     }
     if (status)
