@@ -34,8 +34,9 @@ static tn_status wrong_dtype(const tn_input_info *info, tn_dtype got)
     size_t used = 0;
     for (tn_dtype dtype = 1; dtype < TN_NUM_DTYPES; dtype++)
         if (tn_dtype_in(dtype, info->dtypes))
-            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
-                                     used ? ", " : "", dtype_name(dtype));
+            used =
+                (size_t)(stpcpy(stpcpy(names + used, used ? ", " : ""), dtype_name(dtype)) -
+                         names);
     bool may_convert =
         tn_dtype_in(got, TN_FLOAT8_DTYPES) && (info->dtypes & TN_FLOAT_DTYPES);
     fail(TN_ERR_ARGUMENT, "input %s is %s, expected %s%s%s", info->name, dtype_name(got),

@@ -149,6 +149,11 @@ static bool conformance_find_plugin(const char *subject, char file[PATH_MAX])
 // wildcard or dot.
 static bool group_is_wanted(const struct check_group *group, const char *only)
 {
+    char whole[64];
+    if (only && only[0] == '!') { // all but a group, "!suite.*", or but some checks
+        format_text(whole, sizeof(whole), "%s.", group->name);
+        return fnmatch(only + 1, whole, 0) != 0;
+    }
     size_t plain = only ? strcspn(only, "*?[.") : 0, size = strlen(group->name);
     return strncmp(group->name, only ? only : "", plain < size ? plain : size) == 0;
 }

@@ -44,6 +44,8 @@ class Bench:
         """0 for a pass, 1 for a failure, 2 for wrong usage"""
         self.run(self.sane, "--only", "file.*", status=0)
         self.run(self.faulty, "--only", "kernel.values", status=1)
+        made = {r["check"] for r in self.report(self.sane, "--only", "!kernel.*", status=0)["results"]}
+        assert "infer.pure" in made and not any(name.startswith("kernel.") for name in made), made
         for wrong in ([], ["/nowhere/x.so"], [self.sane, "--only", "kernel.nothing"],
                       [self.sane, "--seed", "x"], [self.sane, "--frob"],
                       [self.sane, "--timeout", "0"], [self.sane, "--samples", "0"],

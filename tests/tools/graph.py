@@ -110,7 +110,9 @@ def a_backend_without_expressions_is_sent_none():
 
 def such_a_backend_passes_its_check():
     for name in ("toy", "toy-cpu", "toy-copies", "toy-f32")[:1 if SANITIZED else None]:
-        said = tenon("check", f"com.acme.{name}", env=TOYS).stdout
+        # The suite, the longest part: once here, and for the least backend below.
+        parts = () if name == "toy" and not SANITIZED else ("--only", "!suite.*")
+        said = tenon("check", f"com.acme.{name}", *parts, env=TOYS).stdout
         assert "PASS" in said and "0 failed" in said, said
 
 

@@ -11,6 +11,8 @@ import sys
 import tempfile
 
 MOST_LINES = 90  # without blank ones and comments
+# A sanitizer sees in few steps what it sees in many; what they learn is for the build without.
+IS_SANITIZED = 'TEST_SANITIZER' in os.environ
 
 
 def lines_of(path):
@@ -27,9 +29,9 @@ def run(program, *args, folder):
 def transformer(program, folder):
     text = pathlib.Path(folder, 'text')
     text.write_text(''.join(f'{i % 7}, {i % 7 + 1}, {i % 7 + 2}.\n' for i in range(400)))
-    losses, sampled = run(program, 'text', '120', 'kept', folder=folder)
-    assert losses[-1] < 1 and 2 * losses[-1] < losses[0], losses
-    assert len(sampled) == 200 and len(re.findall(rb'\d, \d', sampled)) > 8, sampled
+    losses, sampled = run(program, 'text', '12' if IS_SANITIZED else '120', 'kept', folder=folder)
+    assert IS_SANITIZED or losses[-1] < 1 and 2 * losses[-1] < losses[0], losses
+    assert len(sampled) == 200 and (IS_SANITIZED or len(re.findall(rb'\d, \d', sampled)) > 8), sampled
     size = os.path.getsize(os.path.join(folder, 'kept'))
     assert size > 3 * 4 * 100000, size  # parameters and both moments
 
@@ -45,9 +47,9 @@ def lstm(program, folder):
                                 for column in range(8))
         pathlib.Path(folder, name + '-images-idx3-ubyte').write_bytes(struct.pack('>IIII', 0x803, count, 8, 8) + images)
         pathlib.Path(folder, name + '-labels-idx1-ubyte').write_bytes(struct.pack('>II', 0x801, count) + bytes(labels))
-    _, printed = run(program, '.', '200', folder=folder)
+    _, printed = run(program, '.', '20' if IS_SANITIZED else '200', folder=folder)
     accuracy = float(printed.split()[1])
-    assert accuracy > 0.9, printed
+    assert IS_SANITIZED or accuracy > 0.9, printed
     assert pathlib.Path(folder, 'lstm.svg').read_text().count('<polyline') == 1
     damaged = pathlib.Path(folder, 't10k-labels-idx1-ubyte')
     damaged.write_bytes(damaged.read_bytes()[:-3])

@@ -102,6 +102,9 @@ static bool check_is_wanted(const struct kit *k)
         return true;
     format_text(whole, sizeof(whole), "%s%s%s", k->check, k->subject[0] ? " " : "",
                 k->subject);
+    if (k->only[0] == '!')
+        return fnmatch(k->only + 1, k->check, 0) != 0 &&
+               fnmatch(k->only + 1, whole, 0) != 0;
     return fnmatch(k->only, k->check, 0) == 0 || fnmatch(k->only, whole, 0) == 0;
 }
 

@@ -163,10 +163,14 @@ static const struct convolution on_units[] = {
     {5, {3, 3}, 24, 16, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
 };
 
-// In tiles of f32, and on matrix units where the device has them.
+// In tiles of f32, and on matrix units where the device has them; software drivers have
+// none, and get half of the table in f16, the other half in bf16.
 static void check_in_tiles(tn_dtype t)
 {
+    bool is_large = getenv("TEST_LARGE") != NULL;
     for (size_t i = 0; i < sizeof(on_units) / sizeof(on_units[0]); i++) {
+        if (!is_large && t != TN_F32 && i % 2 == (t == TN_BF16 ? 0 : 1))
+            continue;
         for (int hostile = -1; hostile < 1; hostile++)
             add_all_of(t, &on_units[i], hostile);
         run_checks();
