@@ -94,6 +94,8 @@ static bool recompute_has_inputs(const struct plan_work *work, const struct plan
 {
     bool has = true;
     for (uint32_t i = 0; i < op->num_inputs && has; i++) {
+        if (op->inputs[i].value == NONE)
+            continue;
         const struct plan_value *v = &work->values[op->inputs[i].value];
         const struct plan_value *base = &work->values[v->base];
         has = v->is_number || base->is_output ||
@@ -126,7 +128,9 @@ static uint32_t recompute_find_program(const struct recomputer *r, uint32_t p)
     const struct plan_op *op = &work->ops[p];
     const struct plan_value *values = work->values, *result = &values[op->outputs[0]];
     for (uint32_t i = 0; i < op->num_inputs && r->place[p] < r->peak; i++) {
-        uint32_t u = values[values[op->inputs[i].value].base].first_use;
+        uint32_t value = op->inputs[i].value, u = NONE;
+        if (value != NONE)
+            u = values[values[value].base].first_use;
         for (; u != NONE; u = work->uses[u].next) {
             uint32_t at = work->uses[u].op;
             const struct plan_op *q = &work->ops[at];
