@@ -5,11 +5,15 @@ Frozen values are those of MLX 0.32.2's build for CPUs."""
 import gc
 import sys
 import threading
+import warnings
+from importlib import metadata
 
 import numpy as np
 import pytest
 
+import tenon as tn
 import tenon.mlx
+from tenon import _core
 
 tenon.mlx.install()
 
@@ -457,13 +461,13 @@ def test_rows_of_a_cache_are_written_where_they_fit():
 
 
 def test_operators_of_what_holds_arrays():
-    from tenon import _core
-
     negative = _core.held_operator("base.negative/1", mx.array, None)
     x = mx.array([1.0, -2.0])
-    before = sys.getrefcount(x._x)
-    assert flat(negative(x)) == flat(negative(x._x)) == [-1.0, 2.0] and type(negative(x)) is mx.array
-    assert sys.getrefcount(x._x) == before
+    inner = x._x
+    before = sys.getrefcount(inner)
+    results = [negative(x), negative(inner)]
+    assert sys.getrefcount(inner) == before
+    assert [flat(y) for y in results] == [[-1.0, 2.0]] * 2 and type(results[0]) is mx.array
     with pytest.raises(AttributeError, match="without a value"):
         negative(mx.array.__new__(mx.array))
     with pytest.raises(TypeError, match="derived from Held"):
@@ -474,3 +478,49 @@ def test_operators_of_what_holds_arrays():
 
 def refuse():
     raise ValueError("refused")
+
+
+class Other(_core.Held):
+    """As an array of MLX's own build: its buffers have a format of their own for bfloat16."""
+
+    __module__ = "mlx.core"
+
+    def _lent(self):
+        return tn.view(self._x, "uint16"), "bfloat16"
+
+    def __dlpack__(self, **named):
+        return self._x.__dlpack__(**named)
+
+    def __dlpack_device__(self):
+        return self._x.__dlpack_device__()
+
+
+Other.__name__ = "array"
+
+
+@pytest.mark.parametrize("take,expected", [
+    (mx.array, [1.5, -2.0]), (mx.sum, -0.5), (lambda x: mx.array([2.0, 2.0], mx.bfloat16) * x, [3.0, -4.0]),
+    (lambda x: mx.concatenate([mx.zeros(1, mx.bfloat16), x]), [0.0, 1.5, -2.0]), (lambda x: mx.array(tn.array(x)), [1.5, -2.0]),
+    (mx.compile(lambda x: x), "own build"), (mx.grad(lambda x: x.sum()), "own build")])
+def test_arrays_of_another_build(take, expected):
+    other = Other()
+    other._x = tn.array([1.5, -2.0], "bfloat16")
+    if type(expected) is str:
+        with pytest.raises(ValueError, match=expected):
+            take(other)
+    else:
+        assert take(other).dtype == mx.bfloat16 and take(other).tolist() == expected
+
+
+@pytest.mark.parametrize("name,version,told", [("mlx", "0.31.0", 1), ("mlx-lm", "0.31.1", 1), ("mlx", "0.32.9", 0)])
+def test_other_releases_are_told(monkeypatch, name, version, told):
+    def installed(asked):
+        if asked != name:
+            raise metadata.PackageNotFoundError(asked)
+        return version
+
+    monkeypatch.setattr(metadata, "version", installed)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        tenon.mlx._check_release("0.32.2")
+    assert [f"{name} {version}" in str(w.message) for w in seen] == [True] * told

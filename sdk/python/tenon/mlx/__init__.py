@@ -60,9 +60,9 @@ def _check_release(version):
             found = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-        if name == "mlx" and found.split(".")[:2] != version.split(".")[:2]:
+        if found.split(".")[:2] != version.split(".")[:2]:
             warnings.warn(f"tenon.mlx has the names and meanings of mlx {version}, and {name} {found} is installed: "
-                          f"pip install mlx=={version}", RuntimeWarning, stacklevel=3)
+                          f"pip install {name}=={version}", RuntimeWarning, stacklevel=3)
 
 
 def install(exact=False):

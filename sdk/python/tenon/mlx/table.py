@@ -165,7 +165,18 @@ def unwrapped(value):
         return value
     if hasattr(kind, "__mlx_array__"):
         return value.__mlx_array__()._x
-    return value
+    return _core.array(value) if is_of_other_build(value) else value
+
+
+def is_of_other_build(value):
+    """Whether a value is an array of MLX's own build, which operations copy by DLPack."""
+    kind = type(value)
+    return kind is not array and kind.__name__ == "array" and kind.__module__ == "mlx.core"
+
+
+def other_build(value):
+    """What an error adds where only arrays of this module can stand."""
+    return " (an array of MLX's own build: tenon.mlx.array(x) takes it over)" if is_of_other_build(value) else ""
 
 
 _PLAIN = frozenset((int, float, bool, str, type(None), complex))

@@ -3,7 +3,7 @@
 stands for the key of the calling thread."""
 
 from . import random
-from .table import array
+from .table import array, other_build
 
 
 def flatten(tree, strict=False, out=None):
@@ -20,7 +20,7 @@ def flatten(tree, strict=False, out=None):
     elif tree is random.STATE:
         out.append(random.thread_key())
     elif strict:
-        raise ValueError("[tree_flatten] The argument should contain only arrays")
+        raise ValueError(f"[tree_flatten] The argument should contain only arrays{other_build(tree)}")
     return out
 
 

@@ -6,7 +6,7 @@ import os
 
 from ... import _core
 from ..._transforms import function
-from ..table import array, put, wrap
+from ..table import array, other_build, put, wrap
 from ..trees import copied, fill, flatten, rebuild, restore, unflatten, update
 from .nodes import depth, traced
 
@@ -162,7 +162,7 @@ def _signature(tree, key, arrays):
         key.append((kind, tree))
     else:
         raise ValueError("[compile] Function arguments must be trees of arrays or constants (floats, ints, strings, or None), "
-                         f"but received type {kind.__name__}.")
+                         f"but received type {kind.__name__}{other_build(tree)}.")
 
 
 def compile(fun, inputs=None, outputs=None, shapeless=False):
