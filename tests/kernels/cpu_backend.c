@@ -484,7 +484,8 @@ Test(cpu_backend, convolutions_in_tiles_agree)
 }
 
 // Filters and channels around the widths of tiles, several panels, bands and images in one,
-// long rows; pixels so far apart that copies of them lie otherwise; windows of one element.
+// long rows; pixels far apart, whose copies lie otherwise; windows of one element; one
+// channel.
 Test(cpu_backend, large_convolutions_in_tiles_agree)
 {
     struct window_case cases[] = {
@@ -504,10 +505,12 @@ Test(cpu_backend, large_convolutions_in_tiles_agree)
          {20, 1, 5, 3},
          {2, 1, 1299, 20}},
         {{.stride = pair_of(2, 2)}, {3, 7, 6, 20}, {512, 1, 1, 20}, {3, 4, 3, 512}},
+        {{.padding = pair_of(2, 2)}, {3, 28, 28, 1}, {6, 5, 5, 1}, {3, 28, 28, 6}},
+        {{.dilation = pair_of(2, 1)}, {2, 40, 31, 1}, {11, 3, 7, 1}, {2, 36, 25, 11}},
     };
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 9; i++) {
         cases[i].attrs.groups = cases[i].attrs.groups ? cases[i].attrs.groups : 1;
-        check_convolution("tiles", &cases[i], TN_F32, 0);
+        check_convolution("tiles", &cases[i], TN_F32, i < 8 ? 0 : 997);
         check_convolution("tiles", &cases[i], i % 2 ? TN_BF16 : TN_F16, 997);
     }
 }

@@ -207,6 +207,85 @@ static void tiles_sums(const struct cpu_tiles_sums *p)
         }
 }
 
+// --- sums over pixels of planes --------------------------------------------------------
+
+// Filters and taps of which sums are in registers.
+#define PLANES (LANES == 16 ? 4 : 2)
+#define PLANE_TAPS 4
+
+OF_SIZES void sum_planes(const struct cpu_tiles_planes *p, const float *x, const float *g,
+                         float *to, const int lines, const int taps)
+{
+    const int64_t line = p->taps_y * p->taps_x;
+    vector sums[PLANES][PLANE_TAPS] = {{{0}}};
+    for (int64_t i = 0; i < p->pixels; i += LANES) {
+        vector at[PLANE_TAPS] = {{0}};
+#pragma GCC unroll 4
+        for (int t = 0; t < taps; t++)
+            at[t] = *(const loose *)(const void *)(x + i + t * p->tap_x);
+#pragma GCC unroll 4
+        for (int l = 0; l < lines; l++) {
+            const vector value = *(const loose *)(const void *)(g + i + l * p->g_plane);
+#pragma GCC unroll 4
+            for (int t = 0; t < taps; t++)
+                sums[l][t] += value * at[t];
+        }
+    }
+#pragma GCC unroll 4
+    for (int l = 0; l < lines; l++)
+#pragma GCC unroll 4
+        for (int t = 0; t < taps; t++)
+            *(loose *)(void *)(to + (l * line + t) * LANES) += sums[l][t];
+}
+
+#define UP_TO_4(F, taps) F(1, taps) F(2, taps) F(3, taps) F(4, taps)
+#define UP_TO_2(F, taps) F(1, taps) F(2, taps)
+#if LANES == 16
+#define EACH_PLANES UP_TO_4
+#else
+#define EACH_PLANES UP_TO_2
+#endif
+#define PLANES_OF(lines, taps)                                                             \
+    static void planes_##lines##_##taps(const struct cpu_tiles_planes *p, const float *x,  \
+                                        const float *g, float *to)                         \
+    {                                                                                      \
+        sum_planes(p, x, g, to, lines, taps);                                              \
+    }
+EACH_PLANES(PLANES_OF, 1)
+EACH_PLANES(PLANES_OF, 2)
+EACH_PLANES(PLANES_OF, 3)
+EACH_PLANES(PLANES_OF, 4)
+#undef PLANES_OF
+
+static void tiles_planes(const struct cpu_tiles_planes *p)
+{
+    typedef void plane_fn(const struct cpu_tiles_planes *p, const float *x, const float *g,
+                          float *to);
+#define ENTRY(lines, taps) planes_##lines##_##taps,
+    static plane_fn *const planes[PLANE_TAPS + 1][PLANES + 1] = {
+        {NULL},
+        {NULL, EACH_PLANES(ENTRY, 1)},
+        {NULL, EACH_PLANES(ENTRY, 2)},
+        {NULL, EACH_PLANES(ENTRY, 3)},
+        {NULL, EACH_PLANES(ENTRY, 4)}};
+#undef ENTRY
+    const int64_t parts = (p->lines + PLANES - 1) / PLANES,
+                  asides = (p->taps_x + PLANE_TAPS - 1) / PLANE_TAPS;
+    for (int64_t n = 0; n < p->images; n++)
+        for (int64_t i = 0; i < parts * p->taps_y * asides; i++) {
+            const int64_t part = i / asides / p->taps_y, y = i / asides % p->taps_y,
+                          aside = i % asides;
+            const int64_t line = part * p->lines / parts,
+                          lines = (part + 1) * p->lines / parts - line,
+                          tap = aside * p->taps_x / asides,
+                          taps = (aside + 1) * p->taps_x / asides - tap;
+            planes[taps][lines](p, p->x + n * p->x_image + y * p->tap_y + tap * p->tap_x,
+                                p->g + n * p->g_image + line * p->g_plane,
+                                p->sums +
+                                    ((line * p->taps_y + y) * p->taps_x + tap) * LANES);
+        }
+}
+
 // --- panels ----------------------------------------------------------------------------
 
 // Eight elements of whole eights of lines; all lines, before the next elements, so that a
@@ -236,6 +315,7 @@ static void tiles_pack(float *to, const float *from, int64_t line, int64_t lines
 
 const struct cpu_tiles_kernels V(cpu_tiles) = {.rows = tiles_rows,
                                                .sums = tiles_sums,
+                                               .planes = tiles_planes,
                                                .pack = tiles_pack,
                                                .width = 2 * LANES,
                                                .lane = LANES,

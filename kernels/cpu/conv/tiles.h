@@ -39,10 +39,23 @@ struct cpu_tiles_sums {
     bool adds; // to what is there
 };
 
+// Sums over images and pixels of one channel: of g, which has a plane for each of `lines`
+// filters, by x at each tap of a window. Rows of planes are as long as those of x, with
+// zeros behind their pixels, up to whole vectors; x is readable as far as taps of these
+// reach.
+struct cpu_tiles_planes {
+    const float *x, *g;
+    float *sums; // a vector for each filter and tap, added to: their elements are the sum
+    int64_t images, pixels;
+    int64_t x_image, g_image, g_plane;
+    int64_t lines, taps_y, taps_x, tap_y, tap_x; // tap_y: floats of x from tap to tap
+};
+
 // The loops of one variant.
 struct cpu_tiles_kernels {
     cpu_tiles_rows_fn *rows;
     void (*sums)(const struct cpu_tiles_sums *p);
+    void (*planes)(const struct cpu_tiles_planes *p);
     // The panel of `lines` filters, `width` at most, of `inner` adjacent elements: `line`
     // elements from one to the next. Zeros are behind the last one.
     void (*pack)(float *to, const float *from, int64_t line, int64_t lines, int64_t inner);

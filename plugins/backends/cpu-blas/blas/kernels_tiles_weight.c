@@ -12,8 +12,12 @@
 #define MAX_CHUNKS 16
 #define MAX_PARTIALS (INT64_C(32) << 20) // bytes
 #define BAND_PIXELS 256
-#define FILTERS 32 // the least that an item has of them
-#define SLACK 32   // floats behind what vectors read
+#define FILTERS 32        // the least that an item has of them
+#define SLACK 32          // floats behind what vectors read
+#define PLANE_PIXELS 1024 // of a band of one channel
+#define PLANE_FILTERS 64  // and, at most, filters
+#define PLANE_SUMS 2048   // by elements of a window
+#define PLANE_LANES 16    // of a vector, at most
 
 struct tiles_weights {
     struct tiles_plan t;
@@ -21,6 +25,7 @@ struct tiles_weights {
     const char *g;
     bool by_filters; // vectors run over filters, and the sums are transposed
     bool is_direct;  // the first chunk is the result
+    bool by_planes;  // of one channel: vectors run over pixels
     int64_t pitch;   // floats of the gradient from pixel to pixel
     int64_t chunks, parts, elements;
     float *sums;
@@ -46,6 +51,18 @@ static int64_t pitch_of(int64_t channels)
     return channels + (channels % 64 == 0 ? 16 : 0);
 }
 
+// One channel whose window has short rows, which would leave most of a vector empty: pixels
+// of gradients become planes, whose rows are as long as those that are copied of x.
+static bool has_planes(const struct tiles_weights *r)
+{
+    const struct tiles_plan *t = &r->t;
+    const struct cpu_conv *v = &t->conv;
+    return !r->by_filters && t->dtype == TN_F32 && v->c == 1 && v->o <= PLANE_FILTERS &&
+           v->sh == 1 && v->sw == 1 && v->ow >= 8 && v->ow <= PLANE_PIXELS &&
+           v->kw * v->o >= 8 && 2 * v->ow >= t->width && (v->kw - 1) * v->dw <= SLACK / 2 &&
+           v->o * v->k <= PLANE_SUMS;
+}
+
 static void read_weight(const tn_conv2d_attrs *attrs, const tn_layout *x,
                         const tn_layout *w, const tn_layout *g, struct tiles_weights *r)
 {
@@ -60,7 +77,9 @@ static void read_weight(const tn_conv2d_attrs *attrs, const tn_layout *x,
                     cpu_tiles_weight_filled(v->og) > 1.2 * cpu_tiles_weight_filled(run);
     // Vectors read beyond the end of a copy, never beyond that of x.
     t->copies |= !r->by_filters && run % 16 != 0;
-    tiles_cut(t, BAND_PIXELS);
+    r->by_planes = has_planes(r);
+    t->copies |= r->by_planes;
+    tiles_cut(t, r->by_planes ? PLANE_PIXELS : BAND_PIXELS);
     r->elements = v->o * v->k;
     int64_t room = MAX_PARTIALS / (r->elements * (int64_t)sizeof(float) + 1);
     r->chunks = v->pixels / CHUNK_PIXELS;
@@ -84,10 +103,25 @@ static int64_t gradient_floats(const struct tiles_weights *r)
     return copies_gradient(r) ? (pixels * r->pitch + 15) / 16 * 16 : 0;
 }
 
+// Floats of a plane of `rows` rows, and of all planes of a band with their sums.
+static int64_t plane_floats(const struct tiles_weights *r, int64_t rows)
+{
+    return (rows * r->t.width + PLANE_LANES - 1) / PLANE_LANES * PLANE_LANES;
+}
+
+static int64_t planes_floats(const struct tiles_weights *r)
+{
+    const struct tiles_plan *t = &r->t;
+    return r->by_planes ? t->images * t->conv.o * plane_floats(r, t->band) +
+                              r->elements * PLANE_LANES
+                        : 0;
+}
+
 static uint64_t cpu_tiles_weight_bytes_of_worker(const struct tiles_weights *r)
 {
     uint64_t floats = tn_saturated_add((uint64_t)tiles_copy_floats(&r->t) + SLACK,
                                        (uint64_t)gradient_floats(r) + SLACK);
+    floats = tn_saturated_add(floats, (uint64_t)planes_floats(r));
     return tn_saturated_multiply(floats, sizeof(float));
 }
 
@@ -119,6 +153,7 @@ struct tiles_piece {
     struct tiles_area of;
     int64_t first, end; // filters
     float *to;
+    float *planes; // of r->by_planes: sums of vectors, and planes behind them
     bool adds;
     bool clips; // products with padding are left out: 0 times infinity is no number
 };
@@ -208,7 +243,56 @@ static const float *find_gradient(const struct tiles_weights *r, int64_t pixel,
     return memory;
 }
 
-static void sum_band(const struct tiles_weights *r, int64_t number, struct tiles_piece *p,
+// The same of one channel, if its numbers are finite: zeros between rows add nothing then.
+// `copies` are those of x, of which `size` floats an image, and `rows` rows, are there.
+static bool sum_by_planes(const struct tiles_piece *p, float *copies, int64_t size)
+{
+    const struct tiles_weights *r = p->r;
+    const struct cpu_conv *v = &r->t.conv;
+    const int64_t rows = p->of.high - p->of.low, width = r->t.width, o = v->o,
+                  plane = plane_floats(r, rows),
+                  used = (rows + (v->kh - 1) * v->dh) * width, images = p->of.images;
+    for (int64_t i = 0; i < images; i++)
+        memset(copies + i * size + used, 0,
+               (size_t)(size - used + (i + 1 == images ? SLACK : 0)) * sizeof(float));
+    if (!tiles_are_finite(copies, images * size) ||
+        !tiles_are_finite(p->g, images * rows * v->ow * r->pitch))
+        return false;
+    float *planes = p->planes + r->elements * PLANE_LANES;
+    memset(planes, 0, (size_t)(images * o * plane) * sizeof(float));
+    for (int64_t i = 0; i < images * rows; i++)
+        r->t.kernels->transpose[2](planes + i / rows * o * plane + i % rows * width, plane,
+                                   p->g + i * v->ow * r->pitch, r->pitch, v->ow, o);
+    r->loops->planes(&(struct cpu_tiles_planes){.x = copies,
+                                                .g = planes,
+                                                .sums = p->planes,
+                                                .images = images,
+                                                .pixels = plane,
+                                                .x_image = size,
+                                                .g_image = o * plane,
+                                                .g_plane = plane,
+                                                .lines = o,
+                                                .taps_y = v->kh,
+                                                .taps_x = v->kw,
+                                                .tap_y = v->dh * width,
+                                                .tap_x = v->dw});
+    return true;
+}
+
+// Adds the elements of vectors to the sums of an item.
+static void add_planes(const struct tiles_piece *p)
+{
+    const int64_t lanes = p->r->loops->lane;
+    for (int64_t i = 0; i < p->r->elements; i++) {
+        float sum = 0;
+        for (int64_t l = 0; l < lanes; l++)
+            sum += p->planes[i * lanes + l];
+        p->to[i] = (p->adds ? p->to[i] : 0) + sum;
+    }
+}
+
+// False: the sums are in p->planes.
+static bool sum_band(const struct tiles_weights *r, int64_t number, struct tiles_piece *p,
                      char *memory)
 {
     const struct tiles_plan *t = &r->t;
@@ -226,8 +310,11 @@ static void sum_band(const struct tiles_weights *r, int64_t number, struct tiles
     p->g_image = each * r->pitch;
     p->g = find_gradient(r, (a.image * v->oh + a.low) * v->ow + a.left, count,
                          copies + tiles_copy_floats(t) + SLACK);
+    if (r->by_planes && sum_by_planes(p, copies, source.size))
+        return false;
     p->clips = t->pads && !tiles_are_finite(p->g, count * r->pitch);
     sum_groups(p);
+    return true;
 }
 
 static void sum_items(void *context, int64_t begin, int64_t end, uint32_t worker)
@@ -241,10 +328,16 @@ static void sum_items(void *context, int64_t begin, int64_t end, uint32_t worker
                                 .first = part * o / r->parts / 16 * 16,
                                 .end = (part + 1) * o / r->parts / 16 * 16};
         p.end = part + 1 == r->parts ? o : p.end;
-        for (int64_t k = chunk * all / r->chunks; k < (chunk + 1) * all / r->chunks; k++) {
-            sum_band(r, k, &p, r->workers + worker * r->worker_bytes);
-            p.adds = true;
+        char *memory = r->workers + worker * r->worker_bytes;
+        if (r->by_planes) {
+            p.planes = (float *)(void *)memory + tiles_copy_floats(&r->t) + SLACK +
+                       gradient_floats(r) + SLACK;
+            memset(p.planes, 0, (size_t)(r->elements * PLANE_LANES) * sizeof(float));
         }
+        for (int64_t k = chunk * all / r->chunks; k < (chunk + 1) * all / r->chunks; k++)
+            p.adds |= sum_band(r, k, &p, memory);
+        if (r->by_planes)
+            add_planes(&p);
     }
 }
 
@@ -290,7 +383,7 @@ static void cpu_tiles_weight_divide(struct tiles_weights *r, int64_t threads)
 {
     int64_t most = r->t.conv.o / FILTERS,
             wanted = (2 * threads + r->chunks - 1) / r->chunks;
-    r->parts = threads > 1 && r->chunks < 2 * threads ? wanted : 1;
+    r->parts = threads > 1 && r->chunks < 2 * threads && !r->by_planes ? wanted : 1;
     r->parts = r->parts < most ? r->parts : most;
     r->parts = r->parts > 1 ? r->parts : 1;
 }

@@ -214,13 +214,24 @@ void tiles_find(const struct tiles_plan *t, int64_t image, const struct tiles_ar
 
 bool tiles_are_finite(const float *x, int64_t n)
 {
-    uint32_t special = 0;
-    for (int64_t i = 0; i < n; i++) {
+    typedef uint32_t words __attribute__((vector_size(16), aligned(4), may_alias));
+    const uint32_t exponent = 0x7f800000;
+    words special = {0};
+    uint32_t any = 0;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const words *at = (const words *)(const void *)(x + i);
+        special |= (words)((at[0] & exponent) == exponent) |
+                   (words)((at[1] & exponent) == exponent);
+    }
+    for (int l = 0; l < 4; l++)
+        any |= special[l];
+    for (; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &x[i], sizeof(bits));
-        special |= (bits & 0x7f800000) == 0x7f800000;
+        any |= (bits & exponent) == exponent;
     }
-    return !special;
+    return !any;
 }
 
 bool tiles_are_finite_bf16(const uint16_t *x, int64_t n)
