@@ -56,8 +56,8 @@ void content_draw(struct kit *k, struct drawn_content *c, const tn_format *forma
         c->arrays[0].name = "";
 }
 
-void content_draw_row(struct kit *k, struct drawn_content *c, const tn_format *format,
-                      tn_dtype dtype, int64_t extent)
+void content_draw_one(struct kit *k, struct drawn_content *c, const tn_format *format,
+                      const tn_type *type)
 {
     bool single = format->flags & TN_FORMAT_SINGLE;
     *c = (struct drawn_content){.table = {.struct_size = sizeof(c->table),
@@ -65,9 +65,16 @@ void content_draw_row(struct kit *k, struct drawn_content *c, const tn_format *f
                                           .num_arrays = 1,
                                           .array_size = sizeof(c->arrays[0]),
                                           .text_size = sizeof(content_texts[0])}};
-    array_draw(k, c, 0, &(tn_type){.dtype = dtype, .rank = 1, .extent = {extent}});
+    array_draw(k, c, 0, type);
     if (single)
         c->arrays[0].name = "";
+}
+
+void content_draw_row(struct kit *k, struct drawn_content *c, const tn_format *format,
+                      tn_dtype dtype, int64_t extent)
+{
+    const tn_type type = {.dtype = dtype, .rank = 1, .extent = {extent}};
+    content_draw_one(k, c, format, &type);
 }
 
 void content_free(struct drawn_content *c)

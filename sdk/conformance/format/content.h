@@ -20,7 +20,9 @@ extern const tn_format_text content_texts[CONTENT_TEXTS];
 // any.
 void content_draw(struct kit *k, struct drawn_content *c, const tn_format *format,
                   tn_dtype dtype);
-// One array of one axis, and no texts.
+// One array of this type, and no texts; of one axis.
+void content_draw_one(struct kit *k, struct drawn_content *c, const tn_format *format,
+                      const tn_type *type);
 void content_draw_row(struct kit *k, struct drawn_content *c, const tn_format *format,
                       tn_dtype dtype, int64_t extent);
 void content_free(struct drawn_content *c);
