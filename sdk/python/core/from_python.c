@@ -461,9 +461,9 @@ static tn_array *buffer_array(struct py_building *b, PyObject *object)
     Py_buffer view;
     if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) != 0)
         return NULL;
-    // DLPack has dtypes that formats of buffers have not: MLX's bfloat16 is one.
-    bool has_dtype = dtype_of_format(view.format ? view.format : "B", view.itemsize);
-    bool is_tensor = !has_dtype && PyObject_HasAttrString(object, "__dlpack__");
+    // MLX's bfloat16: no format of the struct module has that dtype, and DLPack has it.
+    bool is_tensor = view.format && strcmp(view.format, "bfloat16") == 0 &&
+                     PyObject_HasAttrString(object, "__dlpack__");
     tn_array *x = is_tensor ? NULL : view_array(b, object, &view);
     PyBuffer_Release(&view);
     return is_tensor ? dlpack_copied(b, object) : x;
