@@ -54,7 +54,8 @@ static void add_details(const tn_backend *ops, const struct plugin *plugin, uint
     tn_status status = fail_from(ops->device_details(plugin_host(plugin), index, &details),
                                  "device_details of %s", plugin_id(plugin));
     if (status != TN_OK) {
-        snprintf(summary->warning, sizeof(summary->warning), "%s", fail_text());
+        snprintf(summary->warning, sizeof(summary->warning), "%.*s",
+                 (int)sizeof(summary->warning) - 1, fail_text());
         return;
     }
     memcpy(summary->libraries, details.libraries, sizeof(summary->libraries) - 1);
