@@ -112,10 +112,16 @@ DECOMPOSE(corrcoef)
     int64_t n = build->type(d) ? build->type(d)->extent[0] : 0;
     tn_array *column =
         with_shape(build, "base.reshape/1", d, ints_of(2, (int64_t[]){n, 1}));
-    c = build->expr(build,
-                    tn_is_complex(dtype) ? "c, i, j -> c / i / j"
-                                         : "c, i, j -> max(min(c / i / j, 1), -1)",
-                    TN_IN(c, column, d), TN_NO_ATTRS);
+    c = build->expr(build, "c, i, j -> c / i / j", TN_IN(c, column, d), TN_NO_ATTRS);
+    if (!tn_is_complex(dtype)) {
+        // Rounding alone leads beyond 1, so the derivative is that of the quotient:
+        // comparisons with 1, made anew in each of its terms, need not agree. The sums here
+        // are exact.
+        tn_array *still = build->op(build, "base.stop_gradient/1", TN_IN(c), TN_NO_ATTRS);
+        c = build->expr(
+            build, "c, s -> b = max(min(s, 1), -1); select(abs(s) < 2, c + (b - s), b)",
+            TN_IN(c, still), TN_NO_ATTRS);
+    }
     outputs[0] = cov_result(build, c, dtype);
     return built(outputs[0]);
 }
