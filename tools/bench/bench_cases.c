@@ -226,7 +226,8 @@ static enum case_size bench_cases_size_of(const struct bench *bench,
     return !bench->quick ? full : row->whole ? SIZE_CPU : SIZE_QUICK;
 }
 
-// In turns. Calls that take long have few rounds.
+// In turns. Calls that take long have few rounds. All others are at least two a round:
+// before a single one no call fills the caches.
 static void bench_cases_measure(struct measured *m, struct side *const *sides, size_t count)
 {
     struct contestant list[2];
@@ -239,7 +240,7 @@ static void bench_cases_measure(struct measured *m, struct side *const *sides, s
         if (!m->bench->pinned)
             bench_times(&list[i], GPU_SECONDS);
         if (list[i].run(&list[i], 1) < SLOW_SECONDS)
-            list[i].times = bench_times(&list[i], ROUND_SECONDS);
+            list[i].times = bench_times(&list[i], ROUND_SECONDS / 2) * 2;
         else
             rounds = rounds < SLOW_ROUNDS ? rounds : SLOW_ROUNDS;
     }
