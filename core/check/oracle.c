@@ -266,7 +266,7 @@ static tn_status parts_tensor(struct oracle_parts *p, const tn_array *array, tn_
     *out = p->tensors[array->id];
     return out->layout.dtype != TN_DTYPE_NONE
                ? TN_OK
-               : fail(TN_ERR_INTERNAL, "a part comes before its inputs");
+               : fail(TN_ERR_INTERNAL, "a node comes before its inputs");
 }
 
 static tn_status parts_run(struct oracle_parts *p, const struct node *node)

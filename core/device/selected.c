@@ -65,7 +65,7 @@ tn_status tn_selected_packing(tn_runtime *runtime, const char *device, const cha
 {
     const char *const missing = !device        ? "the device's name"
                                 : !format      ? "the format's name"
-                                : !out_packing ? "the place for a packing"
+                                : !out_packing ? "the output pointer"
                                                : NULL;
     struct device *found;
     tn_status status = fail_if_null("selected_packing", "the runtime", runtime);

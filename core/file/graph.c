@@ -77,7 +77,7 @@ tn_status tn_graph_load(tn_runtime *runtime, const char *path,
     const tn_host *host;
     tn_status status = fail_if_null("graph_load", "the path", path);
     if (status == TN_OK)
-        status = fail_if_null("graph_load", "the place for the result", out_file);
+        status = fail_if_null("graph_load", "the output pointer", out_file);
     if (status == TN_OK)
         status = graph_file_find_format(runtime, &format, &host);
     if (status != TN_OK)

@@ -206,7 +206,7 @@ tn_status tn_file_open(tn_runtime *runtime, const char *path,
         return fail(TN_ERR_ARGUMENT, "file_open: %s is NULL",
                     !runtime ? "the runtime"
                     : !path  ? "the path"
-                             : "the place for the result");
+                             : "the output pointer");
     tn_status status = life_check(&runtime->life);
     if (status == TN_OK)
         status = file_open_read_options(options, &mine);

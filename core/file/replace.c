@@ -208,7 +208,7 @@ tn_status tn_new_file_open(const char *path, const tn_new_file_options *options,
     tn_new_file_options mine;
     tn_status status = fail_if_null("new_file_open", "the path", path);
     if (status == TN_OK)
-        status = fail_if_null("new_file_open", "the place for the result", out_file);
+        status = fail_if_null("new_file_open", "the output pointer", out_file);
     if (status == TN_OK)
         status = replace_read_options(options, &mine);
     struct replacement *r = status == TN_OK ? mem_zalloc(sizeof(*r)) : NULL;

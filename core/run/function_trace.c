@@ -99,7 +99,7 @@ tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *u
         return fail(TN_ERR_ARGUMENT, "function_create: got NULL, expected a %s",
                     !runtime ? "runtime"
                     : !body  ? "body"
-                             : "place for the result");
+                             : "pointer for the result");
     tn_function_options mine;
     tn_status status = life_check(&runtime->life);
     if (status == TN_OK)

@@ -448,7 +448,7 @@ tn_status tn_shapeless_create(tn_runtime *runtime, tn_function_body body, void *
         return train_fail(TN_ERR_ARGUMENT, "shapeless_create: %s",
                           !runtime         ? "the runtime is NULL"
                           : !body          ? "the body is NULL"
-                          : !out_shapeless ? "the place for the result is NULL"
+                          : !out_shapeless ? "the output pointer is NULL"
                                            : "unknown flags");
     // Graphs are read by a service of the plugin of graph files.
     tn_status status = tn_interface_find(runtime, TN_IFACE_GRAPH_FORMAT, &format, &host);

@@ -13,7 +13,7 @@ static tn_status find_for_plugin(const tn_host *host, const char *id, const char
     struct plugin *asker = host->self->plugin;
     if (!id || !out_interface || !out_host)
         return fail(TN_ERR_ARGUMENT, "interfaces.find: %s is NULL",
-                    id ? "the place for a result" : "the interface's id");
+                    id ? "the output pointer" : "the interface's id");
     return plugin_find_interface(host->self->runtime, asker, id, maker, out_interface,
                                  out_host);
 }

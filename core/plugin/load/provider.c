@@ -40,7 +40,7 @@ static tn_status provider_check_call(const char *function, tn_runtime *runtime,
         return fail(TN_ERR_ARGUMENT, "%s: %s is NULL", function,
                     !runtime ? "the runtime"
                     : !id    ? "the interface's id"
-                             : "the place for a result");
+                             : "the output pointer");
     return life_check(&runtime->life);
 }
 
@@ -233,7 +233,8 @@ tn_status tn_provider_load(tn_runtime *runtime, const char *id, const char *plug
     if (status == TN_OK)
         status = fail_if_null("tn_provider_load", "the plugin's id", plugin);
     if (status == TN_OK)
-        status = fail_if_null("tn_provider_load", "the place for a host table", out_host);
+        status = fail_if_null("tn_provider_load", "the output pointer of the host table",
+                              out_host);
     if (status != TN_OK)
         return status;
     for (uint32_t i = 0; i < runtime->plugins->count; i++) {
@@ -317,7 +318,7 @@ tn_status tn_interface_find(tn_runtime *runtime, const char *id, const void **ou
         return fail(TN_ERR_ARGUMENT, "tn_interface_find: %s is NULL",
                     !runtime ? "the runtime"
                     : !id    ? "the interface's id"
-                             : "the place for a result");
+                             : "the output pointer");
     tn_status status = life_check(&runtime->life);
     if (status != TN_OK)
         return status;

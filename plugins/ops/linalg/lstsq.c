@@ -343,9 +343,10 @@ static const tn_output_info lstsq_outputs[] = {
     {"s", "singular values of a, the largest first", 0, 0},
 };
 static const tn_attr_field fields[] = {
-    TN_F64_FIELD(tn_lstsq_attrs, rcond, -1,
-                 "singular values below this part of the largest count as 0; below 0: the "
-                 "dtype's epsilon times the larger extent"),
+    TN_F64_FIELD(
+        tn_lstsq_attrs, rcond, -1,
+        "singular values below this fraction of the largest count as 0; below 0: the "
+        "dtype's epsilon times the larger extent"),
 };
 LAPACKS(lstsq, TN_INPUTS(lstsq_inputs), "The solution of a x = b by least squares.",
         TN_OUTPUTS(lstsq_outputs), .attrs = TN_ATTR_TABLE(tn_lstsq_attrs, fields));

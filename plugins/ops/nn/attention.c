@@ -5,8 +5,8 @@
 
 static const tn_input_info attention_inputs[] = {
     {"q", "queries: ..., heads, L, E", 0, TN_FLOAT_DTYPES},
-    {"k", "keys: ..., groups of heads, S, E", 0, TN_FLOAT_DTYPES},
-    {"v", "values: ..., groups of heads, S, F", 0, TN_FLOAT_DTYPES},
+    {"k", "keys: ..., key-value heads, S, E", 0, TN_FLOAT_DTYPES},
+    {"v", "values: ..., key-value heads, S, F", 0, TN_FLOAT_DTYPES},
     {"mask", "bool: which keys are seen; or q's dtype: added to the scores",
      TN_INPUT_OPTIONAL, 0},
     {"lengths", "integers: keys there are, one or one for each index of axis 0",
@@ -14,8 +14,8 @@ static const tn_input_info attention_inputs[] = {
 };
 static const tn_input_info attention_grad_inputs[] = {
     {"q", "queries: ..., heads, L, E", 0, TN_FLOAT_DTYPES},
-    {"k", "keys: ..., groups of heads, S, E", 0, TN_FLOAT_DTYPES},
-    {"v", "values: ..., groups of heads, S, F", 0, TN_FLOAT_DTYPES},
+    {"k", "keys: ..., key-value heads, S, E", 0, TN_FLOAT_DTYPES},
+    {"v", "values: ..., key-value heads, S, F", 0, TN_FLOAT_DTYPES},
     {"out", "what attention gives: ..., heads, L, F", 0, TN_FLOAT_DTYPES},
     {"gradient", "of out", 0, TN_FLOAT_DTYPES},
     {"mask", "as that of attention", TN_INPUT_OPTIONAL, 0},
@@ -318,8 +318,8 @@ const tn_primitive nn_scaled_dot_product_attention = {
 
 static const tn_input_info sinks_inputs[] = {
     {"q", "queries: ..., heads, L, E", 0, TN_FLOAT_DTYPES},
-    {"k", "keys: ..., groups of heads, S, E", 0, TN_FLOAT_DTYPES},
-    {"v", "values: ..., groups of heads, S, F", 0, TN_FLOAT_DTYPES},
+    {"k", "keys: ..., key-value heads, S, E", 0, TN_FLOAT_DTYPES},
+    {"v", "values: ..., key-value heads, S, F", 0, TN_FLOAT_DTYPES},
     {"sinks", "heads: a score more for each, of no key", 0, TN_FLOAT_DTYPES},
     {"mask", "as that of attention", TN_INPUT_OPTIONAL, 0},
     {"lengths", "as those of attention", TN_INPUT_OPTIONAL | TN_INPUT_CONSTANT, 0},
@@ -357,8 +357,8 @@ const tn_primitive nn_attention_with_sinks = {
 
 static const tn_input_info sinks_grad_inputs[] = {
     {"q", "queries: ..., heads, L, E", 0, TN_FLOAT_DTYPES},
-    {"k", "keys: ..., groups of heads, S, E", 0, TN_FLOAT_DTYPES},
-    {"v", "values: ..., groups of heads, S, F", 0, TN_FLOAT_DTYPES},
+    {"k", "keys: ..., key-value heads, S, E", 0, TN_FLOAT_DTYPES},
+    {"v", "values: ..., key-value heads, S, F", 0, TN_FLOAT_DTYPES},
     {"sinks", "heads: a score more for each, of no key", 0, TN_FLOAT_DTYPES},
     {"out", "what attention_with_sinks gives: ..., heads, L, F", 0, TN_FLOAT_DTYPES},
     {"gradient", "of out", 0, TN_FLOAT_DTYPES},

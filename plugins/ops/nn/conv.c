@@ -333,7 +333,7 @@ static tn_status conv2d_weight_jvp(const tn_build *build, const tn_rule *rule,
         TN_INTS_FIELD(tn_conv2d_attrs, dilation,                                           \
                       "distance of elements in a window; not given: 1"),                   \
         TN_I64_FIELD(tn_conv2d_attrs, groups, 1,                                           \
-                     "parts that channels and filters are split into")
+                     "groups that channels and filters are split into")
 
 static const tn_attr_field conv2d_fields[] = {COMMON_FIELDS};
 static const tn_attr_field transpose_fields[] = {

@@ -128,7 +128,7 @@ static const tn_input_info group_norm_inputs[] = {
 };
 static const tn_attr_field group_norm_fields[] = {
     TN_REQUIRED_FIELD(tn_group_norm_attrs, groups, TN_ATTR_I64,
-                      "parts of equally many channels, a mean and variance each"),
+                      "groups of equally many channels, a mean and variance each"),
     TN_F64_FIELD(tn_group_norm_attrs, eps, 1e-5, "added to the variance"),
     AXIS(tn_group_norm_attrs, "axis of the channels"),
 };

@@ -4,9 +4,9 @@
 #include "pack.h"
 
 static const tn_input_info update_inputs[] = {
-    {"cache", "slots, groups, capacity, width: floats, or u8 rows of blocks",
+    {"cache", "slots, key-value heads, capacity, width: floats, or u8 rows of blocks",
      TN_INPUT_CONSTANT, TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_U8)},
-    {"rows", "sequences, groups, count, width: what is written", TN_INPUT_CONSTANT,
+    {"rows", "sequences, key-value heads, count, width: what is written", TN_INPUT_CONSTANT,
      TN_FLOAT_DTYPES},
     {"positions", "integers, one a sequence: of its first row", TN_INPUT_CONSTANT,
      TN_INTEGER_DTYPES},
@@ -21,9 +21,9 @@ static const tn_in_place update_in_place[] = {{.update = 1 + 1}};
 
 static const tn_input_info attention_inputs[] = {
     {"q", "sequences, heads, L, E", 0, TN_FLOAT_DTYPES},
-    {"k", "slots, groups of heads, S, E: of q's dtype, or u8 rows of blocks", 0,
+    {"k", "slots, key-value heads, S, E: of q's dtype, or u8 rows of blocks", 0,
      TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_U8)},
-    {"v", "slots, groups of heads, S, F: as k", 0, TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_U8)},
+    {"v", "slots, key-value heads, S, F: as k", 0, TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_U8)},
     {"lengths", "integers, one a sequence: keys there are", TN_INPUT_CONSTANT,
      TN_INTEGER_DTYPES},
     {"slots", "integers, one a sequence: where it is in k and v", TN_INPUT_CONSTANT,
@@ -52,9 +52,10 @@ static tn_status cache_elements(const tn_host *host, const char *name, const tn_
     struct format format;
     *out = *cache;
     if (cache->rank != 4)
-        return host->fail(host, TN_ERR_ARGUMENT,
-                          "%s has shape %s, expected [slots, groups, capacity, width]",
-                          name, shape_text(cache, text));
+        return host->fail(
+            host, TN_ERR_ARGUMENT,
+            "%s has shape %s, expected [slots, key-value heads, capacity, width]", name,
+            shape_text(cache, text));
     if ((cache->dtype == TN_U8) != (format_name != NULL))
         return host->fail(host, TN_ERR_ARGUMENT, "%s is %s, expected %s", name,
                           tn_dtype_name(cache->dtype),
@@ -97,7 +98,7 @@ static tn_status update_infer(const tn_infer *infer, tn_type *types)
         rows->extent[3] != cache.extent[3])
         return host->fail(host, TN_ERR_ARGUMENT,
                           "rows has shape %s, which does not fit a cache of %s elements: "
-                          "expected its groups and its width",
+                          "expected its heads and its width",
                           shape_text(rows, got), shape_text(&cache, expected));
     for (uint32_t i = 2; i < 4 && status == TN_OK; i++)
         status = quant_cache_check_numbers(host, update_inputs[i].name, &infer->types[i],

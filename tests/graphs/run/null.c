@@ -190,8 +190,7 @@ Test(null, looking_around_refuses_nulls)
     refuses(tn_plugin_describe(rt, "a.so", NULL), "plugin_describe: out_json is NULL");
     refuses(tn_interface_find(rt, NULL, &interface, &host),
             "tn_interface_find: the interface's id is NULL");
-    refuses(tn_interface_find(rt, "tn.ops/1", NULL, &host),
-            "the place for a result is NULL");
+    refuses(tn_interface_find(rt, "tn.ops/1", NULL, &host), "the output pointer is NULL");
     gives_none(tn_primitive_find(rt, NULL), "the primitive's name is NULL");
     refuses(tn_primitive_check(rt, NULL), "the primitive's name is NULL");
     gives_none(tn_attrs_print(NULL, NULL, 0), "tn_attrs_print");

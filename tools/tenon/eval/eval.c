@@ -332,13 +332,14 @@ int cmd_eval(const struct command *self, int argc, char **argv)
     mine.details = details;
     struct eval_command_request request = {0};
     const struct option options[] = {
-        {"output", 'o', "FILE", "write what is computed there: .npy or .safetensors",
+        {"output", 'o', "FILE", "file for the results: .npy or .safetensors",
          &request.output, NULL},
         {"grad", 0, "NAME,...", "also compute gradients", &request.grad, NULL},
         {"vmap", 0, "NAME,...", "compute for each slice of these", &request.vmap, NULL},
         {"json", 0, NULL, "print JSON", NULL, &request.json},
-        {"save", 0, "FILE", "write the graph there", &request.save, NULL},
-        {"signature", 0, "NAME", "its name in the file (main)", &request.signature, NULL},
+        {"save", 0, "FILE", "file for the graph", &request.save, NULL},
+        {"signature", 0, "NAME", "name of the graph in the file (main)", &request.signature,
+         NULL},
     };
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 1, -1, argc, argv, &args);

@@ -246,8 +246,8 @@ int cmd_model_quantize(const struct command *self, int argc, char **argv)
     char names[NAMES];
     const struct option options[] = {
         {"format", 'f', "FORMAT", "the mixture of formats, such as q4_k_m", &format, NULL},
-        {"imatrix", 0, "FILE", "how much the columns count, of 'tenon model imatrix'",
-         &imatrix, NULL},
+        {"imatrix", 0, "FILE", "importance of columns, by 'tenon model imatrix'", &imatrix,
+         NULL},
         {"tensor", 0, "PATTERN=FORMAT,...", "other formats for arrays of these names",
          &given, NULL}};
     struct args args;

@@ -236,7 +236,7 @@ static int write_project(struct new_options *o,
 
 // Options that every kind takes.
 #define NEW_OPTIONS(o)                                                                     \
-    {"id", 0, "ID", "of the plugin (com.example.NAME)", &(o).id, NULL},                    \
+    {"id", 0, "ID", "id of the plugin (com.example.NAME)", &(o).id, NULL},                 \
         {"license",    0,   "SPDX", "MIT (default), Apache-2.0, BSD-3-Clause, ...",        \
          &(o).license, NULL},                                                              \
     {                                                                                      \
@@ -264,7 +264,7 @@ static int run_op_pack(const struct command *self, int argc, char **argv)
         {"glsl", 0, NULL, "add a kernel in GLSL, also compiled to SPIR-V", NULL, &o.glsl},
         {"with-vjp", 0, NULL, "add a derivative written by hand", NULL, &o.with_vjp},
         {"python", 0, NULL, "add what pip makes a wheel of", NULL, &o.python},
-        {"op", 0, "NAME", "of the operator (axpby)", &o.op, NULL},
+        {"op", 0, "NAME", "name of the operator (axpby)", &o.op, NULL},
         NEW_OPTIONS(o)};
     struct args args;
     int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);

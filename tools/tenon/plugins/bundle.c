@@ -193,7 +193,7 @@ int cmd_plugin_bundle(const struct command *self, int argc, char **argv)
 {
     const char *libraries = NULL;
     const struct option options[] = {
-        {"libraries", 0, "LIST", "these too, of lm and train", &libraries, NULL}};
+        {"libraries", 0, "LIST", "libraries to add, of lm and train", &libraries, NULL}};
     struct args args;
     int failed = args_parse(self, options, COUNT(options), 2, -1, argc, argv, &args);
     if (failed || args.help_shown)

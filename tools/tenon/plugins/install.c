@@ -302,7 +302,7 @@ static int run_install(const struct command *self, bool upgrade, int argc, char 
         {"user", 0, NULL, "to the user's plugins (the default)", NULL, &user},
         {"system", 0, NULL, "to the plugins of all users", NULL, &system},
         {"prefix", 0, "DIR", "to this folder of plugins", &prefix, NULL},
-        {"force", 0, NULL, "also in the place of a newer version", NULL, &force},
+        {"force", 0, NULL, "also replace a newer version", NULL, &force},
     };
     struct args args;
     int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);

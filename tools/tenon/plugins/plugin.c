@@ -114,7 +114,8 @@ static int run_describe(const struct command *self, int argc, char **argv)
     char *text = NULL;
     const struct option options[] = {
         {"output", 'o', "FILE", "write the manifest there", &output, NULL},
-        {"ops", 0, "FILE", "write what the operators take there, and list it", &ops, NULL}};
+        {"ops", 0, "FILE", "file for records of the operators; the manifest lists it", &ops,
+         NULL}};
     struct args args;
     int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
     if (failed || args.help_shown)
@@ -211,7 +212,7 @@ static const struct command plugin_commands[] = {
      "  tenon plugin install com.acme.axpby-1.0.0.tnp\n",
      cmd_plugin_install},
     {"plugin upgrade", "FILE.tnp|DIR|FILE.so [--system | --prefix DIR] [--force]",
-     "put a newer version of an installed plugin in its place",
+     "replace an installed plugin by a newer version",
      "As 'tenon plugin install', for plugins that are there.\n"
      "\n"
      "  tenon plugin upgrade com.acme.axpby-1.1.0.tnp\n",
@@ -225,7 +226,7 @@ static const struct command plugin_commands[] = {
      run_verify},
     {"plugin retry", "ID", "take a plugin out of quarantine",
      "A backend that crashed or hung while 'tenon devices --probe' watched is not loaded\n"
-     "until it changes. Here is how to try it again, after a new driver for instance.\n",
+     "until it changes. This tries it again, after a new driver for instance.\n",
      run_retry},
     {"plugin pack", "DIR [-o FILE.tnp]", "make an archive of a plugin",
      "A tar compressed by zstd, the same bytes each time. Files that DIR/plugin.json does\n"

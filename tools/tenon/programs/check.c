@@ -12,8 +12,9 @@ int cmd_check(const struct command *self, int argc, char **argv)
     const struct option options[] = {
         {"json", 0, NULL, "print JSON", NULL, &json},
         {"list", 0, NULL, "list all checks and what each expects", NULL, &list},
-        {"seed", 0, "N", "of the random cases (1)", &seed, NULL},
-        {"only", 0, "GLOB", "checks to make, by name or by name and subject", &only, NULL},
+        {"seed", 0, "N", "seed of the random cases (1)", &seed, NULL},
+        {"only", 0, "GLOB", "checks by name, or name and subject; '!GLOB': all others",
+         &only, NULL},
         {"report", 'o', "FILE", "write the report there", &report, NULL},
         {"exceptions", 0, "FILE", "checks that are known to fail, and why", &exceptions,
          NULL},

@@ -255,8 +255,7 @@ int cmd_run(const struct command *self, int argc, char **argv)
          "seconds after a failure in which the others may end; -1: no limit", &given.grace,
          NULL},
         {"allow-root", 0, NULL, "start processes as root, too", NULL, &given.allows_root},
-        {"as-rank", 0, NULL, "how the launcher starts a rank; not for people", NULL,
-         &given.is_rank},
+        {"as-rank", 0, NULL, "used by the launcher to start a rank", NULL, &given.is_rank},
     };
     struct args args;
     int own = count_own(options, COUNT(options), argc, argv);

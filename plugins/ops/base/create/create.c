@@ -170,7 +170,7 @@ DECOMPOSE(one_hot)
 }
 
 DECOMPOSED(one_hot, tn_one_hot_attrs, one_hot_fields,
-           "1 at the place that x names along a new axis, else 0.",
+           "1 at the index that x names along a new axis, else 0.",
            TN_INPUTS(one_hot_inputs));
 
 // --- linspace ---------------------------------------------------------------------------

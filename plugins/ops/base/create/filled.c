@@ -126,7 +126,7 @@ static const tn_output_info meshgrid_outputs[] = {
     {"grid", "the coordinates along an axis, in order", 0, 0}};
 static const tn_attr_field meshgrid_fields[] = {
     TN_CHOICE_FIELD(meshgrid_attrs, indexing, 0, indexing_names,
-                    "ij: axis i of the grid is array i; xy: the first two change places"),
+                    "ij: axis i of the grid is array i; xy: the first two are exchanged"),
     TN_BOOL_FIELD(meshgrid_attrs, sparse, 0, "results keep extent 1 on the other axes"),
 };
 

@@ -170,7 +170,7 @@ typedef struct {
 } nan_to_num_attrs;
 
 static const tn_attr_field nan_to_num_fields[] = {
-    TN_F64_FIELD(nan_to_num_attrs, nan, 0, "what takes the place of NaN"),
+    TN_F64_FIELD(nan_to_num_attrs, nan, 0, "what replaces NaN"),
     TN_F64_FIELD(nan_to_num_attrs, posinf, INFINITY, "of infinity: the greatest number"),
     TN_F64_FIELD(nan_to_num_attrs, neginf, -INFINITY,
                  "of minus infinity: the least number"),
@@ -207,7 +207,7 @@ DECOMPOSE(nan_to_num)
     return built(outputs[0]);
 }
 
-COMPOSITE(nan_to_num, "x with numbers in the place of NaN and infinities.",
+COMPOSITE(nan_to_num, "x with NaN and infinities replaced by numbers.",
           TN_INPUTS(base_number_x),
           .attrs = TN_ATTR_TABLE(nan_to_num_attrs, nan_to_num_fields));
 

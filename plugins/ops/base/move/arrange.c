@@ -103,7 +103,7 @@ DECOMPOSED(flip, tn_axis_attrs, flip_fields, "x with elements in reverse order."
 
 static const tn_attr_field roll_fields[] = {
     TN_REQUIRED_FIELD(tn_roll_attrs, shift, TN_ATTR_INTS,
-                      "places to move elements by, one or one an axis"),
+                      "how far to move elements, one number or one an axis"),
     TN_INTS_FIELD(tn_roll_attrs, axis, "axes to roll along; not given: x flattened"),
 };
 

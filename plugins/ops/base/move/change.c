@@ -14,7 +14,7 @@ typedef struct {
 
 static const tn_attr_field change_fields[] = {
     TN_REQUIRED_FIELD(change_attrs, indices, TN_ATTR_INT_LIST,
-                      "places along the axis; negative ones count from the end"),
+                      "indices along the axis; negative ones count from the end"),
     TN_I64_FIELD(change_attrs, axis, TN_NO_AXIS, "the axis; not given: x flattened"),
 };
 
@@ -135,12 +135,12 @@ DECOMPOSE(insert)
 
 static const tn_input_info insert_inputs[] = {
     {"x", "the array", 0, TN_ALL_DTYPES},
-    {"values", "one a place along the axis; they broadcast, and become x's dtype", 0,
+    {"values", "one an index along the axis; they broadcast, and become x's dtype", 0,
      TN_ALL_DTYPES},
 };
-COMPOSITE(delete, "x without the elements at these places of an axis.",
+COMPOSITE(delete, "x without the elements at these indices of an axis.",
           TN_INPUTS(base_any_x), .attrs = TN_ATTR_TABLE(change_attrs, change_fields));
-COMPOSITE(insert, "x with values put before these places of an axis.",
+COMPOSITE(insert, "x with values put before these indices of an axis.",
           TN_INPUTS(insert_inputs), .attrs = TN_ATTR_TABLE(change_attrs, change_fields));
 
 // --- resize, diagflat, ediff1d ----------------------------------------------------------

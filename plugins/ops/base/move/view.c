@@ -144,7 +144,7 @@ const tn_primitive base_reshape = {
 
 static const tn_attr_field transpose_fields[] = {
     TN_INTS_FIELD(tn_transpose_attrs, axes,
-                  "which axis of x stands at each place; not given: reversed"),
+                  "which axis of x stands at each position; not given: reversed"),
 };
 
 // The axis of x that becomes axis i of the result.

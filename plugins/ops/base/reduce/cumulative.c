@@ -376,7 +376,7 @@ static tn_status cumprod_jvp(const tn_build *build, const tn_rule *rule,
 
 // --- cummax and cummin ------------------------------------------------------------------
 
-// The place of the element that the result is equal to: the last of those so far.
+// The index of the element that the result is equal to: the last of those so far.
 static tn_array *base_cumulative_places(const tn_build *build, const tn_rule *rule,
                                         int32_t *out_axis)
 {

@@ -364,7 +364,7 @@ const tn_primitive base_argmax = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.argmax/1",
     .doc =
-        "The place of the greatest element, the first of equals; NaN counts as greatest.",
+        "The index of the greatest element, the first of equals; NaN counts as greatest.",
     TN_INPUTS(base_x),
     .attrs = TN_ATTR_TABLE(tn_argmax_attrs, argmax_fields),
     .infer = argmax_infer,

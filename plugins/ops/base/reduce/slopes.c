@@ -364,5 +364,5 @@ DECOMPOSE(nanargmin)
 }
 
 #define NANARG TN_INPUTS(base_x), .attrs = TN_ATTR_TABLE(tn_argmax_attrs, nanarg_fields)
-COMPOSITE(nanargmax, "The place of the greatest element that is no NaN.", NANARG);
-COMPOSITE(nanargmin, "The place of the least element that is no NaN.", NANARG);
+COMPOSITE(nanargmax, "The index of the greatest element that is no NaN.", NANARG);
+COMPOSITE(nanargmin, "The index of the least element that is no NaN.", NANARG);

@@ -28,7 +28,7 @@ DECOMPOSE(argmin)
 }
 
 DECOMPOSED(argmin, tn_argmax_attrs, argmin_fields,
-           "The place of the least element, the first of equals; NaN counts as least.",
+           "The index of the least element, the first of equals; NaN counts as least.",
            TN_INPUTS(base_x));
 
 // --- all and any ------------------------------------------------------------------------

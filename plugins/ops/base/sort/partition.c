@@ -5,7 +5,7 @@
 
 static const tn_attr_field partition_fields[] = {
     TN_REQUIRED_FIELD(tn_partition_attrs, kth, TN_ATTR_I64,
-                      "the place that has the element which a sort puts there"),
+                      "the index whose element is the one that a sort puts there"),
     TN_I64_FIELD(tn_partition_attrs, axis, -1, "the axis"),
 };
 
@@ -102,5 +102,5 @@ DECOMPOSED(partition, tn_partition_attrs, partition_fields,
            "x with element kth as a sort has it, lesser ones before, parts in x's order.",
            TN_INPUTS(base_x), .vmap = partition_vmap);
 DECOMPOSED(argpartition, tn_partition_attrs, partition_fields,
-           "The places in x of partition's elements.", TN_INPUTS(base_x),
+           "The indices in x of partition's elements.", TN_INPUTS(base_x),
            .vmap = argpartition_vmap);

@@ -12,7 +12,7 @@ typedef struct {
 static const char *const sides[] = {"left", "right", NULL};
 static const tn_input_info search_inputs[] = {
     {"a", "a vector in ascending order", TN_INPUT_CONSTANT, 0},
-    {"v", "what to find a place for", TN_INPUT_CONSTANT, 0},
+    {"v", "what to find an index for", TN_INPUT_CONSTANT, 0},
 };
 typedef struct {
     int64_t side;

@@ -13,7 +13,7 @@ static const tn_attr_field topk_fields[] = {
 };
 static const tn_output_info topk_outputs[] = {
     {"values", "the elements in order", 0, 0},
-    {"indices", "their places in x: i64", 0, 0},
+    {"indices", "their indices in x: i64", 0, 0},
 };
 
 // --- types ------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ tn_status topk_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
 const tn_primitive base_argsort = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.argsort/1",
-    .doc = "The places of x's elements in ascending order, equals as they were, NaN last.",
+    .doc = "The indices of x's elements in ascending order, equals as they were, NaN last.",
     TN_INPUTS(base_x),
     .attrs = TN_ATTR_TABLE(tn_sort_attrs, sort_fields),
     .infer = argsort_infer,
@@ -208,5 +208,5 @@ DECOMPOSED(sort, tn_sort_attrs, sort_fields,
            "x in ascending order along an axis, equals as they were, NaN last.",
            TN_INPUTS(base_x), .vmap = sort_vmap);
 DECOMPOSED(topk, tn_topk_attrs, topk_fields,
-           "The k greatest elements along an axis in descending order, and their places.",
+           "The k greatest elements along an axis in descending order, and their indices.",
            TN_INPUTS(base_x), TN_OUTPUTS(topk_outputs), .vmap = topk_vmap);

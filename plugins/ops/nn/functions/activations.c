@@ -8,7 +8,7 @@ static const tn_input_info activation_input[] = {{"x", "the array", 0, TN_FLOAT_
 
 // X(name, expression, doc)
 #define PLAIN(X)                                                                           \
-    X(relu6, "x <= 0 ? 0 : x >= 6 ? 6 : x", "x held between 0 and 6.")                     \
+    X(relu6, "x <= 0 ? 0 : x >= 6 ? 6 : x", "x clamped between 0 and 6.")                  \
     X(relu2, "x <= 0 ? 0 : x * x", "The square of x where it is positive, else 0.")        \
     X(selu,                                                                                \
       "1.0507009873554805 * "                                                              \
@@ -18,7 +18,7 @@ static const tn_input_info activation_input[] = {{"x", "the array", 0, TN_FLOAT_
       "c = x <= -3 ? -3 : x >= 3 ? 3 : x; x <= -3 ? 0 : x * ((c + 3) * (1 / 6))",          \
       "x times hardsigmoid(x).")                                                           \
     X(hardsigmoid, "c = x <= -3 ? -3 : x >= 3 ? 3 : x; (c + 3) * (1 / 6)",                 \
-      "x / 6 + 1 / 2, held between 0 and 1.")                                              \
+      "x / 6 + 1 / 2, clamped between 0 and 1.")                                           \
     X(logsigmoid, "x < 0 ? x - log1p(exp(x < 0 ? x : 0)) : -log1p(exp(x < 0 ? 0 : -x))",   \
       "The logarithm of sigmoid(x).")
 
@@ -79,7 +79,7 @@ SLOPED(SLOPED_RECORD)
       "x where it is positive, else alpha * (exp(x) - 1).")                                \
     X(hardshrink, lambd, 0.5, "the greatest number that is 0",                             \
       "x >= -lambd & x <= lambd ? 0 : x", "x, or 0 where it is no greater than lambd.")    \
-    X(softshrink, lambd, 0.5, "what is taken away",                                        \
+    X(softshrink, lambd, 0.5, "what is subtracted",                                        \
       "x > lambd ? x - lambd : x < -lambd ? x + lambd : 0 * x",                            \
       "x nearer to 0 by lambd, at most 0.")                                                \
     X(squareplus, b, 4, "the square of twice its value at 0",                              \
@@ -160,7 +160,7 @@ static const tn_attr_field hardtanh_fields[] = {
 const tn_primitive nn_hardtanh = {
     .struct_size = sizeof(tn_primitive),
     .id = "nn.hardtanh/1",
-    .doc = "x held between two numbers.",
+    .doc = "x clamped between two numbers.",
     TN_INPUTS(activation_input),
     .attrs = TN_ATTR_TABLE(hardtanh_attrs, hardtanh_fields),
     .expr = "x <= min_val ? min_val : x >= max_val ? max_val : x",

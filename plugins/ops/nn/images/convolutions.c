@@ -20,7 +20,7 @@ typedef struct {
                       "zeros around: one for all, one an axis, or two an axis; 0"),        \
         TN_INTS_FIELD(type, dilation, "distance of elements in a window; 1")
 #define FURTHER_FIELDS(type)                                                               \
-    TN_I64_FIELD(type, groups, 1, "parts that channels and filters are split into"),       \
+    TN_I64_FIELD(type, groups, 1, "groups that channels and filters are split into"),      \
         TN_BOOL_FIELD(type, flip, 0, "filters are turned round: a convolution proper"),    \
         AXIS_FIELD(type)
 

@@ -22,7 +22,7 @@ static const tn_attr_field sample_fields[] = {
 };
 static const tn_input_info sample_inputs[] = {
     {"x", "N, H, W, C or N, D, H, W, C: channels last, or axis 1", 0, TN_FLOAT_DTYPES},
-    {"grid", "N, ..., 2 or 3: places, columns first, from -1 to 1", 0, TN_FLOAT_DTYPES},
+    {"grid", "N, ..., 2 or 3: positions, columns first, from -1 to 1", 0, TN_FLOAT_DTYPES},
 };
 
 // An axis of x: its extent, and the places of results along it, in elements.
@@ -214,7 +214,7 @@ DECOMPOSE(grid_sample)
     return built(outputs[0]);
 }
 COMPOSITE(grid_sample, "grid_sample/1",
-          "Elements of x, or what is between them, at the places of a grid.",
+          "Elements of x, or what is between them, at the positions of a grid.",
           TN_INPUTS(sample_inputs), .attrs = TN_ATTR_TABLE(sample_attrs, sample_fields));
 
 // --- affine_grid ------------------------------------------------------------------------
@@ -285,5 +285,5 @@ DECOMPOSE(affine_grid)
     return built(outputs[0]);
 }
 COMPOSITE(affine_grid, "affine_grid/1",
-          "The places of images that matrices turn, scale and move, for grid_sample.",
+          "Positions in images, which matrices rotate, scale and move, for grid_sample.",
           TN_INPUTS(grid_inputs), .attrs = TN_ATTR_TABLE(grid_attrs, grid_fields));

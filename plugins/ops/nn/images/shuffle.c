@@ -30,7 +30,7 @@ static const tn_attr_field pixel_shuffle_fields[] =
 static const tn_attr_field pixel_unshuffle_fields[] =
     SHUFFLE_FIELDS(downscale_factor, "how many rows and columns become an element");
 static const tn_attr_field channel_shuffle_fields[] = {
-    {"groups", "parts that channels are split into", TN_ATTR_I64, TN_ATTR_REQUIRED,
+    {"groups", "groups that channels are split into", TN_ATTR_I64, TN_ATTR_REQUIRED,
      offsetof(shuffle_attrs, factor), 0, 0.0, NULL},
     TN_I64_FIELD(shuffle_attrs, axis, -1, "of channels; PyTorch's is 1"),
 };
@@ -338,5 +338,6 @@ static const tn_input_info fold_inputs[] = {
     {"x", "N, L, C * elements: of each window, or with channels at axis 1", 0,
      TN_FLOAT_DTYPES},
 };
-COMPOSITE(fold, "fold/1", "The sum of what windows have at each place: unfold's transpose.",
+COMPOSITE(fold, "fold/1",
+          "The sum of what windows have at each position: unfold's transpose.",
           TN_INPUTS(fold_inputs), .attrs = TN_ATTR_TABLE(columns_attrs, fold_fields));

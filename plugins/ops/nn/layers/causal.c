@@ -8,7 +8,8 @@ typedef struct {
 } causal_attrs;
 static const tn_attr_field causal_fields[] = {
     TN_I64_FIELD(causal_attrs, dilation, 1, "distance of elements in a window"),
-    TN_I64_FIELD(causal_attrs, groups, 1, "parts that channels and filters are split into"),
+    TN_I64_FIELD(causal_attrs, groups, 1,
+                 "groups that channels and filters are split into"),
     AXIS_FIELD(causal_attrs),
 };
 static const tn_input_info causal_inputs[] = {

@@ -34,7 +34,7 @@ def open(path: str | os.PathLike, *, context: int = 0, cache: str | None = None,
 
     context: positions that a text has room for; 0: the model's, at most 4096. cache: "f16", "f32" or "q8_0". sequences: texts that are
     generated at once share steps, as many. split: layers of each device of TENON_BACKEND, "16,14". adapter: a file or folder of LoRA.
-    vision: what reads images, of a model in GGUF."""
+    vision: the file of the vision encoder, of a model in GGUF."""
     model = Model(path, context=context, cache=cache, sequences=sequences, split=split)
     if adapter is not None:
         model.load_adapter(adapter, adapter_scale)
