@@ -76,6 +76,20 @@ static void store_residuals(const struct matrix_view *a, const struct matrix_vie
     }
 }
 
+// Likewise, of a full rank: behind x, gelsd leaves the parts of b that a does not reach.
+static void lstsq_store_tails(const struct matrix_view *sides, int64_t n,
+                              const struct matrix_view *out)
+{
+    for (int64_t c = 0; c < out->rows; c++) {
+        double sum = 0;
+        for (int64_t i = n; i < sides->rows; i++) {
+            tn_complex128 rest = matrix_get(sides, i, c);
+            sum += rest.re * rest.re + rest.im * rest.im;
+        }
+        matrix_set(out, c, 0, (tn_complex128){sum, 0});
+    }
+}
+
 static void fill_zeros(struct matrix_view a)
 {
     for (int64_t i = 0; i < a.rows; i++)
@@ -126,7 +140,6 @@ static int lstsq_solve(const struct batch_job *job, int64_t index, char *room)
         matrix_by_columns(room + job->room.at[SIDES], a.dtype, longest, e.k);
     if (least > 0 && e.k > 0) {
         matrix_copy(packed, a);
-        fill_zeros(sides);
         sides.rows = e.m;
         matrix_copy(sides, b);
         info = lstsq_call(job, packed, room, s.data, &rank, e);
@@ -136,8 +149,12 @@ static int lstsq_solve(const struct batch_job *job, int64_t index, char *room)
         fill_zeros(x);
         fill_zeros(s);
     }
-    if (info == 0 && residuals.rows > 0)
+    if (info == 0 && residuals.rows > 0 && rank == e.n && rank > 0) {
+        sides.rows = e.m;
+        lstsq_store_tails(&sides, e.n, &residuals);
+    } else if (info == 0 && residuals.rows > 0) {
         store_residuals(&a, &x, &b, &residuals);
+    }
     const tn_tensor *out = &call->outputs[2];
     ((int32_t *)out->data)[out->layout.offset + index] = rank;
     return info;

@@ -3,6 +3,10 @@
 // blocks that the nearest cache holds.
 #include "matrix.h"
 
+// Rows and columns of a triangle that goes element by element: calls of memset and memcpy
+// for its rows take longer.
+#define SMALL_TRIANGLE 6
+
 // Rows and columns of a block: those of a line of the cache.
 static int64_t block_of(struct matrix_view a)
 {
@@ -125,6 +129,12 @@ static int64_t lesser_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+// Rows of adjacent elements, one behind the other.
+static bool matrix_is_contiguous(struct matrix_view a)
+{
+    return a.column == 1 && a.row == a.columns;
+}
+
 void matrix_copy(struct matrix_view to, struct matrix_view from)
 {
     int64_t bytes = tn_dtype_bytes(to.dtype);
@@ -133,6 +143,10 @@ void matrix_copy(struct matrix_view to, struct matrix_view from)
         from = matrix_transposed(from);
     }
     if (to.column == 1 && from.column == 1) {
+        if (matrix_is_contiguous(to) && matrix_is_contiguous(from)) {
+            to.columns *= to.rows;
+            to.rows = 1;
+        }
         for (int64_t i = 0; i < to.rows && to.columns > 0; i++)
             memcpy(matrix_at(&to, i, 0), matrix_at(&from, i, 0),
                    (size_t)(to.columns * bytes));
@@ -173,8 +187,36 @@ static void copy_block_of_triangle(const struct matrix_view *to,
                                  upper ? columns : lesser_of(i + 1, columns));
 }
 
+// COPY_TRIANGLE(T, zero): a triangle, each element a T, and zeros beside it.
+#define COPY_TRIANGLE(T, zero)                                                             \
+    for (int64_t i = 0; i < to->rows; i++)                                                 \
+        for (int64_t j = 0; j < to->columns; j++)                                          \
+    ((T *)to->data)[i * to->row + j * to->column] =                                        \
+        (upper ? j >= i : j <= i)                                                          \
+            ? ((const T *)from->data)[i * from->row + j * from->column]                    \
+            : (zero)
+
+static void matrix_copy_small_triangle(const struct matrix_view *to,
+                                       const struct matrix_view *from, bool upper)
+{
+    switch (tn_dtype_bytes(to->dtype)) {
+    case 4:
+        COPY_TRIANGLE(word32, 0);
+        break;
+    case 8:
+        COPY_TRIANGLE(word64, 0);
+        break;
+    default:
+        COPY_TRIANGLE(word128, (word128){{0}});
+    }
+}
+
 void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool upper)
 {
+    if (to.rows <= SMALL_TRIANGLE && to.columns <= SMALL_TRIANGLE) {
+        matrix_copy_small_triangle(&to, &from, upper);
+        return;
+    }
     size_t bytes = (size_t)tn_dtype_bytes(to.dtype);
     if (to.column != 1) { // by rows of what is written
         to = matrix_transposed(to);
@@ -234,6 +276,10 @@ static bool find_special(struct matrix_view a, bool nan_only)
     int64_t parts = tn_is_complex(a.dtype) ? 2 : 1;
     if (a.column != 1)
         a = matrix_transposed(a);
+    if (matrix_is_contiguous(a)) {
+        a.columns *= a.rows;
+        a.rows = a.columns > 0;
+    }
     for (int64_t i = 0; i < a.rows && !found; i++) {
         if (a.column == 1) {
             found = find_in(matrix_at(&a, i, 0), a.columns * parts, single, nan_only);
