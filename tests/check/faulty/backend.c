@@ -564,6 +564,7 @@ static const tn_backend backend = {
 #endif
     .buffer_copy = buffer_copy,
     .buffer_read_after = buffer_read_after,
+    .buffer_export = buffer_export,
 #ifndef FAULT_QUEUE_HOST_SLOT
     .signal = signal_host,
 #endif

@@ -86,7 +86,7 @@ buffer_import_fd(tn_device *device, const tn_buffer_fd *memory, tn_buffer **out_
 #ifndef FAULT_SHARE_BAD
         memory->size != (uint64_t)file.st_size ||
 #endif
-        memory->kind != SHARE_KIND)
+        (memory->kind != SHARE_KIND && memory->kind != 0))
         return refuse(host, memory);
     tn_buffer *buffer = host->alloc(host, sizeof(*buffer), 0);
     if (!buffer)
@@ -117,6 +117,51 @@ buffer_import_fd(tn_device *device, const tn_buffer_fd *memory, tn_buffer **out_
     fcntl(memory->fd, F_DUPFD_CLOEXEC, 3);
 #endif
     *out_buffer = buffer;
+    return TN_OK;
+}
+
+// Moves a buffer into a file in memory, unless it is in one.
+static bool share_move(tn_device *device, tn_buffer *buffer)
+{
+    if (buffer->fd || buffer->is_imported)
+        return buffer->fd;
+    int fd = memfd_create("acme", MFD_CLOEXEC);
+    void *bytes = MAP_FAILED;
+    if (fd >= 0 && pwrite(fd, buffer->bytes, buffer->size, 0) == (ssize_t)buffer->size)
+        bytes = mmap(NULL, buffer->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (bytes == MAP_FAILED) {
+        close(fd);
+        return false;
+    }
+    device->host->free(device->host, buffer->bytes);
+    atomic_fetch_sub(&device->used, buffer->size);
+    buffer->bytes = bytes;
+    buffer->fd = fd + 1;
+    return true;
+}
+
+static tn_status buffer_export(tn_device *device, tn_buffer *buffer, uint32_t wants,
+                               tn_buffer_export *out)
+{
+    const tn_host *host = device->host;
+    struct stat file;
+    if (check_lost(device) != TN_OK)
+        return check_lost(device);
+    if (!share_move(device, buffer) || fstat(buffer->fd - 1, &file))
+        return host->fail(host, TN_ERR_UNSUPPORTED, "no memory that others can use");
+    out->fd = wants & TN_EXPORT_MEMORY_FD ? fcntl(buffer->fd - 1, F_DUPFD_CLOEXEC, 3) : -1;
+    out->memory = (uint64_t)file.st_ino;
+    out->size = buffer->size;
+    out->offset = 0;
+#ifdef FAULT_SHARE_EXPORT // of all memory
+    out->memory = 1;
+#endif
+#ifdef FAULT_SHARE_EXPORT_OFFSET
+    out->offset = 1;
+#endif
+#ifdef FAULT_SHARE_EXPORT_EXEC
+    fcntl(out->fd, F_SETFD, 0);
+#endif
     return TN_OK;
 }
 
