@@ -57,6 +57,8 @@ static const struct config_variable {
      NULL, LONG_MAX / 2}, // more than any machine has, and less than what overflows
     {"TENON_GRAPH_LIMIT", "bytes that planning a graph from a file may take", COUNT, NULL,
      LONG_MAX / 2},
+    {"TENON_LM_MEMORY", "bytes of each device that a language model may have", COUNT, NULL,
+     LONG_MAX / 2},
     {"TENON_LOG", "log levels by topic: info, or warn,sched=debug", ANY_TEXT, NULL},
     {"TENON_TRACE", "file to write a Perfetto trace to", ANY_TEXT, NULL},
     {"TENON_WHY", "file to keep the reasons of the last runs in: see tenon why last",

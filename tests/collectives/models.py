@@ -93,9 +93,9 @@ def written(name, kind, seed=1, groups=GROUPS, experts=0, has_output=False):
 
 # --- processes ---------------------------------------------------------------------------
 
-def started(ranks, *command):
+def started(ranks, *command, **variables):
     whole = [TENON, "run", "-n", str(ranks), "--launcher", LAUNCHER, "--allow-root", "--grace", "20", *command]
-    return subprocess.Popen(whole if ranks else command, env={**os.environ, "TENON_BACKEND": "cpu-blas", "TENON_THREADS": "1"},
+    return subprocess.Popen(whole if ranks else command, env={**os.environ, "TENON_BACKEND": "cpu-blas", "TENON_THREADS": "1", **variables},
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -211,6 +211,22 @@ def ranks_that_differ_are_told():
 
 
 @needs_launcher
+def what_fits_nowhere_is_told_with_what_is_missing_on_whom():
+    """Memory is what TENON_LM_MEMORY grants; layers are divided by it where they fit."""
+    words = (TENON, "generate", written("f16", "f16"), "once", "--tokens", "2", "--parallel")
+    # Rank 1 has less than rank 0.
+    limited = ("sh", "-c", 'case "$TENON_RUN" in rank=1*) export TENON_LM_MEMORY=$0;; esac; exec "$@"')
+    all_ = [started(2, *words, "pipeline", TENON_LM_MEMORY="900000"), started(2, *limited, "1600000", MODEL, "run", "pipeline", words[2]),
+            started(2, *limited, "100000", *words, "tensor")]
+    missing, divided, whole = ((process.communicate(timeout=60), process.returncode) for process in all_)
+    saying = r"rank 1, on cpu-blas:0 .* has 0.9 MB .* and 1.6 MB are missing for layer 2 of 5 and those behind it: more processes"
+    assert missing[1] == 1 and len(re.findall(saying, missing[0][1])) == 2, missing
+    assert divided[1] == 0 and [layers for layers, *_ in models_of(divided[0][0]).values()] == ["0-3 4-4"], divided
+    assert whole[1] == 1 and "no room for layers 0 to 4 of 5 on cpu-blas:0, which has 0.1 MB of memory for layers: 1.5 MB" in whole[0][1], whole
+    assert "rank 1 ended with status 1; rank 0 was in" in whole[0][1], whole
+
+
+@needs_launcher
 def who_fails_is_named():
     file = written("q8_0", "q8_0")
     for how, victim, number, words, status in (
@@ -233,4 +249,4 @@ def who_fails_is_named():
         ended(process, status)
 
 
-run([logits_and_tokens_are_those_of_one_process, the_command_writes_what_one_process_writes, adapters_are_divided_by_layers, what_cannot_be_divided_is_told, ranks_that_differ_are_told, who_fails_is_named])
+run([logits_and_tokens_are_those_of_one_process, the_command_writes_what_one_process_writes, adapters_are_divided_by_layers, what_cannot_be_divided_is_told, ranks_that_differ_are_told, what_fits_nowhere_is_told_with_what_is_missing_on_whom, who_fails_is_named])

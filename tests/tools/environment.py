@@ -139,6 +139,13 @@ def tenon_graph_limit_bounds_what_a_file_becomes():
         warned(*ADD, env={"TENON_GRAPH_LIMIT": wrong}, saying=f"TENON_GRAPH_LIMIT={wrong} is ignored: expected an integer from 1 to")
 
 
+def tenon_lm_memory_is_what_a_model_may_have():
+    model = ("bench", "llm", "--random", "layers=2,width=64,heads=4,kv_heads=2,inner=128,vocabulary=64,context=64",
+             "--prompt", "4", "--tokens", "2", "--position", "8")
+    refused(*model, env={"TENON_LM_MEMORY": "1000"}, saying="which has 0.0 MB of memory for layers: 0.1 MB are missing")
+    assert "resident" in tenon(*model, env={"TENON_LM_MEMORY": "100000"}).stdout
+
+
 # --- which kernels -----------------------------------------------------------------------
 
 
@@ -347,6 +354,7 @@ IGNORED = {"TENON_PLUGINS_ONLY": ("on", "0 or 1"), "TENON_MPI_MESSAGES": ("yes",
            "TENON_VULKAN_MATRICES": ("0", "none, khr or nv2"),
            "TENON_FALLBACK": ("never", "error, warn or allow"), "TENON_THREADS": ("999", "an integer from 1 to 256"),
            "TENON_CPU": ("sse", "baseline, avx2, avx512 or amx"), "TENON_CPU_STREAM": ("all", "an integer from 1 to"), "TENON_GRAPH_LIMIT": ("none", "an integer from 1 to"),
+           "TENON_LM_MEMORY": ("most", "an integer from 1 to"),
            "TENON_CHECK": ("1.5", "a number from 0 to 1"), "TENON_CACHE_DIR": ("cache", "an absolute path")}
 # What takes names, files or lists, or says whom to trust, has tests of its own above.
 OTHERS = {"TENON_BACKEND", "TENON_PLUGIN_PATH", "TENON_PLUGINS_DISABLE", "TENON_TRUST", "TENON_KERNELS", "TENON_LOG",
@@ -399,7 +407,8 @@ def unknown_variables_get_the_nearest():
 run([tenon_backend_is_a_list_in_order, tenon_backend_takes_numbers_of_devices, tenon_backend_may_name_what_is_absent,
      tenon_backend_misspelt_gets_the_nearest, tenon_fallback_says_what_falling_back_means,
      tenon_fallback_misspelt_gets_the_nearest, tenon_threads_is_how_many_run,
-     tenon_cpu_caps_the_instructions, tenon_cpu_stream_is_what_passes_the_caches, tenon_graph_limit_bounds_what_a_file_becomes, tenon_kernels_takes_and_refuses,
+     tenon_cpu_caps_the_instructions, tenon_cpu_stream_is_what_passes_the_caches, tenon_graph_limit_bounds_what_a_file_becomes, tenon_lm_memory_is_what_a_model_may_have,
+     tenon_kernels_takes_and_refuses,
      tenon_kernels_misspelt_gets_the_nearest, tenon_check_runs_kernels_twice, tenon_plugin_path_comes_first,
      tenon_plugin_path_wrong_is_told, tenon_plugins_only_hides_the_others, tenon_plugins_disable_takes_globs,
      tenon_trust_is_what_a_plugin_has_to_prove, tenon_dlclose_unloads, tenon_log_has_levels_by_topic,

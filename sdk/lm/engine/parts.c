@@ -46,6 +46,21 @@ static uint64_t model_shards_loaded_bytes(const tn_lm *model, int64_t device)
     return bytes;
 }
 
+// Bytes of a device that the user grants; 0: all.
+static uint64_t lm_parts_granted(const tn_lm *model)
+{
+    const char *text = tn_config(model->runtime, "TENON_LM_MEMORY");
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static void lm_room_limit(struct lm_room *room, uint64_t most)
+{
+    if (most > 0 && (room->is_unbounded || room->bytes > most)) {
+        room->bytes = most;
+        room->is_unbounded = false;
+    }
+}
+
 // The host's memory, where nothing comes behind it, takes what is left: the weights of a
 // file are mapped, so the system can do with less than they have.
 static void find_rooms(const tn_lm *model, const tn_selected_device *devices, int64_t count,
@@ -64,6 +79,7 @@ static void find_rooms(const tn_lm *model, const tn_selected_device *devices, in
                                       (i == last && device->flags & TN_DEVICE_HOST_MEMORY),
                                   .is_closed = device->is_lost,
                                   .memory = model_shards_memory_of(devices, i)};
+        lm_room_limit(&out[i], lm_parts_granted(model));
     }
 }
 
