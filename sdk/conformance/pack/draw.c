@@ -376,6 +376,12 @@ static uint32_t keep_passing(const struct sample_filter *filter, struct sample *
     return kept;
 }
 
+uint32_t samples_limit(const struct kit *k, uint32_t most)
+{
+    uint32_t wanted = most * k->samples / MAX_SAMPLES;
+    return wanted < 1 ? 1 : wanted < most ? wanted : most;
+}
+
 static uint32_t pack_draw_make_samples(struct sample_maker *maker,
                                        const tn_primitive *primitive,
                                        const struct sample_filter *filter,
@@ -386,8 +392,7 @@ static uint32_t pack_draw_make_samples(struct sample_maker *maker,
     if (!sample_fits(primitive))
         return 0;
     struct sampling how;
-    uint32_t wanted = max * k->samples / MAX_SAMPLES; // by --samples
-    max = wanted < 1 ? 1 : wanted < max ? wanted : max;
+    max = samples_limit(k, max);
     uint32_t count = keep_accepted(maker, out, examples_read(k, primitive, out, max, &how));
     count = keep_passing(filter, out, count);
     for (int i = 0; i < attempts && count < max && !how.no_random; i++) {

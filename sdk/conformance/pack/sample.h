@@ -69,6 +69,9 @@ static inline void *sample_field(struct sample *s, const tn_attr_field *field)
 // what draws below). TN_OK: s->outputs is filled.
 tn_status sample_infer(struct sample_maker *maker, struct sample *s);
 
+// How many of at most `most` applications --samples takes; at least one.
+uint32_t samples_limit(const struct kit *k, uint32_t most);
+
 // Fills `out` with up to `max` accepted applications, examples first. Returns how many.
 uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
                       struct sample *out, uint32_t max);

@@ -369,12 +369,12 @@ void rules_derive(struct kit *k, struct pack *pack, const tn_primitive *p,
                   const char *check, uint32_t most, void (*run)(struct rule_derivation *d))
 {
     static struct sample samples[MAX_SAMPLES];
-    uint32_t tries = 0;
+    uint32_t tries = 0, all = samples_limit(k, most);
     if (!check_begin(k, check, "%s", p->id))
         return;
     uint32_t count =
         pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
-    for (uint32_t i = 0; i < count && tries < most; i++) {
+    for (uint32_t i = 0; i < count && tries < all; i++) {
         struct rule_derivation d = {.kit = k, .pack = pack, .s = &samples[i]};
         if (!rule_derive_derivation_init(&d))
             continue;

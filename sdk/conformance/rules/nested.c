@@ -416,7 +416,7 @@ void rules_nested(struct kit *k, struct pack *pack, const tn_primitive *p)
         return;
     uint32_t count =
         pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
-    for (uint32_t i = 0, tries = 0; i < count && tries < TRIES; i++) {
+    for (uint32_t i = 0, tries = 0; i < count && tries < samples_limit(k, TRIES); i++) {
         struct array out[MAX_OUT];
         n = (struct nest){.kit = k, .pack = pack, .s = &samples[i]};
         if (sample_has_gap(n.s) || !rules_fill(k, pack, n.s, out))

@@ -268,7 +268,7 @@ void rules_vmap(struct kit *k, struct pack *pack, const tn_primitive *p)
     uint32_t count =
         pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
     for (uint32_t i = 0; i < count; i++)
-        for (int t = 0; t < TRIES; t++) {
+        for (uint32_t t = 0; t < samples_limit(k, TRIES); t++) {
             b = (struct vmap_batch){.kit = k, .pack = pack, .s = &samples[i]};
             if (batch_make(&b)) {
                 call_transform(&b);
