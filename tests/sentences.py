@@ -33,7 +33,9 @@ def run(tests, at_once=1):
     print(f"1..{len(tests)}", flush=True)
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         os.chdir(folder)
-        for failed, lines in pool.map(one, range(1, len(tests) + 1), tests):
+        # What a test prints comes before the next one's lines: one alone runs in this thread.
+        every = pool.map if at_once > 1 else map
+        for failed, lines in every(one, range(1, len(tests) + 1), tests):
             failures += failed
             print("\n".join(lines), flush=True)
         os.chdir("/")
