@@ -15,8 +15,8 @@
 
 struct recomputer {
     struct fuser fuser;
-    uint32_t *place; // by operation: where stage `order` will put it
-    uint32_t peak;   // the place at which most bytes are alive
+    uint32_t *position; // by operation: where stage `order` will put it
+    uint32_t peak;      // the position at which most bytes are alive
 };
 
 static bool recompute_is_plain(const struct plan_op *op)
@@ -36,7 +36,7 @@ static bool recompute_is_large(const struct plan_work *work, const struct plan_o
 
 // --- the peak ---------------------------------------------------------------------------
 
-static tn_status recompute_find_places(struct recomputer *r)
+static tn_status recompute_find_positions(struct recomputer *r)
 {
     struct plan_work *work = r->fuser.work;
     struct plan_op *ops = mem_alloc(work->num_ops * sizeof(*ops));
@@ -48,29 +48,29 @@ static tn_status recompute_find_places(struct recomputer *r)
     plan_renumber(work); // views follow their base
     tn_status status = plan_may_advance(work) ? plan_advance(work) : TN_OK;
     for (uint32_t i = 0; i < work->num_ops; i++)
-        r->place[work->ops[i].group] = i;
+        r->position[work->ops[i].group] = i;
     memcpy(work->ops, ops, work->num_ops * sizeof(*ops));
     plan_renumber(work);
     mem_free(ops);
     return status;
 }
 
-// Finds the places and the peak.
+// Finds the positions and the peak.
 static tn_status recompute_find_peak(struct recomputer *r)
 {
     const struct plan_work *work = r->fuser.work;
     double *change = mem_zalloc((work->num_ops + 1) * sizeof(*change));
     double alive = 0, most = 0;
-    tn_status status = change ? recompute_find_places(r) : TN_ERR_MEMORY;
+    tn_status status = change ? recompute_find_positions(r) : TN_ERR_MEMORY;
     for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++) {
         const struct plan_op *op = &work->ops[i];
         for (uint32_t k = 0; k < op->num_outputs && op->device == 0; k++) {
             const struct plan_value *v = &work->values[op->outputs[k]];
-            uint32_t last = r->place[i];
+            uint32_t last = r->position[i];
             for (uint32_t u = v->first_use; u != NONE; u = work->uses[u].next)
-                if (r->place[work->uses[u].op] > last)
-                    last = r->place[work->uses[u].op];
-            change[r->place[i]] += (double)layout_bytes(&v->layout);
+                if (r->position[work->uses[u].op] > last)
+                    last = r->position[work->uses[u].op];
+            change[r->position[i]] += (double)layout_bytes(&v->layout);
             if (!v->is_output)
                 change[last + 1] -= (double)layout_bytes(&v->layout);
         }
@@ -116,7 +116,8 @@ static bool recompute_is_split(const struct recomputer *r, const struct plan_val
         uint32_t op = work->uses[u].op;
         is_early |= op < at;
         is_late |= op > at;
-        is_split = op < at ? r->place[op] < r->peak : op > at && r->place[op] > r->peak;
+        is_split =
+            op < at ? r->position[op] < r->peak : op > at && r->position[op] > r->peak;
     }
     return is_split && is_early && is_late;
 }
@@ -127,14 +128,14 @@ static uint32_t recompute_find_program(const struct recomputer *r, uint32_t p)
     const struct plan_work *work = r->fuser.work;
     const struct plan_op *op = &work->ops[p];
     const struct plan_value *values = work->values, *result = &values[op->outputs[0]];
-    for (uint32_t i = 0; i < op->num_inputs && r->place[p] < r->peak; i++) {
+    for (uint32_t i = 0; i < op->num_inputs && r->position[p] < r->peak; i++) {
         uint32_t value = op->inputs[i].value, u = NONE;
         if (value != NONE)
             u = values[values[value].base].first_use;
         for (; u != NONE; u = work->uses[u].next) {
             uint32_t at = work->uses[u].op;
             const struct plan_op *q = &work->ops[at];
-            if (r->place[at] > r->peak && recompute_is_plain(q) &&
+            if (r->position[at] > r->peak && recompute_is_plain(q) &&
                 fuse_same_elements(&values[q->outputs[0]].layout, &result->layout) &&
                 recompute_is_split(r, result, at) && recompute_has_inputs(work, op, at))
                 return at;
@@ -220,7 +221,7 @@ tn_status plan_recompute(struct plan_work *work)
     if (p == work->num_ops || status != TN_OK)
         return status;
     r.fuser.next_member = mem_alloc(work->num_ops * 2 * sizeof(*r.fuser.next_member));
-    r.place = r.fuser.next_member ? r.fuser.next_member + work->num_ops : NULL;
+    r.position = r.fuser.next_member ? r.fuser.next_member + work->num_ops : NULL;
     status = r.fuser.next_member ? recompute_find_peak(&r) : TN_ERR_MEMORY;
     for (; p < work->num_ops && status == TN_OK; p++) {
         uint32_t q = NONE;

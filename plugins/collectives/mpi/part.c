@@ -10,7 +10,7 @@
 #include "group.h"
 #include "join.h"
 
-// A member of the parent: to which part it goes, and its place there.
+// A member of the parent: to which part it goes, and what it is ordered by there.
 struct part_member {
     int32_t color, key, rank, world_rank; // `rank`: in the parent
 };

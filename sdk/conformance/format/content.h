@@ -20,7 +20,7 @@ extern const tn_format_text content_texts[CONTENT_TEXTS];
 // any.
 void content_draw(struct kit *k, struct drawn_content *c, const tn_format *format,
                   tn_dtype dtype);
-// One array of this type, and no texts; of one axis.
+// One array of this type, and no texts; the second one has one axis.
 void content_draw_one(struct kit *k, struct drawn_content *c, const tn_format *format,
                       const tn_type *type);
 void content_draw_row(struct kit *k, struct drawn_content *c, const tn_format *format,
