@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Pooling, and sums of the gradients of weights. See pool.h.
+#include "cpu/lanes.h"
 #include "variants.h"
+
+// Runs the loop over pixels p with the distance 2, of most windows, as a constant: its
+// elements are loaded side by side.
+#define OF_STEP(step, ...)                                                                 \
+    do {                                                                                   \
+        if ((step) == 2) {                                                                 \
+            enum { at_step = 2 };                                                          \
+            VECTORIZE for (int64_t p = 0; p < pixels; p++) __VA_ARGS__                     \
+        } else {                                                                           \
+            const int64_t at_step = step;                                                  \
+            VECTORIZE for (int64_t p = 0; p < pixels; p++) __VA_ARGS__                     \
+        }                                                                                  \
+    } while (0)
 
 static void add_into_f32(float *acc, const float *x, int64_t n)
 {
@@ -14,12 +28,11 @@ static void pool_max_f32(float *acc, const float *x, int64_t pixels, int64_t cha
                          int64_t step)
 {
     if (channels == 1) {
-        VECTORIZE for (int64_t p = 0; p < pixels; p++)
-        {
-            float a = acc[p], b = x[p * step];
+        OF_STEP(step, {
+            float a = acc[p], b = x[p * at_step];
             float most = b > a ? b : a;
             acc[p] = b != b ? b : most;
-        }
+        });
         return;
     }
     for (int64_t p = 0; p < pixels; p++, acc += channels, x += step) {
@@ -41,14 +54,43 @@ static void pool_add_f32(float *acc, const float *x, int64_t pixels, int64_t cha
         return;
     }
     if (channels == 1) {
-        VECTORIZE for (int64_t p = 0; p < pixels; p++)
-        {
-            acc[p] += x[p * step];
-        }
+        OF_STEP(step, { acc[p] += x[p * at_step]; });
         return;
     }
     for (int64_t p = 0; p < pixels; p++, acc += channels, x += step)
         add_into_f32(acc, x, channels);
+}
+
+// `count` vectors of the mean of one window.
+INLINE void mean_vectors(float *out, const float *x, const struct cpu_window *w, int count)
+{
+    vector sum[4] = {0};
+    for (int64_t y = 0; y < w->rows; y++)
+        for (int64_t at = 0; at < w->columns; at++)
+            for (int k = 0; k < count; k++)
+                sum[k] += *(const loose *)(x + y * w->row + at * w->channels + k * LANES);
+    for (int k = 0; k < count; k++)
+        *(loose *)(out + k * LANES) = sum[k] / w->divisor;
+}
+
+static void pool_mean_f32(float *out, const float *x, int64_t pixels, int64_t step,
+                          const struct cpu_window *w)
+{
+    int64_t channels = w->channels;
+    for (int64_t p = 0; p < pixels; p++, out += channels, x += step) {
+        int64_t i = 0;
+        for (; i + 4 * LANES <= channels; i += 4 * LANES)
+            mean_vectors(out + i, x + i, w, 4);
+        for (; i + LANES <= channels; i += LANES)
+            mean_vectors(out + i, x + i, w, 1);
+        for (; i < channels; i++) {
+            float sum = 0;
+            for (int64_t y = 0; y < w->rows; y++)
+                for (int64_t at = 0; at < w->columns; at++)
+                    sum += x[y * w->row + at * channels + i];
+            out[i] = sum / w->divisor;
+        }
+    }
 }
 
 static void blend_f32(float *out, const float *x, const int32_t *places,
@@ -158,6 +200,7 @@ const struct cpu_conv_kernels V(cpu_conv) = {
     .add_into_f32 = add_into_f32,
     .pool_max_f32 = pool_max_f32,
     .pool_add_f32 = pool_add_f32,
+    .pool_mean_f32 = pool_mean_f32,
     .pool_share_f32 = pool_share_f32,
     .blend_f32 = blend_f32,
     .blend_points_f32 = blend_points_f32,

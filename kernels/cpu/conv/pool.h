@@ -5,6 +5,13 @@
 
 #include <stdint.h>
 
+// The elements of a window that are within an image: rows, `row` floats apart, of columns
+// side by side, each of some channels; and what their sum is divided by.
+struct cpu_window {
+    int64_t rows, columns, row, channels;
+    float divisor;
+};
+
 // The loops of one variant, on f32.
 struct cpu_conv_kernels {
     // acc[j] += x[j].
@@ -17,8 +24,12 @@ struct cpu_conv_kernels {
     // acc += x, likewise.
     void (*pool_add_f32)(float *acc, const float *x, int64_t pixels, int64_t channels,
                          int64_t step);
-    // Its transpose: to += g * share, where the pixel of output pixel p is at to + p *
-    // step.
+    // out = the means of windows whose first elements are at x + p * step, for output pixel
+    // p, summed in row-major order.
+    void (*pool_mean_f32)(float *out, const float *x, int64_t pixels, int64_t step,
+                          const struct cpu_window *window);
+    // The transpose of pool_add_f32: to += g * share, where the pixel of output pixel p is
+    // at to + p * step.
     void (*pool_share_f32)(float *to, const float *g, int64_t pixels, int64_t channels,
                            int64_t step, float share);
     // out[j] = the sum over k < taps of x[places[k] * step + j] * weights[k], in the order

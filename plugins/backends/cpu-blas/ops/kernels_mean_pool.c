@@ -5,6 +5,7 @@
 #include "kernels.h"
 
 #define PIECE_ELEMENTS 20000 // least elements of a piece
+#define MANY_CHANNELS 16     // so many are vectors by themselves
 
 // Rows or columns.
 struct mean_side {
@@ -100,8 +101,48 @@ static float cpu_mean_pool_share_of(const struct mean_pool *m, int64_t rows, int
     return (float)(rows * elements_that_count(&m->columns, at));
 }
 
+// The elements [*begin, *end) of window `at` that are within the image.
+static void cpu_mean_pool_clip(const struct mean_side *s, int64_t at, int64_t *begin,
+                               int64_t *end)
+{
+    int64_t first = at * s->stride - s->before, last = first + s->window;
+    *begin = first > 0 ? first : 0;
+    *end = last < s->size ? last : s->size;
+    if (*end < *begin)
+        *begin = *end = 0;
+}
+
+// A row of means of many channels: windows that are whole at once, others one by one.
+static void mean_channels(const struct mean_pool *m, int64_t image, int64_t oy)
+{
+    const struct mean_side *c = &m->columns;
+    int64_t channels = m->channels, counted_rows = elements_that_count(&m->rows, oy);
+    int64_t y, y_end, x, x_end;
+    cpu_mean_pool_clip(&m->rows, oy, &y, &y_end);
+    float *out = m->to + (image * m->rows.out + oy) * c->out * channels;
+    for (int64_t at = 0, next; at < c->out; at = next) {
+        cpu_mean_pool_clip(c, at, &x, &x_end);
+        int64_t whole = (c->size + c->before - c->window) / c->stride + 1;
+        next = x_end - x == c->window ? whole < c->out ? whole : c->out : at + 1;
+        const struct cpu_window window = {.rows = y_end - y,
+                                          .columns = x_end - x,
+                                          .row = c->size * channels,
+                                          .channels = channels,
+                                          .divisor =
+                                              cpu_mean_pool_share_of(m, counted_rows, at)};
+        m->conv->pool_mean_f32(out + at * channels,
+                               m->from +
+                                   ((image * m->rows.size + y) * c->size + x) * channels,
+                               next - at, c->stride * channels, &window);
+    }
+}
+
 static void mean_row(const struct mean_pool *m, int64_t image, int64_t oy)
 {
+    if (m->channels >= MANY_CHANNELS) {
+        mean_channels(m, image, oy);
+        return;
+    }
     int64_t channels = m->channels, n = m->columns.out;
     int64_t counted_rows = elements_that_count(&m->rows, oy);
     float *out = m->to + (image * m->rows.out + oy) * n * channels;

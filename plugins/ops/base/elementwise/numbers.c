@@ -258,13 +258,12 @@ DECOMPOSE(nextafter)
     x = as_dtype(build, x, dtype);
     y = as_dtype(build, y, dtype);
     tn_dtype bits = float_bits(dtype);
-    // Keys: integers in the order of the numbers, from their bits. Subnormal numbers have
-    // keys of their own also on devices whose comparisons take them for 0. Those of NaNs
-    // are beyond the infinities'.
-    tn_array *least = build->scalar(build, bits,
-                                    dtype == TN_F64   ? (double)INT64_MIN
-                                    : dtype == TN_F32 ? (double)INT32_MIN
-                                                      : (double)INT16_MIN);
+    // A number's bits without its sign are integers in the order of magnitudes: the next
+    // one is a step of 1, towards y's bits with the sign of x taken off, which are negative
+    // where both signs differ. A zero takes the sign of y. Subnormal numbers are no zeros
+    // also on devices whose comparisons take them for such.
+    double width = 8 * (double)tn_dtype_bytes(dtype);
+    tn_array *sign = build->scalar(build, bits, -pow(2, width - 1));
     tn_array *one = build->scalar(build, bits, 1);
     tn_array *last = build->scalar(build, bits,
                                    dtype == TN_F64    ? 0x7ffp52
@@ -273,10 +272,10 @@ DECOMPOSE(nextafter)
                                                       : 0x7c00);
     tn_array *next = build->expr(
         build,
-        "a, b, least, one, last -> k = a < 0 ? least - a : a; to = b < 0 ? least - b : b; "
-        "n = to > k ? k + one : k - one; k > last | k < -last ? a : "
-        "to == k | to > last | to < -last ? b : n < 0 ? least - n : n",
-        TN_IN(number_view(build, x, bits), number_view(build, y, bits), least, one, last),
+        "a, b, sign, one, last -> m = a & ~sign; s = (m == 0 ? b : a) & sign; "
+        "n = min(max(b ^ s, m - one), m + one) ^ s; "
+        "m > last ? a : (b & ~sign) > last ? b : n",
+        TN_IN(number_view(build, x, bits), number_view(build, y, bits), sign, one, last),
         TN_NO_ATTRS);
     outputs[0] = number_view(build, next, dtype);
     return built(outputs[0]);
