@@ -26,6 +26,15 @@ LAYERS = {
     "encoder": ("TransformerEncoderLayer", dict(d_model=8, nhead=2, dim_feedforward=16, dropout=0.0, batch_first=True, norm_first=True), (2, 5, 8)),
     "encoder, norms behind": ("TransformerEncoderLayer", dict(d_model=8, nhead=2, dim_feedforward=16, dropout=0.0, batch_first=True), (2, 5, 8)),
     "batch norm": ("BatchNorm1d", dict(num_features=4), (6, 4)),
+    "lstm, a step": ("LSTMCell", dict(input_size=3, hidden_size=2), (2, 3)), "gru, a step": ("GRUCell", dict(input_size=3, hidden_size=2), (2, 3)),
+    "rnn, a step": ("RNNCell", dict(input_size=3, hidden_size=2, nonlinearity="relu"), (2, 3)),
+    "shuffled": ("PixelShuffle", dict(upscale_factor=2), (1, 4, 2, 3)), "unshuffled": ("PixelUnshuffle", dict(downscale_factor=2), (1, 1, 4, 6)),
+    "channels": ("ChannelShuffle", dict(groups=2), (1, 4, 2, 3)), "responses": ("LocalResponseNorm", dict(size=3, alpha=0.5), (1, 4, 2, 3)),
+    "windows": ("Unfold", dict(kernel_size=2, stride=(1, 2), padding=1), (1, 2, 3, 4)),
+    "folded": ("Fold", dict(output_size=(3, 4), kernel_size=2, stride=(1, 2)), (1, 8, 4)), "norms": ("LPPool2d", dict(norm_type=3, kernel_size=2), (1, 2, 3, 4)),
+    "zeros": ("ZeroPad2d", dict(padding=(1, 2, 0, 1)), (1, 1, 3, 4)), "a border": ("ConstantPad1d", dict(padding=(1, 2), value=2.5), (1, 2, 3)),
+    "mirrored": ("ReflectionPad2d", dict(padding=(1, 2, 0, 1)), (1, 1, 3, 4)), "repeated": ("ReplicationPad2d", dict(padding=(1, 2, 0, 1)), (1, 1, 3, 4)),
+    "circular": ("CircularPad2d", dict(padding=(1, 2, 0, 1)), (1, 1, 3, 4)), "softmax of channels": ("Softmax2d", {}, (1, 3, 2, 2)),
 }  # fmt: skip
 
 # name: (class of PyTorch, its arguments)

@@ -33,6 +33,18 @@ def agrees(got, want, what):
 X2, X3 = (2, 8, 8, 4), (2, 4, 4, 4, 4)
 # Class: its arguments and the shapes of inputs; every layer that there is stands here.
 TABLE = {
+    "ALiBi": [((), (2, 3, 4, 5))], "AlphaDropout": [((0.5,), (3, 4))], "ChannelShuffle": [((2,), X2)], "CircularPad1d": [((1,), (2, 8, 4))],
+    "CircularPad2d": [((1,), X2)], "CircularPad3d": [((1,), X3)], "ConstantPad1d": [((1, 2.0), (2, 8, 4))], "ConstantPad2d": [((1, 2.0), X2)],
+    "ConstantPad3d": [((1, 2.0), X3)], "CosineSimilarity": [((), (3, 4), (3, 4))], "EmbeddingBag": [((9, 4), (2, 5))],
+    "FeatureAlphaDropout": [((0.5,), X2)], "Fold": [(((3, 3), 2), (1, 4, 8))], "FractionalMaxPool2d": [((2, 3), X2), ((2, None, 0.5, True), X2)],
+    "FractionalMaxPool3d": [((2, 2), X3)], "GRUCell": [((4, 5), (3, 4))], "GlobalAvgPool": [((), X2)], "GlobalMaxPool": [((), X2)],
+    "LPPool1d": [((2, 2), (2, 8, 4))], "LPPool2d": [((2, 2), X2)], "LPPool3d": [((2, 2), X3)], "LSTMCell": [((4, 5), (3, 4))],
+    "LocalResponseNorm": [((3,), X2)], "PairwiseDistance": [((), (3, 4), (3, 4))], "PixelShuffle": [((2,), X2)], "PixelUnshuffle": [((2,), X2)],
+    "RNNCell": [((4, 5), (3, 4))], "RReLU": [((), (3, 4))], "ReflectionPad1d": [((1,), (2, 8, 4))], "ReflectionPad2d": [((1,), X2)],
+    "ReflectionPad3d": [((1,), X3)], "ReplicationPad1d": [((1,), (2, 8, 4))], "ReplicationPad2d": [((1,), X2)], "ReplicationPad3d": [((1,), X3)],
+    "Softmax2d": [((), X2)], "Squareplus": [((), (3, 4))], "Step": [((), (3, 4))], "Threshold": [((0.1, 2.0), (3, 4))],
+    "Transformer": [((8, 2, 1, 1), (2, 5, 8), (2, 3, 8))], "Unflatten": [((-1, (2, 2)), X2)], "Unfold": [((2,), X2)], "ZeroPad1d": [((1,), (2, 8, 4))],
+    "ZeroPad2d": [((1,), X2)], "ZeroPad3d": [((1,), X3)],
     "AdaptiveAvgPool1d": [((2,), (2, 8, 4))], "AdaptiveAvgPool2d": [((1,), X2)], "AdaptiveAvgPool3d": [((2,), X3)],
     "AdaptiveMaxPool1d": [((2,), (2, 8, 4))], "AdaptiveMaxPool2d": [(((2, 3),), X2)], "AdaptiveMaxPool3d": [((2,), X3)],
     "AvgPool1d": [((2,), (2, 8, 4))], "AvgPool2d": [((3, 2, 1), X2)], "AvgPool3d": [((2,), X3)],
@@ -55,18 +67,29 @@ TABLE = {
     "Upsample": [((2,), X2), ((None, "linear", False, 5), (2, 8, 4))],
 }  # fmt: skip
 PARTS = {"Module", "Sequential"}  # what other layers are made of
+UNPOOLS = {"MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"}  # their inputs are a pooling's results
 
 
 def test_every_layer_stands_in_the_table():
     layers = {name for name in nn.__all__ if isinstance(getattr(nn, name), type) and issubclass(getattr(nn, name), nn.Module)}
-    assert layers - PARTS == set(TABLE)
+    assert layers - PARTS - UNPOOLS == set(TABLE)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_maxima_go_back_where_they_were(axes):
+    x = tn.abs(array((2, *[4] * axes, 3), 1)) + 1
+    pool, adaptive = (getattr(nn, f"{name}MaxPool{axes}d")(2, return_indices=True) for name in ("", "Adaptive"))
+    for layer in (pool, adaptive):
+        y, indices = layer(x)
+        back = np.asarray(getattr(nn, f"MaxUnpool{axes}d")(2)(y, indices))
+        assert back.shape == x.shape and np.array_equal(back[back != 0], np.asarray(x)[back != 0]) and (back != 0).sum() == y.size
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_a_layer_has_results_and_gradients(name):
     for arguments, *shapes in TABLE[name]:
         layer = getattr(nn, name)(*arguments)
-        inputs = [tn.arange(10).reshape((2, 5)) % 9 if name == "Embedding" else array(shape, i) for i, shape in enumerate(shapes)]
+        inputs = [tn.arange(10).reshape((2, 5)) % 9 if name.startswith("Embedding") else array(shape, i) for i, shape in enumerate(shapes)]
         named = set(nn.flat(layer.trainable_parameters()))
 
         def loss(*inputs):
@@ -89,10 +112,14 @@ def ours_of(kind, arguments):
         layer = getattr(nn, kind)(**given)
         parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") + (("weight_hr",) if "proj_size" in given else ())
         names = [f"{part}.{k}" for k in range(len(layer.weight_ih)) for part in parts]
+    elif kind.endswith("Cell"):
+        layer, names = getattr(nn, kind)(**given), ["weight_ih.0", "weight_hh.0", "bias_ih.0", "bias_hh.0"]
     elif kind.startswith("Conv"):
         layer, names = getattr(nn, kind)(**given, axis=1), ["weight", "bias"]
     elif kind == "BatchNorm1d":
         layer, names = nn.BatchNorm(**given), ["weight", "bias"]
+    elif kind != "TransformerEncoderLayer":
+        layer, names = getattr(nn, kind)(**given, axis=1), []
     else:
         layer = nn.TransformerEncoderLayer(given["d_model"], given["nhead"], given["dim_feedforward"], norm_first=given.get("norm_first", False))
         layer.attention = nn.MultiHeadAttention(given["d_model"], given["nhead"], bias=True)
@@ -200,7 +227,8 @@ def test_weights_of_files(tmp_path):
 @pytest.mark.parametrize("make, message", [
     (lambda: nn.Linear(3, 4)(tn.ones([2, 5])), "nn.linear"), (lambda: nn.Conv2d(4, 6, 3, groups=3), "4 channels to 6 in 3 groups"),
     (lambda: nn.GroupNorm(3, 4), "4 channels in 3 groups"), (lambda: nn.MultiHeadAttention(8, 3), "8 dims, 3 heads"),
-    (lambda: nn.Dropout(1.0), "p is 1.0"), (lambda: nn.LSTM(3, 4, 0), "0 layers"), (lambda: nn.LSTM(3, 4, proj_size=4), "proj_size is 4"), (lambda: nn.Upsample(), "one of scale_factor and size"),
+    (lambda: nn.Dropout(1.0), "p is 1.0"), (lambda: nn.ConstantPad2d((1, 2)), "2 numbers, expected one, or 4"), (lambda: nn.ZeroPad1d(1)(tn.ones([3])), "got 1 axes"),
+    (lambda: nn.FractionalMaxPool2d(2), "one of output_size and output_ratio"), (lambda: nn.init.sparse(0.5)([3]), "expected a matrix"), (lambda: nn.LSTM(3, 4, 0), "0 layers"), (lambda: nn.LSTM(3, 4, proj_size=4), "proj_size is 4"), (lambda: nn.Upsample(), "one of scale_factor and size"),
     (lambda: nn.init.identity()([2, 3]), "square"), (lambda: nn.init.he_normal("fan")([2, 3]), "mode is 'fan'"),
     (lambda: nn.losses.cross_entropy(tn.ones([2, 3]), tn.array([0, 1]), reduction="all"), "reduction is 'all'"),
     (lambda: Net().update({"scal": tn.ones([4])}), "no parameter 'scal'"),
@@ -230,6 +258,9 @@ def test_first_values():
         nn.init.seed(5)
         assert np.array_equal(first, np.asarray(draw([300, 200]))) and not np.array_equal(first, second), name
         assert abs(first.std() / deviations[name] - 1) < 0.02 and abs(first.mean()) < 0.02, name
+    bounded = np.asarray(nn.init.truncated_normal(1.0, 2.0, -1.0, 3.0)([200, 300]))
+    assert -1 <= bounded.min() < -0.9 and 2.9 < bounded.max() <= 3 and abs(bounded.mean() - 1) < 0.02
+    assert ((np.asarray(nn.init.sparse(0.25)([8, 6])) == 0).sum(axis=0) == 2).all()
     q = np.asarray(nn.init.orthogonal()([6, 2, 2]), "f8").reshape(6, 4)
     np.testing.assert_allclose(q.T @ q, np.eye(4), atol=1e-5)
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Layers, losses and first values: what `tenon.nn` has beside the operators of pack nn."""
 
-from . import init, layers as _layers, losses
-from .attention import (MultiHeadAttention, RoPE, SinusoidalPositionalEncoding, TransformerDecoder, TransformerDecoderLayer,
-                        TransformerEncoder, TransformerEncoderLayer)
+from . import init, layers as _layers, losses, windows as _windows
+from .attention import (ALiBi, MultiHeadAttention, RoPE, SinusoidalPositionalEncoding, Transformer, TransformerDecoder,
+                        TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer)
 from .module import Module, Sequential, TrainStep, flat, value_and_grad
-from .recurrent import GRU, LSTM, RNN
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 
-globals().update((name, getattr(_layers, name)) for name in _layers.NAMES)
+_NAMES = [*_layers.NAMES, *_windows.NAMES]
+globals().update((name, getattr(_windows if name in _windows.NAMES else _layers, name)) for name in _NAMES)
 ModuleList = list  # PyTorch's name: modules in a list are found
-__all__ = sorted({"GRU", "LSTM", "Module", "ModuleList", "MultiHeadAttention", "RNN", "RoPE", "Sequential", "SinusoidalPositionalEncoding",
-                  "TrainStep", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
-                  "flat", "init", "losses", "value_and_grad", *_layers.NAMES})
+__all__ = sorted({"ALiBi", "GRU", "GRUCell", "LSTM", "LSTMCell", "Module", "ModuleList", "MultiHeadAttention", "RNN", "RNNCell", "RoPE",
+                  "Sequential", "SinusoidalPositionalEncoding", "TrainStep", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+                  "TransformerEncoder", "TransformerEncoderLayer", "flat", "init", "losses", "value_and_grad", *_NAMES})

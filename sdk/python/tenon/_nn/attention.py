@@ -55,6 +55,18 @@ class RoPE(Module):
         return tn.nn.rope(x, self._frequencies, offset, interleaved=self.traditional)
 
 
+class ALiBi(Module):
+    """Scores of attention, (N, heads, L, S), less a slope of each head times the distance of positions; Press et al. (2022)."""
+
+    def forward(self, scores, offset=0, mask=None):
+        heads, queries, keys = scores.shape[-3:]
+        slopes = tn.array([2.0 ** (-8 * (i + 1) / heads) for i in range(heads)])
+        places = tn.arange(offset, offset + queries, dtype=tn.float32)
+        distances = tn.abs(tn.expand_dims(places, -1) - tn.arange(0, keys, dtype=tn.float32))
+        bias = tn.astype(-tn.reshape(slopes, [heads, 1, 1]) * distances, scores.dtype)
+        return scores + (bias if mask is None else bias + mask)
+
+
 class SinusoidalPositionalEncoding(Module):
     """Sines and cosines of positions, Vaswani et al. (2017)."""
 
@@ -140,3 +152,15 @@ class TransformerDecoder(Module):
         for layer in self.layers:
             x = layer(x, memory, x_mask, memory_mask, is_causal)
         return self.ln(x)
+
+
+class Transformer(Module):
+    """An encoder of a source, and a decoder of a target that attends to its result; Vaswani et al. (2017)."""
+
+    def __init__(self, dims=512, num_heads=8, num_encoder_layers=6, num_decoder_layers=6, mlp_dims=None, dropout=0.0, activation=None,
+                 norm_first=True):
+        self.encoder = TransformerEncoder(num_encoder_layers, dims, num_heads, mlp_dims, dropout, activation, norm_first)
+        self.decoder = TransformerDecoder(num_decoder_layers, dims, num_heads, mlp_dims, dropout, activation, norm_first)
+
+    def forward(self, source, target, source_mask=None, target_mask=None, memory_mask=None):
+        return self.decoder(target, self.encoder(source, source_mask), target_mask, memory_mask)

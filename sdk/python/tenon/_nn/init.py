@@ -58,6 +58,30 @@ def normal(mean=0.0, std=1.0, dtype=None):
     return lambda shape: tn.random.normal(next_key(), tn.array(mean), tn.array(std), shape=_shape(shape), dtype=dtype or tn.float32)
 
 
+def truncated_normal(mean=0.0, std=1.0, low=-2.0, high=2.0, dtype=None):
+    """Numbers of the normal distribution from low to high."""
+
+    def make(shape):
+        bounds = [tn.array((bound - mean) / std, tn.float32) for bound in (low, high)]
+        return mean + std * tn.random.truncated_normal(next_key(), *bounds, shape=_shape(shape), dtype=dtype or tn.float32)
+
+    return make
+
+
+def sparse(sparsity, mean=0.0, std=1.0, dtype=None):
+    """Normal numbers, and zeros in their place in a share `sparsity` of each column's rows (Martens, 2010)."""
+
+    def make(shape):
+        shape = _shape(shape)
+        if len(shape) != 2:
+            raise ValueError(f"sparse: got shape {tuple(shape)}, expected a matrix")
+        order = tn.argsort(uniform()(shape), axis=0)
+        kept = tn.argsort(order, axis=0) >= math.ceil(sparsity * shape[0])  # ranks of random numbers
+        return tn.where(kept, normal(mean, std, dtype)(shape), tn.zeros([], dtype=dtype or tn.float32))
+
+    return make
+
+
 def identity(dtype=None):
     """The identity, of square matrices."""
 

@@ -78,6 +78,41 @@ class Embedding(Module):
         return "{}, {}".format(*self.weight.shape)
 
 
+class EmbeddingBag(Module):
+    """The sum, mean or maximum of the rows of weight that a bag names: x is N, L, a bag a row, or L with offsets."""
+
+    def __init__(self, num_embeddings, dims, mode="mean", padding_idx=None):
+        self.weight = init.normal(0.0, 1.0 / math.sqrt(dims))([num_embeddings, dims])
+        self.mode, self.padding_idx = mode, padding_idx
+
+    def forward(self, x, offsets=None, per_sample_weights=None):
+        more = {} if self.padding_idx is None else {"padding_idx": self.padding_idx}
+        return tn.nn.embedding_bag(x, self.weight, offsets, per_sample_weights, mode=self.mode, **more)
+
+    def _describe(self):
+        return "{}, {}, mode={!r}".format(*self.weight.shape, self.mode)
+
+
+class CosineSimilarity(Module):
+    """The cosine of the angle between vectors."""
+
+    def __init__(self, axis=-1, eps=1e-8):
+        self.axis, self.eps = axis, eps
+
+    def forward(self, x1, x2):
+        return tn.nn.cosine_similarity(x1, x2, axis=self.axis, eps=self.eps)
+
+
+class PairwiseDistance(Module):
+    """The norm of the difference of vectors."""
+
+    def __init__(self, p=2.0, eps=1e-6, keepdim=False):
+        self.p, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1, x2):
+        return tn.nn.pairwise_distance(x1, x2, p=self.p, eps=self.eps, keepdim=self.keepdim)
+
+
 # --- convolutions --------------------------------------------------------------------------------
 
 
@@ -116,7 +151,7 @@ def _family(base, doc, names):
     """Classes of one kind, a number of axes each."""
     made = {}
     for name, fields in names.items():
-        made[name] = type(name, (base,), {"__doc__": doc, "__module__": __name__, **fields})
+        made[name] = type(name, (base,), {"__doc__": doc, "__module__": base.__module__, **fields})
     return made
 
 
@@ -215,6 +250,13 @@ class BatchNorm(Module):
 # --- random --------------------------------------------------------------------------------------
 
 
+def take_key(module):
+    """A key of random numbers for a call; the module's buffer is the next one."""
+    keys = tn.random.split(module.key)
+    module.key = keys[0]
+    return keys[1]
+
+
 class Dropout(Module):
     """In training, zeros in place of elements with probability p, the others over 1 - p. Its key of random numbers is a
     buffer: each call draws others, in a function that is replayed too."""
@@ -231,10 +273,11 @@ class Dropout(Module):
     def forward(self, x):
         if not self.training or self.p == 0:
             return x
-        keys = tn.random.split(self.key)
-        self.key = keys[0]
-        kept = tn.random.bernoulli(keys[1], p=1 - self.p, shape=list(self._shape(x)))
-        return tn.where(kept, x * (1 / (1 - self.p)), tn.zeros([], dtype=x.dtype))
+        return tn.where(self._draw(x), x * (1 / (1 - self.p)), tn.zeros([], dtype=x.dtype))
+
+    def _draw(self, x):
+        """Which elements are kept."""
+        return tn.random.bernoulli(take_key(self), p=1 - self.p, shape=list(self._shape(x)))
 
     def _describe(self):
         return f"p={self.p}"
@@ -251,33 +294,82 @@ class _ChannelDropout(Dropout):
 
 globals().update(_family(_ChannelDropout, _ChannelDropout.__doc__, {f"Dropout{n}d": {} for n in (1, 2, 3)}))
 
+
+class AlphaDropout(Dropout):
+    """In training, SELU's least value in place of elements with probability p, then mean and deviation as before."""
+
+    LEAST = -1.7580993408473766  # -scale * alpha of SELU
+
+    def forward(self, x):
+        if not self.training or self.p == 0:
+            return x
+        kept = self._draw(x)
+        scale = ((1 - self.p) * (1 + self.p * self.LEAST**2)) ** -0.5
+        y = tn.where(kept, x, tn.full([], self.LEAST, dtype=x.dtype))
+        return scale * y - scale * self.LEAST * self.p
+
+
+class FeatureAlphaDropout(AlphaDropout):
+    """AlphaDropout of whole channels, the last axis, of each sample."""
+
+    _shape = _ChannelDropout._shape
+
+
+class RReLU(Dropout):
+    """x, where it is negative times a slope: in training one by chance for each element, else the mean of the bounds."""
+
+    def __init__(self, lower=1 / 8, upper=1 / 3):
+        super().__init__(0.0)
+        self.lower, self.upper = lower, upper
+
+    def forward(self, x):
+        if not self.training:
+            return tn.where(x >= 0, x, x * ((self.lower + self.upper) / 2))
+        slopes = tn.random.uniform(take_key(self), tn.array(self.lower), tn.array(self.upper), shape=list(x.shape), dtype=x.dtype)
+        return tn.where(x >= 0, x, x * slopes)
+
+    def _describe(self):
+        return f"{self.lower:.4g}, {self.upper:.4g}"
+
+
 # --- pooling -------------------------------------------------------------------------------------
 
 
 class _Pool(Module):
+    """return_indices: of maxima, where they were, too, for MaxUnpool."""
+
     OPERATOR = "max_pool2d"
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, axis=-1, **more):
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, axis=-1, return_indices=False, **more):
         self.attributes = {"window": kernel_size, "stride": kernel_size if stride is None else stride, "padding": padding,
                            "ceil_mode": ceil_mode, "axis": axis, **more}
+        self._add_indices(return_indices)
+
+    def _add_indices(self, wanted):
+        if wanted and "max" not in self.OPERATOR:
+            raise TypeError(f"{type(self).__name__}: means have no indices")
+        self.return_indices = wanted
+
+    def _pool(self, x, **attributes):
+        return getattr(tn.nn, self.OPERATOR + ("_with_indices" if self.return_indices else ""))(x, **attributes)
 
     def forward(self, x):
         axes = int(self.OPERATOR[-2])
-        spread = {key: _given(value, axes) if key in ("window", "stride", "padding", "dilation") else value
-                  for key, value in self.attributes.items()}
-        return getattr(tn.nn, self.OPERATOR)(x, **spread)
+        return self._pool(x, **{key: _given(value, axes) if key in ("window", "stride", "padding", "dilation") else value
+                                for key, value in self.attributes.items()})
 
     def _describe(self):
         return ", ".join(f"{key}={value}" for key, value in self.attributes.items())
 
 
 class _AdaptivePool(_Pool):
-    def __init__(self, output_size, axis=-1):
+    def __init__(self, output_size, axis=-1, return_indices=False):
         self.attributes = {"output_size": output_size, "axis": axis}
+        self._add_indices(return_indices)
 
     def forward(self, x):
         size = _given(self.attributes["output_size"], int(self.OPERATOR[-2]))
-        return getattr(tn.nn, self.OPERATOR)(x, size, axis=self.attributes["axis"])
+        return self._pool(x, output_size=size, axis=self.attributes["axis"])
 
 
 globals().update(_family(_Pool, "Windows of N, ..., C: their greatest elements, or means.", {
@@ -325,7 +417,7 @@ _ACTIVATIONS = {
     "SELU": ("selu",), "SiLU": ("silu",), "GELU": ("gelu", "approximate"), "GLU": ("glu", "axis"), "Mish": ("mish",), "Tanh": ("tanh",), "Sigmoid": ("sigmoid",),
     "LogSigmoid": ("logsigmoid",), "Softplus": ("softplus", "beta", "threshold"), "Softsign": ("softsign",), "Softmax": ("softmax", "axis"),
     "LogSoftmax": ("log_softmax", "axis"), "Softmin": ("softmin", "axis"), "Hardswish": ("hardswish",), "HardTanh": ("hardtanh", "min_val", "max_val"),
-    "Hardsigmoid": ("hardsigmoid",), "HardShrink": ("hardshrink", "lambd"), "Softshrink": ("softshrink", "lambd"), "Tanhshrink": ("tanhshrink",),
+    "Hardsigmoid": ("hardsigmoid",), "Squareplus": ("squareplus", "b"), "Threshold": ("threshold", "threshold", "value"), "HardShrink": ("hardshrink", "lambd"), "Softshrink": ("softshrink", "lambd"), "Tanhshrink": ("tanhshrink",),
 }  # fmt: skip
 for _name, (_operator, *_names) in _ACTIVATIONS.items():
     globals().update(_family(_Activation, f"{_operator} of its argument.", {_name: {"OPERATOR": _operator, "NAMES": tuple(_names)}}))
@@ -339,6 +431,26 @@ class PReLU(Module):
 
     def forward(self, x):
         return tn.nn.prelu(x, self.weight)
+
+
+class Step(Module):
+    """1 above a threshold, 0 elsewhere; its derivative is 0."""
+
+    def __init__(self, threshold=0.0):
+        self.threshold = threshold
+
+    def forward(self, x):
+        return tn.astype(x > self.threshold, x.dtype)
+
+
+class Softmax2d(Module):
+    """Softmax of the channels of N, ..., C."""
+
+    def __init__(self, axis=-1):
+        self.axis = axis
+
+    def forward(self, x):
+        return tn.softmax(x, axis=self.axis)
 
 
 class Flatten(Module):

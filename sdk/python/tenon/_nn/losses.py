@@ -64,6 +64,16 @@ def triplet_loss(anchors, positives, negatives, axis=-1, p=2, margin=1.0, eps=1e
     return _reduced("triplet_loss", tn.maximum(near - far + margin, tn.zeros([], dtype=near.dtype)), reduction)
 
 
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """Less the log probability of labels over all alignments; log_probs: T, N, C."""
+    return tn.nn.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=blank, reduction=reduction, zero_infinity=zero_infinity)
+
+
+def cosine_embedding_loss(x1, x2, targets, margin=0.0, reduction="mean"):
+    """1 - cosine where the target is 1, what the cosine has beyond margin where it is -1."""
+    return tn.nn.cosine_embedding_loss(x1, x2, tn.astype(targets, x1.dtype), margin=margin, reduction=reduction)
+
+
 def _plain(operator, doc, **defaults):
     def loss(predictions, targets, reduction=defaults.get("reduction", "mean"), **more):
         return getattr(tn.nn, operator)(predictions, targets, reduction=reduction, **more)

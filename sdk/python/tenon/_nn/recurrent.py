@@ -100,3 +100,35 @@ class LSTM(_Recurrent):
         biases = (self.bias_ih[k], self.bias_hh[k]) if self.has_bias else (None, None)
         return tn.nn.lstm(x, self.weight_ih[k], self.weight_hh[k], *biases, *state, self.weight_hr[k], batch_first=self.batch_first,
                           reverse=bool(k % self.directions))
+
+
+class _Cell(_Recurrent):
+    """One position of a recurrent layer of one layer and direction."""
+
+    def __init__(self, input_size, hidden_size, bias=True, **more):
+        super().__init__(input_size, hidden_size, bias=bias, batch_first=False, **more)
+
+    def forward(self, x, state=None):
+        """The state behind x: (N, H), of an LSTM a pair; x: (N, inputs)."""
+        given = [None, None][: 1 + self.HAS_CELLS] if state is None else list(state) if self.HAS_CELLS else [state]
+        _, *ends = self._one(tn.expand_dims(x, 0), 0, given)
+        return tuple(ends) if self.HAS_CELLS else ends[0]
+
+    def _describe(self):
+        return f"{self.weight_ih[0].shape[1]}, {self.hidden_size}"
+
+
+class RNNCell(_Cell):
+    """One step of RNN."""
+
+
+class GRUCell(_Cell):
+    """One step of GRU."""
+
+    OPERATOR, GATES = "gru", 3
+
+
+class LSTMCell(_Cell):
+    """One step of LSTM."""
+
+    OPERATOR, GATES, HAS_CELLS = "lstm", 4, True
