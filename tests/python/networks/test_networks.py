@@ -15,7 +15,7 @@ import pytest
 import tenon as tn
 from frozen import LAYERS, OPTIMISERS, SHAPES, STEPS, numbers
 from tenon import nn, optim
-from tenon.data import Batches, fashion_mnist, plot, progress, read_csv, read_idx, read_text
+from tenon.data import Batches, fashion_mnist, plot, progress, read_csv, read_idx, read_images, read_text
 
 FROZEN = json.loads((pathlib.Path(__file__).parent / "frozen.json").read_text())
 
@@ -290,6 +290,34 @@ def test_an_optimiser_is_as_pytorchs(name):
 
 
 
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_a_traced_step_is_an_optimisers_update(name):
+    states = []
+    for is_traced in (False, True):
+        net, optimiser = nn.Module(), optimiser_of(name)
+        net.a, net.b, net.c = array((3, 4), 0), array((4, 3), 5), array((3,), 9)
+
+        def loss(net):
+            return tn.sum((net.a @ net.b + net.c - 1) ** 2)
+
+        step = nn.TrainStep(net, optimiser, loss)
+        for _ in range(3):
+            if is_traced:
+                step()
+            else:
+                optimiser.update(net, nn.value_and_grad(net, lambda: loss(net))()[1])
+        states.append({**net.state(), **optimiser.flat_state()})
+    for key, value in states[0].items():
+        np.testing.assert_allclose(np.asarray(states[1][key]), np.asarray(value), rtol=1e-5, atol=1e-7, err_msg=key)
+
+
+def test_gradients_are_clipped_as_a_tree():
+    tree = {"layers": [{"weight": tn.array([3.0, 0.0])}, {}], "bias": tn.array([4.0])}
+    clipped, norm = optim.clip_gradients(tree, max_norm=0.5)
+    assert float(norm) == 5 and np.allclose(clipped["layers"][0]["weight"], [0.3, 0]) and np.allclose(clipped["bias"], [0.4])
+    assert float(optim.clip_gradients(tree, 9.0)[0]["bias"][0]) == 4 and optim.clip_gradients({})[0] == {}
+
+
 def test_every_optimiser_is_compared():
     names = {name for name in optim.__all__ if isinstance(getattr(optim, name), type)}
     assert names - {"Optimizer", "MultiOptimizer", "Lion", "Muon"} == {name.partition(",")[0] for name in OPTIMISERS}
@@ -484,6 +512,20 @@ def test_plot(tmp_path):
     assert [len(line) for line in lines] == [1, 2, 2] and lines[1][-1].endswith("360.0") and lines[0][0].endswith("36.0")
     with pytest.raises(ValueError, match="no finite number"):
         plot(tmp_path / "a.svg", {"loss": [float("nan")]})
+
+
+def test_pictures_are_an_array(tmp_path):
+    pictures = [np.arange(24, dtype=np.uint8).reshape(2, 4, 3) + i for i in (0, 100)]
+    for i, picture in enumerate(pictures):
+        (tmp_path / f"{i}.ppm").write_bytes(b"P6 4 2 255\n" + picture.tobytes())
+    assert np.array_equal(read_images(tmp_path), pictures)
+    half = np.asarray(read_images([tmp_path / "1.ppm"], size=(1, 2)))
+    assert half.shape == (1, 1, 2, 3) and abs(half[0, 0].astype(int) - pictures[1].reshape(2, 2, 2, 3).mean(axis=(0, 2))).max() <= 1
+    (tmp_path / "2.ppm").write_bytes(b"P6 1 1 255\n" + bytes(3))
+    np.save(tmp_path / "a.npy", np.ones(3))
+    for paths, message in [(tmp_path, "2.ppm: a picture of shape .1, 1, 3., expected .2, 4, 3."), ([tmp_path / "a.npy"], "expected a picture"), ([], "no pictures")]:
+        with pytest.raises(ValueError, match=message):
+            read_images(paths)
 
 
 def test_the_example_learns(tmp_path):

@@ -3,7 +3,7 @@
 
 from . import optimizers as _optimizers, schedules
 from .optimizers import (AMSGrad, AdaDelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Lion, MultiOptimizer, Muon, Optimizer, RMSprop,
-                         SGD)
+                         SGD, clip_gradients)
 
 __all__ = ["AMSGrad", "AdaDelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "MultiOptimizer", "Muon", "Optimizer",
-           "RMSprop", "SGD", "schedules"]
+           "RMSprop", "SGD", "clip_gradients", "schedules"]

@@ -39,18 +39,22 @@ class Optimizer:
             if name not in self.state["of"]:
                 self.state["of"][name] = self._first(p)
 
+    def _keys(self, p):
+        """The names of what is kept of a parameter, in the order of the operator's inputs: a traced function sorts dicts."""
+        return self.KEPT
+
     def _first(self, p):
-        return {key: tn.zeros(p.shape, dtype=p.dtype) for key in self.KEPT}
+        return {key: tn.zeros(p.shape, dtype=p.dtype) for key in self._keys(p)}
 
     def _operator(self, p):
         return self.OPERATOR
 
     def _one(self, p, g, kept, step, rate):
         """A parameter after a step, and what is kept."""
-        counted = (step,) if self.COUNTS else ()
-        result = getattr(tn.optim, self._operator(p))(p, g, *kept.values(), *counted, lr=rate, **self.attributes)
+        counted, keys = (step,) if self.COUNTS else (), self._keys(p)
+        result = getattr(tn.optim, self._operator(p))(p, g, *(kept[key] for key in keys), *counted, lr=rate, **self.attributes)
         result = result if isinstance(result, tuple) else (result,)
-        return result[0], dict(zip(kept, result[1:]))
+        return result[0], dict(zip(keys, result[1:]))
 
     def step_of(self, names, parameters, gradients, state):
         """Parameters after a step, as a list, and the state; what a traced function calls."""
@@ -108,6 +112,16 @@ class Optimizer:
     def __repr__(self):
         rows = ", ".join(f"{key}={value}" for key, value in self.attributes.items())
         return f"{type(self).__name__}({rows})"
+
+
+def clip_gradients(gradients, max_norm=1.0):
+    """A tree of gradients scaled so that their common norm is at most max_norm, and the norm before; the operator
+    clip_grad_norm does so with a list."""
+    named, names = flat(gradients), _paths(gradients)
+    if not named:
+        return gradients, tn.zeros([])
+    *clipped, norm = tn.optim.clip_grad_norm(list(named.values()), max_norm=max_norm)
+    return _nested(list(zip(names, clipped))), norm
 
 
 def _paths(tree, path=()):
@@ -207,9 +221,12 @@ class Adafactor(Optimizer):
     def _operator(self, p):
         return "adafactor" if p.ndim > 1 else "adafactor_vector"
 
+    def _keys(self, p):
+        return ("row", "column") if p.ndim > 1 else ("v",)
+
     def _first(self, p):
         if p.ndim < 2:
-            return {"v": tn.zeros(p.shape, dtype=p.dtype)}
+            return super()._first(p)
         return {"row": tn.zeros([*p.shape[:-1], 1], dtype=p.dtype), "column": tn.zeros([*p.shape[:-2], 1, p.shape[-1]], dtype=p.dtype)}
 
 

@@ -92,6 +92,29 @@ def read_text(path, vocabulary=None):
     return tn.array(numbers) if numbers else tn.zeros([0], dtype=tn.int32), known
 
 
+def read_images(paths, size=None):
+    """Pictures (png, jpg, ppm, whatever format is installed) as one array, uint8 (N, height, width, channels). paths: files, or a
+    folder, whose files are taken by name; size: (height, width) that all are resampled to; without it all have one size."""
+    if isinstance(paths, (str, os.PathLike)):
+        paths = sorted(os.path.join(paths, name) for name in os.listdir(paths))
+    pictures = []
+    for path in paths:
+        picture = tn.load(path)
+        if picture.ndim != 3 or picture.dtype != tn.uint8:
+            raise ValueError(f"{path}: {picture.dtype} of shape {picture.shape}, expected a picture: uint8 (height, width, channels)")
+        if size is not None and picture.shape[:2] != tuple(size):
+            mode = "parts" if all(new <= old for new, old in zip(size, picture.shape)) else "linear"  # means, or lines between pixels
+            resampled = tn.nn.resample2d(tn.expand_dims(tn.astype(picture, tn.float32), 0), list(size), mode=mode)
+            picture = tn.astype(tn.clip(tn.round(resampled[0]), 0, 255), tn.uint8)
+        if pictures and picture.shape != pictures[0].shape:
+            raise ValueError(f"{path}: a picture of shape {picture.shape}, expected {pictures[0].shape} as the first one has"
+                             + ("" if size else ": give a size"))
+        pictures.append(picture)
+    if not pictures:
+        raise ValueError("read_images: no pictures")
+    return tn.stack(pictures, axis=0)
+
+
 def fashion_mnist(folder="/usr/share/datasets/fashion-mnist", part="train"):
     """(images, labels) of Fashion-MNIST, or MNIST, uint8: part "train" or "test". Debian: dataset-fashion-mnist."""
     if part not in ("train", "test"):
