@@ -102,6 +102,12 @@ class Guide(bench.Bench):
             assert not shown or re.fullmatch(pattern(shown), printed), \
                 f"$ {command}\nprinted\n{printed}\nand the guide shows\n" + "\n".join(shown)
 
+    def follow_readme(self):
+        """The README's commands print what it shows"""
+        self.begin("README.md")
+        for block in re.findall(r"^```sh\n(.*?)^```$", (self.args.source / "README.md").read_text(), re.M | re.S):
+            self.follow_commands(block.splitlines())
+
     def follow(self, name):
         self.begin(name)
         guide = (self.args.source / "docs" / name).read_text()
@@ -119,7 +125,7 @@ class Guide(bench.Bench):
 
 
 def tests_of(guide):
-    return [(guide.install_for_guides.__doc__, guide.install_for_guides, ())] + [
+    return [(each.__doc__, each, ()) for each in (guide.install_for_guides, guide.follow_readme)] + [
         (f"{name} can be followed word for word", guide.follow, (name,)) for name in GUIDES]
 
 
