@@ -18,41 +18,6 @@ def promised(text):
     return "".join(re.escape(l[5:].removesuffix(" ...")) + (".*" if l.endswith(" ...") else "") + "\n" for l in lines)
 
 
-# A program of that column's cells: {operator} is a pack's, {statements} are the others.
-COMPARISON = """
-#include <stdio.h>
-#include <tenon/file.h>
-#include <tenon/ops/base.h>
-#include <tenon/ops/index.h>
-#include <tenon/ops/random.h>
-#include <tenon/pack.h>
-#include <tenon/tenon.h>
-{operator}
-TN_PACK("com.example.acme", "0.1.0", "Example", TN_PRIMITIVES(&axpby));
-static const float data[] = {{1, 2, 3, 4}};
-static tn_status body(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
-                      uint64_t num_outputs, void *user)
-{{
-    outputs[0] = tn_sum(scope, tn_square(scope, inputs[0]), NULL, 0);
-    return tn_scope_status(scope);
-}}
-int main(void)
-{{
-    tn_runtime *rt;
-    tn_function *f;
-    const char *device = "cpu-blas:0";
-    {statements}
-    if (tn_eval(s, sums, t, slice, updated, g, each, h))
-        fprintf(stderr, "%s\\n", tn_scope_error(s));
-    int failed = tn_scope_status(s) != TN_OK || !values || rows != 2;
-    tn_function_destroy(f);
-    tn_scope_close(s);
-    tn_runtime_close(rt);
-    return failed;
-}}
-"""
-
-
 class Examples(bench.Bench):
     def installs(self):
         """Tenon installs"""
@@ -90,7 +55,11 @@ class Examples(bench.Bench):
         cells = [re.findall("`(.*)`", row[4])[0] for row in rows[1:]]
         assert len(cells) == 20, cells
         program = self.folder / "comparison.c"
-        program.write_text(COMPARISON.format(operator=cells[-1], statements="\n".join(cells[:-1])))
+        frame = re.search(r"```c\n(.*?)```", text, re.S)[1]
+        for comment, rows in ('// "an operator of your own"', cells[-1:]), ("// the other rows", cells[:-1]):
+            assert comment in frame, f"the page's program has no line '{comment}'"
+            frame = frame.replace(comment, "\n".join(rows))
+        program.write_text(frame)
         flags = self.run("pkg-config", "--cflags", "--libs", "tenon").split()
         self.run("cc", "-Wall", "-Werror", "-Wno-unused-variable", *self.sanitizers(), program, *flags, "-o",
                  self.folder / "comparison")

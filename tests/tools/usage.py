@@ -100,7 +100,8 @@ def tables_are_json_when_asked():
     assert "org.tenon.base" in ids, ids
     brings = {row["id"]: row["brings"] for row in json.loads(tenon("plugins", "--json").stdout)}
     for plugin, said in {"org.tenon.gguf": "format gguf", "org.tenon.llama": "architectures llama, phi3, qwen2",
-                         "org.tenon.bpe": "tokenizers gpt2, gemma4", "org.tenon.mpi": "collectives"}.items():
+                         "org.tenon.bpe": "tokenizers gpt2, gemma4", "org.tenon.mpi": "collectives",
+                         "org.tenon.nccl": "collectives of GPUs"}.items():
         assert plugin not in brings or ", ".join(brings[plugin]).startswith(said), (plugin, brings[plugin])
     kinds = {a["name"]: a for a in json.loads(tenon("op", "sum", "--json").stdout)["attributes"]}
     assert kinds["keepdims"]["kind"] == "bool" and kinds["keepdims"]["default"] == "false"

@@ -28,6 +28,7 @@ static const struct plugin_offer {
     {"tn.vision/1", "projector", "vision encoder", "vision encoders"},
     {"tn.graph_format/1", NULL, "files of graphs", NULL},
     {"tn.collective/1", NULL, "collectives", NULL},
+    {"tn.collective.device/1", NULL, "collectives of GPUs", NULL},
     {"org.tenon.ffi/1", NULL, "C functions as operators", NULL},
 };
 
