@@ -47,3 +47,9 @@ def test_the_page_on_python_runs(capsys):
             exec(block, names)
     printed = capsys.readouterr().out
     assert "True Sequential(" in printed and names["clipped"](names["x"]).shape == names["x"].shape
+
+
+def test_the_page_on_reproducible_results_runs(capsys):
+    text = (FOLDER.parents[1] / "reproducible.md").read_text()
+    exec(re.findall("```python\n(.*?)```", text, re.S)[0], {})
+    assert capsys.readouterr().out == "True\n"
