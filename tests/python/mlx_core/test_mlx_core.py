@@ -152,3 +152,31 @@ def test_a_part_of_a_buffer_is_an_array():
     assert (buffer[:, :3, :] + 1).sum().item() == 24 + sum(range(4, 12)) + sum(range(16, 24))
     with pytest.raises(AttributeError):
         part.nothing
+
+
+@pytest.mark.parametrize("body, is_free", [
+    (lambda x: mx.abs(x) * 2.5 + 1, True), (lambda x: x + x.sum(0, keepdims=True) + mx.arange(x.shape[-1]), True),
+    (lambda x: mx.mean(x, axis=-1) + x.shape[0], True), (lambda x: x.reshape(x.shape[0] * x.shape[1], -1), True),
+    (lambda x: x.astype(mx.float16) * 3, True), (lambda x: sum(x[i] for i in range(x.shape[0])), False),
+    (lambda x: x * mx.array([1.0, 2.0]).sum(), False),
+])  # fmt: skip
+def test_a_shapeless_function_is_right_for_other_extents(body, is_free):
+    calls = []
+
+    def counted(x):
+        calls.append(x.shape)
+        return body(x)
+
+    compiled = mx.compile(counted, shapeless=True)
+    for step, shape in enumerate([(2, 3), (4, 5), (6, 7)]):
+        x = mx.arange(shape[0] * shape[1], dtype=mx.float32).reshape(shape) / 8
+        assert compiled(x).tolist() == body(x).tolist()
+        first = len(calls) if step == 0 else first
+    assert (len(calls) == first) is is_free
+
+
+def test_text_of_numbers_and_missing_files(tmp_path):
+    assert f"{mx.array(3)} {mx.array(2.5):.2f} {mx.array([1, 2])}" == "3 2.50 array([1, 2], dtype=int32)"
+    for name, error in [("none.npy", RuntimeError), ("none.npz", ValueError), ("none.safetensors", RuntimeError), ("none.gguf", ValueError)]:
+        with pytest.raises(error):
+            mx.load(str(tmp_path / name))

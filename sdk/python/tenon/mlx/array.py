@@ -290,9 +290,11 @@ def __repr__(self):
 
 @_method
 def __format__(self, spec):
-    if spec and self._x.ndim:
+    if self._x.ndim == 0:
+        return format(self.item(), spec)
+    if spec:
         raise TypeError("unsupported format string passed to mlx.core.array.__format__")
-    return format(self.item(), spec) if spec else str(self)
+    return str(self)
 
 
 @_method

@@ -2,6 +2,7 @@
 """Python's and other libraries' objects to arrays of tenon, and operands of one dtype, by MLX's rules."""
 
 import operator
+import threading
 
 from .. import _core
 from .._core import Array
@@ -129,6 +130,23 @@ def _is_buffer(value):
     return True
 
 
+class _Numbers(threading.local):
+    """Whether numbers are constants of the graph, as in a body that is traced for several extents; elsewhere they are data, so
+    that other numbers make no other plan."""
+
+    are_constants = False
+
+
+numbers = _Numbers()
+
+
+def number(value, dtype):
+    """The array of a number."""
+    if numbers.are_constants and dtype is not None and dtype.kind in "biuf":
+        return base.astype(_core.array(value), dtype)
+    return _core.array(value, dtype)
+
+
 def convert(value, dtype=None):
     """The array of tenon of whatever mx.array() takes; `dtype` is tenon's."""
     kind = type(value)
@@ -138,19 +156,19 @@ def convert(value, dtype=None):
         return value if dtype is None else astype(value, dtype)
     if kind is float:
         if dtype is None or dtype.kind == "f":
-            return _core.array(value, dtype or _FLOAT32)
-        return base.astype(_core.array(value, _FLOAT32), dtype)
+            return number(value, dtype or _FLOAT32)
+        return base.astype(number(value, _FLOAT32), dtype)
     if kind is bool:
-        return _core.array(value, dtype or _BOOL) if dtype is None or dtype is _BOOL else _core.array(int(value), dtype)
+        return number(value, dtype or _BOOL) if dtype is None or dtype is _BOOL else number(int(value), dtype)
     if kind is int:
         if dtype is None:
             dtype = _INT32 if _LEAST <= value <= _MOST else _INT64
         try:
-            return _core.array(value, dtype)
+            return number(value, dtype)
         except (OverflowError, ValueError, TypeError):
-            return base.astype(_core.array(value, _INT64), dtype)
+            return base.astype(number(value, _INT64), dtype)
     if kind is complex:
-        x = _core.array(value, _COMPLEX64)
+        x = number(value, _COMPLEX64)
         return x if dtype is None else astype(x, dtype)
     if isinstance(value, (list, tuple)):
         return _of_list(value, dtype)
@@ -167,7 +185,7 @@ def scalar(value, dtype):
     of another one."""
     kind = dtype.kind
     if isinstance(value, bool):
-        return _core.array(value if kind == "b" else int(value), dtype)
+        return number(value if kind == "b" else int(value), dtype)
     if isinstance(value, int):
         if kind == "b":
             return convert(value, _INT32)
@@ -176,10 +194,10 @@ def scalar(value, dtype):
             low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if kind == "i" else (0, (1 << bits) - 1)
             if not low <= value <= high:
                 raise ValueError(f"Converting {value} to {dtype.name} would result in overflow.")
-        return _core.array(value, dtype) if kind != "u" or value >= 0 else convert(value, dtype)
+        return number(value, dtype) if kind != "u" or value >= 0 else convert(value, dtype)
     if isinstance(value, float):
-        return _core.array(float(value), dtype if kind == "f" else _FLOAT32)
-    return _core.array(complex(value), _COMPLEX64)
+        return number(float(value), dtype if kind == "f" else _FLOAT32)
+    return number(complex(value), _COMPLEX64)
 
 
 def operand(value, dtype):

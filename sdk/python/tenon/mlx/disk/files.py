@@ -120,7 +120,13 @@ def load(file, /, format=None, return_metadata=False, *, stream=None):
     if return_metadata and not has_metadata:
         raise ValueError(f"[load] metadata not supported for format {format}")
     with on_stream(stream):
-        found = _LOADERS[format](file)
+        try:
+            found = _LOADERS[format](file)
+        except OSError as error:
+            if not _is_path(file):
+                raise
+            kind = ValueError if format == "gguf" else RuntimeError
+            raise kind(f"[load] Failed to open file {os.fspath(file)}: {error}") from None
     return found if not has_metadata or return_metadata else found[0]
 
 

@@ -6,6 +6,8 @@ import os
 
 from ... import _core
 from ..._transforms import function
+from .. import random
+from ..convert import numbers
 from ..table import array, other_build, put, wrap
 from ..trees import copied, fill, flatten, rebuild, restore, unflatten, update
 from .nodes import depth, traced
@@ -30,6 +32,7 @@ class _Entry:
 
     def __init__(self, graph, used, result, count):
         self.graph, self.result, self.count = (graph, used), result, count
+        self.is_pure = True  # its body left nothing elsewhere
         self.is_large = _core.graph_size(graph) >= _LARGE
         self.replayed = function(lambda *values: _core.graph_call(self.graph, list(values)))
 
@@ -40,6 +43,42 @@ class _Entry:
         return _core.graph_call(self.graph, values)
 
 
+class _OtherResult(Exception):
+    """The result has another structure than that of the first call."""
+
+
+class _Extents:
+    """A body that is built for other extents without being called (tenon.function's shapeless)."""
+
+    def __init__(self, fun, args, kwargs, first, values):
+        from ..._train import Shapeless
+
+        place = wrap(_core.array(0))
+        # Without the arrays of the first call, which nothing has to keep.
+        self._args, self._kwargs, self._result = (rebuild(tree, lambda: place) for tree in (args, kwargs, first.result))
+        self._fun, self._count = fun, first.count
+        self._native = Shapeless(self._outputs, first.count, False)
+        self.entry(values)
+
+    def _outputs(self, leaves):
+        following = iter([wrap(x) for x in leaves]).__next__
+        outputs = flatten(self._fun(*rebuild(self._args, following), **rebuild(self._kwargs, following)))
+        if len(outputs) != self._count:
+            raise _OtherResult
+        return [x._x for x in outputs]
+
+    def entry(self, values):
+        """The entry for arguments of these extents. _OtherResult where the result is another tree."""
+        random.thread_key()
+        numbers.are_constants = True
+        try:
+            with random.traced_keys():
+                graph = self._native.graph(values)
+        finally:
+            numbers.are_constants = False
+        return _Entry(*graph, self._result, self._count)
+
+
 class _Compiled:
     """A function that is called once for each kind of arguments, and whose graph is used from then on."""
 
@@ -47,6 +86,7 @@ class _Compiled:
         functools.update_wrapper(self, fun)
         self._fun, self._inputs, self._outputs = fun, inputs, outputs
         self._entries = {}
+        self._extents = {} if shapeless and inputs is None and outputs is None else None
         self._short = {}  # of calls with arrays alone whose result is one, by _key_of_arrays()
         self._is_pure = inputs is None and outputs is None
 
@@ -78,11 +118,30 @@ class _Compiled:
         if entry is None:
             if depth.count or _core.is_tracing():  # what the body uses ends with that
                 return self._fun(*args, **kwargs), None
-            entry = self._entries[key] = self._traced(args, kwargs, arrays)
+            entry = self._entries[key] = self._entry_of(args, kwargs, arrays, key[:-len(arrays)] if arrays else key)
         outputs = [wrap(x) for x in entry.outputs(values)]
         if self._outputs is not None:
             fill(self._outputs, outputs[entry.count:])
         return unflatten(entry.result, outputs), entry
+
+    def _entry_of(self, args, kwargs, arrays, kind):
+        """The entry for a call. Of a shapeless function, the body is called once for each kind and ranks of arrays."""
+        values = [x._x for x in arrays]
+        if self._extents is not None and arrays:
+            kind = (kind, *((x.dtype, x.ndim) for x in values))
+            known = self._extents.get(kind)
+            if known is not None:
+                try:
+                    return known.entry(values)
+                except _OtherResult:
+                    pass
+        entry = self._traced(args, kwargs, arrays)
+        if self._extents is not None and arrays and entry.is_pure:
+            try:
+                self._extents[kind] = _Extents(self._fun, args, kwargs, entry, values)
+            except (ImportError, _OtherResult):  # without the module in C, or the body changes: each shape is traced
+                pass
+        return entry
 
     def _traced(self, args, kwargs, arrays):
         """The entry for a call, and what it leaves: arrays that the body put among the inputs where there were none."""
@@ -111,6 +170,7 @@ class _Compiled:
 
         graph = traced("function", body, arrays)
         entry = _Entry(*_without(graph, kept, arrays) if kept else graph, *results)
+        entry.is_pure = not left and not kept
         if left:
             self._leave(entry, left, arrays)
         return entry
@@ -167,7 +227,7 @@ def _signature(tree, key, arrays):
 
 def compile(fun, inputs=None, outputs=None, shapeless=False):
     """A function that is traced once for each kind of arguments. What it reads and changes beside them are trees of arrays,
-    `inputs` and `outputs`. (With `shapeless`, too, another shape is another kind.)"""
+    `inputs` and `outputs`. With `shapeless` other extents are no other kind, but for those that the body reads as numbers."""
     return _Compiled(fun, inputs, outputs, shapeless)
 
 
