@@ -352,9 +352,9 @@ tn_status choose(struct plan_work *work, struct device *device, const struct nod
     else if (node->prim->record.reference && device->runs_reference)
         out->kind = OP_REFERENCE;
     else
-        watch_rejected(
-            work, device, node->prim->record.id,
-            "no kernel of the families that %s consumes is left%s", device->ops->name,
-            node->prim->record.reference ? "; its reference runs on the CPU only" : "");
+        watch_rejected(work, device, node->prim->record.id,
+                       "it has no kernel that %s can run%s", device->ops->name,
+                       node->prim->record.reference ? "; its reference runs on the CPU only"
+                                                    : "");
     return TN_OK;
 }

@@ -158,13 +158,13 @@ static void say_remedies(const json_t *nodes)
         nowhere |= !*text_of(node, "device");
     }
     if (fell_back)
-        say("\nTo keep what falls back where it should run, do away with what turned it "
-            "down there,\nor install a plugin with a kernel for it. "
-            "TENON_FALLBACK=error makes falling back an\nerror, allow silences it.\n");
+        say("\nTo change where a node runs, remove the reason that is given for it, or "
+            "install a plugin\nwith a kernel for it. TENON_FALLBACK=error makes falling "
+            "back an error, allow silences\nthe warning.\n");
     if (nowhere)
-        say("\nName one more backend in TENON_BACKEND ('tenon devices' lists them), do "
-            "away with what\nturned it down, or install a plugin with a kernel for "
-            "it.\n");
+        say("\nName one more backend in TENON_BACKEND ('tenon devices' lists them), "
+            "remove the reason\nthat is given above, or install a plugin with a kernel "
+            "for it.\n");
 }
 
 // Says which of a kernel's modules runs for a step, each once, on devices that tell.
