@@ -3,8 +3,10 @@
 
     tenon run -n 2 python3 groups.py
 """
+import math
 import os
 import signal
+import threading
 import time
 
 import tenon as tn
@@ -50,6 +52,26 @@ def collectives(world):
     assert gradient.tolist() == [3, 6], gradient
     batch = tn.vmap(world.all_reduce)(tn.stack([x, x]))
     assert batch.tolist() == [[3, 6], [3, 6]], batch
+    derivatives(world)
+    rows = tn.vmap(lambda v: world.send(v, to=1))(tn.stack([x, 2 * x])) if rank == 0 else world.receive([2, 2], "float32", source=0)
+    assert rows.tolist() == [[1, 2], [2, 4]], rows
+
+
+def derivatives(world):
+    """Those of reductions that are not linear, beside zeros and infinities, too; of all_reduce and a block of reduce_scatter."""
+    rank, inf = world.rank, math.inf
+    for reduction, members, expected in [("product", [[3, 0, 0, 2], [4, 5, 0, 0]], [[8, 10, 0, 0], [6, 0, 0, 4]]),
+                                         ("maximum", [[3, 1, 5, 2], [4, 1, 2, inf]], [[0, 1, 2, 0], [2, 1, 0, 2]]),
+                                         ("minimum", [[-inf, 1, 5, 2], [4, 1, 2, 3]], [[2, 1, 0, 2], [0, 1, 2, 0]])]:
+        x, t = tn.array(members[rank], dtype="float32"), tn.array([1.0, 10.0, 100.0, 1000.0])
+        slope = tn.grad(lambda v, r=reduction: tn.sum(world.all_reduce(v, r)))(x)
+        assert slope.tolist() == expected[rank], (reduction, slope)
+        slope = tn.grad(lambda v, r=reduction: tn.sum(world.reduce_scatter(v, r)))(x)
+        assert slope.tolist() == [value / 2 for value in expected[rank]], (reduction, slope)
+        totals = [(a + b) / 2 * 10**i for i, (a, b) in enumerate(zip(*expected))]
+        assert tn.jvp(lambda v, r=reduction: world.all_reduce(v, r), [x], [t])[1].tolist() == totals, reduction
+        tangent = tn.jvp(lambda v, r=reduction: world.reduce_scatter(v, r), [x], [t])[1]
+        assert tangent.tolist() == totals[2 * rank:2 * rank + 2], (reduction, tangent)
 
 
 def groups(world):
@@ -69,8 +91,21 @@ def groups(world):
     ended = world.split(0)
     ended.abort("enough")
     raises(OSError, "the group was ended: enough", lambda: ended.all_reduce(tn.ones(1)).tolist())
+    ended_while_it_waits(world)
     raises(LookupError, "no group has the name 'nobody'", lambda: tn.dist.Group("nobody"))
     assert world.all_reduce(tn.array(1)).item() == 2
+
+
+def ended_while_it_waits(world):
+    """A call that waits for a member who does not come is ended by another thread, which waits for nothing."""
+    waiting = world.split(0)
+    if world.rank == 0:
+        thread = threading.Timer(0.2, waiting.abort, ["enough"])
+        thread.start()
+        raises(OSError, "the group was ended: enough", lambda: waiting.all_reduce(tn.ones(1)).tolist())
+        thread.join()
+    else:
+        time.sleep(0.5)
 
 
 def mlx():

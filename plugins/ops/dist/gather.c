@@ -170,7 +170,7 @@ TN_VJP(broadcast_vjp)
     tn_array *g = dist_reduced(build, cotangents[0], "sum", attrs->group);
     tn_array *rank =
         build->op(build, "dist.rank", NULL, 0, tn_attrs("group", group_name(attrs->group)));
-    gradients[0] = build->expr(build, "g, rank -> where(rank == root, g, g * 0)",
+    gradients[0] = build->expr(build, "g, rank -> where(rank == root, g, 0)",
                                TN_IN(g, rank), tn_attrs("root", attrs->root));
     return built(gradients[0]);
 }

@@ -55,9 +55,20 @@ tn_status groups_init(const tn_host *host)
     return TN_OK;
 }
 
+// The lock of `mine` is held.
+static bool has_used_group(const struct runtime_groups *mine)
+{
+    const struct named_group *group = mine->groups;
+    while (group && !group->is_used)
+        group = group->next;
+    return group != NULL;
+}
+
 static void leave_all(struct runtime_groups *mine)
 {
     pthread_mutex_lock(&mine->lock);
+    while (has_used_group(mine))
+        pthread_cond_wait(&mine->changed, &mine->lock);
     struct named_group *next = mine->groups;
     mine->groups = NULL;
     pthread_mutex_unlock(&mine->lock);
@@ -178,7 +189,8 @@ static tn_status group_join(struct runtime_groups *mine)
     return status;
 }
 
-tn_status groups_take(const tn_host *host, const char *name, struct group_use *out)
+// Finds a group of this runtime. The lock of *out->runtime is held after TN_OK.
+static tn_status group_lock(const tn_host *host, const char *name, struct group_use *out)
 {
     struct runtime_groups *mine = groups_of_runtime(host);
     if (!mine)
@@ -189,17 +201,26 @@ tn_status groups_take(const tn_host *host, const char *name, struct group_use *o
         return status;
     pthread_mutex_lock(&mine->lock);
     struct named_group *entry = dist_group_find(mine, name);
-    while (entry && entry->is_used)
-        pthread_cond_wait(&mine->changed, &mine->lock);
-    if (entry)
-        entry->is_used = true;
-    pthread_mutex_unlock(&mine->lock);
-    if (!entry)
+    if (!entry) {
+        pthread_mutex_unlock(&mine->lock);
         return host->fail(host, TN_ERR_NOT_FOUND,
                           "no group has the name '%s': split makes one", name);
+    }
     *out = (struct group_use){
         mine->table, mine->table_host, entry->group, mine->table->facts(entry->group), mine,
         entry,       &entry->devices};
+    return TN_OK;
+}
+
+tn_status groups_take(const tn_host *host, const char *name, struct group_use *out)
+{
+    tn_status status = group_lock(host, name, out);
+    if (status != TN_OK)
+        return status;
+    while (out->entry->is_used)
+        pthread_cond_wait(&out->runtime->changed, &out->runtime->lock);
+    out->entry->is_used = true;
+    pthread_mutex_unlock(&out->runtime->lock);
     return TN_OK;
 }
 
@@ -217,12 +238,12 @@ static tn_status dist_find(const tn_host *host, const char *name, tn_group_facts
                            uint64_t size)
 {
     struct group_use use;
-    tn_status status = groups_take(host, name, &use);
+    tn_status status = group_lock(host, name, &use);
     if (status != TN_OK)
         return status;
     memset(out, 0, size);
     memcpy(out, use.facts, size < use.facts->struct_size ? size : use.facts->struct_size);
-    groups_give(&use);
+    pthread_mutex_unlock(&use.runtime->lock);
     return TN_OK;
 }
 
@@ -277,26 +298,27 @@ static tn_status dist_shrink(const tn_host *host, const char *name, const char *
                : status;
 }
 
+// These two wait for no call, which another thread may be in: they change how it ends.
 static tn_status dist_set_deadline(const tn_host *host, const char *name,
                                    uint64_t milliseconds)
 {
     struct group_use use;
-    tn_status status = groups_take(host, name, &use);
+    tn_status status = group_lock(host, name, &use);
     if (status != TN_OK)
         return status;
     use.table->set_deadline(use.group, milliseconds);
-    groups_give(&use);
+    pthread_mutex_unlock(&use.runtime->lock);
     return TN_OK;
 }
 
 static tn_status dist_abort(const tn_host *host, const char *name, const char *reason)
 {
     struct group_use use;
-    tn_status status = groups_take(host, name, &use);
+    tn_status status = group_lock(host, name, &use);
     if (status != TN_OK)
         return status;
     use.table->abort(use.host, use.group, reason);
-    groups_give(&use);
+    pthread_mutex_unlock(&use.runtime->lock);
     return TN_OK;
 }
 

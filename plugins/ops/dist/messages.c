@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // send, receive, barrier and rank.
 //
-// A message has no derivative: the member that sends does not know that the one that
-// receives differentiates. Sum what was received, or gather, to differentiate through
-// members.
+// A message has no derivative. Its transpose is a message back, by two members that must
+// both make it: the one that receives has no input whose gradient would bring it, and the
+// one that sends would wait for it for ever wherever only this one differentiates. A
+// broadcast moves the same elements by a call that all members make, and differentiates.
 #include "pack.h"
 
 static const tn_attr_field send_fields[] = {
@@ -53,6 +54,18 @@ static tn_status send_run(const tn_run *run)
                     &(tn_collective_call){.kind = TN_COLLECTIVE_SEND,
                                           .peer = (int32_t)attrs->root,
                                           .tag = (int32_t)attrs->tag});
+}
+
+// A batch is one message, the batch axis first: the other member receives that shape.
+TN_VMAP(send_vmap)
+{
+    const tn_dist_peer_attrs *attrs = rule->attrs;
+    tn_array *x = tn_move_axis(build, rule->inputs[0], axes[0], 0);
+    outputs[0] = build->op(build, "dist.send", TN_IN(x),
+                           tn_attrs("root", attrs->root, "tag", attrs->tag, "group",
+                                    group_name(attrs->group)));
+    out_axes[0] = 0;
+    return built(outputs[0]);
 }
 
 static tn_status receive_infer(const tn_infer *infer, tn_type *types)
@@ -154,6 +167,7 @@ const tn_primitive dist_send = {
     .attrs = TN_ATTR_TABLE(tn_dist_peer_attrs, send_fields),
     .infer = send_infer,
     .run = send_run,
+    .vmap = send_vmap,
 };
 
 const tn_primitive dist_receive = {

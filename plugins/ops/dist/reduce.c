@@ -95,63 +95,73 @@ tn_array *dist_reduced(const tn_build *build, tn_array *x, const char *reduction
              : NULL;
 }
 
-static bool is_extreme(int64_t reduction)
+static bool is_linear(const tn_dist_reduce_attrs *attrs)
 {
-    return reduction == TN_COLLECTIVE_MINIMUM || reduction == TN_COLLECTIVE_MAXIMUM;
+    return attrs->reduction == TN_COLLECTIVE_SUM || attrs->reduction == TN_COLLECTIVE_MEAN;
 }
 
-static tn_status no_derivative(const tn_build *build, int64_t reduction)
+// What reduces cotangents, and tangents times the derivative: a linear reduction itself.
+static const char *linear_reduction(const tn_dist_reduce_attrs *attrs)
 {
-    return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
-                             "the %s over members has no derivative here: take one of sum, "
-                             "mean, or reduce another way",
-                             dist_reduce_reduction_name(reduction));
+    return is_linear(attrs) ? dist_reductions[attrs->reduction] : "sum";
 }
 
-// The share of each element of x in an extreme: 1 / (how many elements have that value).
-static tn_array *extreme_share(const tn_build *build, const tn_rule *rule)
+// The derivative of an extreme or a product, y, by each element of x. Of an extreme it is
+// 1 / (how many members' elements have that value).
+static tn_array *extreme_derivative(const tn_build *build, tn_array *x, tn_array *y,
+                                    const char *group)
 {
-    const tn_dist_reduce_attrs *attrs = rule->attrs;
-    tn_array *x = rule->inputs[0], *y = rule->outputs[0];
-    tn_array *hit = build->expr(build, "x, y -> where(x == y, x * 0 + 1, x * 0)",
+    tn_array *hit = build->expr(build, "x, y -> where(x == y, 1, where(x == y, x, 0))",
                                 TN_IN(x, y), TN_NO_ATTRS);
-    tn_array *hits = dist_reduced(build, hit, "sum", attrs->group);
+    tn_array *hits = dist_reduced(build, hit, "sum", group);
     return build->expr(build, "hit, hits -> hit / hits", TN_IN(hit, hits), TN_NO_ATTRS);
 }
+
+// Of a product it is that of all other members' elements, exact beside zeros, too: of one
+// zero it is the product of what is not 0. Second derivatives beside zeros are not exact.
+static tn_array *product_derivative(const tn_build *build, tn_array *x, const char *group)
+{
+    tn_array *zero = build->expr(build, "x -> where(x == 0, 1, where(x == 0, x, 0))",
+                                 TN_IN(x), TN_NO_ATTRS),
+             *factor =
+                 build->expr(build, "x -> where(x == 0, 1, x)", TN_IN(x), TN_NO_ATTRS);
+    tn_array *zeros = dist_reduced(build, zero, "sum", group),
+             *product = dist_reduced(build, factor, "product", group);
+    return build->expr(build,
+                       "zero, zeros, factor, product -> "
+                       "where(zeros == zero, product / factor, 0)",
+                       TN_IN(zero, zeros, factor, product), TN_NO_ATTRS);
+}
+
+// d times the derivative of a reduction that is not linear; a linear one has d itself.
+static tn_array *chained(const tn_build *build, const char *product, tn_array *d,
+                         tn_array *x, tn_array *y, const tn_dist_reduce_attrs *attrs)
+{
+    if (is_linear(attrs))
+        return d;
+    tn_array *p = attrs->reduction == TN_COLLECTIVE_PRODUCT
+                      ? product_derivative(build, x, attrs->group)
+                      : extreme_derivative(build, x, y, attrs->group);
+    return build->expr(build, product, TN_IN(d, p), TN_NO_ATTRS);
+}
+
+static const char by_cotangent[] = "g, p -> g * conj(p)", by_tangent[] = "t, p -> t * p";
 
 TN_VJP(all_reduce_vjp)
 {
     const tn_dist_reduce_attrs *attrs = rule->attrs;
-    const char *group = attrs->group;
-    bool is_mean = attrs->reduction == TN_COLLECTIVE_MEAN;
-    if (is_mean || attrs->reduction == TN_COLLECTIVE_SUM) {
-        gradients[0] = dist_reduced(build, cotangents[0],
-                                    dist_reduce_reduction_name(attrs->reduction), group);
-        return built(gradients[0]);
-    }
-    if (!is_extreme(attrs->reduction))
-        return no_derivative(build, attrs->reduction);
-    tn_array *g = dist_reduced(build, cotangents[0], "sum", group),
-             *share = extreme_share(build, rule);
+    tn_array *g = dist_reduced(build, cotangents[0], linear_reduction(attrs), attrs->group);
     gradients[0] =
-        build->expr(build, "g, share -> g * share", TN_IN(g, share), TN_NO_ATTRS);
+        chained(build, by_cotangent, g, rule->inputs[0], rule->outputs[0], attrs);
     return built(gradients[0]);
 }
 
 TN_JVP(all_reduce_jvp)
 {
     const tn_dist_reduce_attrs *attrs = rule->attrs;
-    tn_array *t = tangents[0];
-    if (attrs->reduction == TN_COLLECTIVE_PRODUCT)
-        return no_derivative(build, attrs->reduction);
-    if (is_extreme(attrs->reduction)) {
-        tn_array *share = extreme_share(build, rule);
-        t = build->expr(build, "t, share -> t * share", TN_IN(t, share), TN_NO_ATTRS);
-    }
-    out_tangents[0] = dist_reduced(
-        build, t,
-        is_extreme(attrs->reduction) ? "sum" : dist_reduce_reduction_name(attrs->reduction),
-        attrs->group);
+    tn_array *t =
+        chained(build, by_tangent, tangents[0], rule->inputs[0], rule->outputs[0], attrs);
+    out_tangents[0] = dist_reduced(build, t, linear_reduction(attrs), attrs->group);
     return built(out_tangents[0]);
 }
 
@@ -166,47 +176,58 @@ TN_VMAP(all_reduce_vmap)
 
 // --- rules of reduce_scatter ------------------------------------------------------------
 
-static tn_array *scatter_again(const tn_build *build, tn_array *x,
-                               const tn_dist_reduce_attrs *attrs)
+static tn_array *scatter_by(const tn_build *build, tn_array *x, const char *reduction,
+                            const tn_dist_reduce_attrs *attrs)
 {
     return build->op(build, "dist.reduce_scatter", TN_IN(x),
-                     tn_attrs("reduction", dist_reduce_reduction_name(attrs->reduction),
-                              "group", group_name(attrs->group), "size", attrs->size));
+                     tn_attrs("reduction", reduction, "group", group_name(attrs->group),
+                              "size", attrs->size));
 }
 
-static bool is_linear(const tn_dist_reduce_attrs *attrs)
+// The blocks of all members, as the input has them.
+static tn_array *unscattered(const tn_build *build, tn_array *block,
+                             const tn_dist_reduce_attrs *attrs)
 {
-    return attrs->reduction == TN_COLLECTIVE_SUM || attrs->reduction == TN_COLLECTIVE_MEAN;
+    return build->op(build, "dist.all_gather", TN_IN(block),
+                     tn_attrs("group", group_name(attrs->group), "size", attrs->size));
+}
+
+// The output of all_reduce; only extremes have a use for it.
+static tn_array *unscattered_output(const tn_build *build, const tn_rule *rule)
+{
+    const tn_dist_reduce_attrs *attrs = rule->attrs;
+    return attrs->reduction == TN_COLLECTIVE_MINIMUM ||
+                   attrs->reduction == TN_COLLECTIVE_MAXIMUM
+               ? unscattered(build, rule->outputs[0], attrs)
+               : NULL;
 }
 
 TN_VJP(reduce_scatter_vjp)
 {
     const tn_dist_reduce_attrs *attrs = rule->attrs;
-    if (!is_linear(attrs))
-        return no_derivative(build, attrs->reduction);
-    tn_array *g =
-        build->op(build, "dist.all_gather", TN_IN(cotangents[0]),
-                  tn_attrs("group", group_name(attrs->group), "size", attrs->size));
-    gradients[0] = attrs->reduction == TN_COLLECTIVE_MEAN
-                       ? tn_scaled(build, g, 1.0 / (double)attrs->size)
-                       : g;
+    tn_array *g = unscattered(build, cotangents[0], attrs);
+    if (attrs->reduction == TN_COLLECTIVE_MEAN)
+        g = tn_scaled(build, g, 1.0 / (double)attrs->size);
+    gradients[0] = chained(build, by_cotangent, g, rule->inputs[0],
+                           unscattered_output(build, rule), attrs);
     return built(gradients[0]);
 }
 
 TN_JVP(reduce_scatter_jvp)
 {
     const tn_dist_reduce_attrs *attrs = rule->attrs;
-    if (!is_linear(attrs))
-        return no_derivative(build, attrs->reduction);
-    out_tangents[0] = scatter_again(build, tangents[0], attrs);
+    tn_array *t = chained(build, by_tangent, tangents[0], rule->inputs[0],
+                          unscattered_output(build, rule), attrs);
+    out_tangents[0] = scatter_by(build, t, linear_reduction(attrs), attrs);
     return built(out_tangents[0]);
 }
 
 // The batch axis goes behind the axis that is scattered.
 TN_VMAP(reduce_scatter_vmap)
 {
-    outputs[0] =
-        scatter_again(build, tn_move_axis(build, rule->inputs[0], axes[0], 1), rule->attrs);
+    const tn_dist_reduce_attrs *attrs = rule->attrs;
+    outputs[0] = scatter_by(build, tn_move_axis(build, rule->inputs[0], axes[0], 1),
+                            dist_reductions[attrs->reduction], attrs);
     out_axes[0] = 1;
     return built(outputs[0]);
 }
