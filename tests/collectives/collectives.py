@@ -235,6 +235,25 @@ def messages_of_another_size_are_told(launcher):
 
 
 @of_each
+def members_that_wait_for_each_other_are_told(launcher):
+    out, _ = member(launcher, 3, "late", 0)
+    assert out.count("right") == 3, out
+    for mode, doing in (("awaits", "all_reduce (sum) of 1 f32"), ("both", "receive of 3 f32")):
+        out, _ = member(launcher, 3, mode, 3)
+        words = r"rank (\d) waits to receive from rank (\d), which waits in " + re.escape(doing)
+        found = re.search(r"members disagree: " + words, out)
+        assert found and out.count("failed") == 3 and {*found.groups()} == {"0", "1"}, out
+
+
+@of_each
+def who_ends_the_group_tells_the_others(launcher):
+    began = time.monotonic()
+    out, _ = member(launcher, 2, "aborts", 3)
+    assert "rank 0 failed: " in out and "the group was ended: enough" in out and "rank 1 failed: " in out, out
+    assert time.monotonic() - began < WITHIN, out
+
+
+@of_each
 def deadlines_end_calls(launcher):
     out, _ = member(launcher, 2, "deadline", 3)
     assert "rank 0 failed: " in out and "all_reduce (sum) of 4 f32 did not end within the deadline of 300 ms" in out, out
@@ -385,6 +404,7 @@ def what_cannot_be_started_is_told():
 
 run([every_collective_gives_what_it_must, who_computes_is_waited_for, shapes_that_differ_are_told, orders_that_differ_are_told, versions_and_backends_that_differ_are_told,
      groups_in_python_do_what_they_must, training_over_ranks_has_the_losses_of_one_process,
-     training_by_the_command_is_that_of_one_process, adapters_are_trained_by_several_processes, who_is_lost_leaves_a_checkpoint_of_the_last_step, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
+     training_by_the_command_is_that_of_one_process, adapters_are_trained_by_several_processes, who_is_lost_leaves_a_checkpoint_of_the_last_step, who_ends_its_program_is_told, messages_of_another_size_are_told, members_that_wait_for_each_other_are_told,
+     who_ends_the_group_tells_the_others, deadlines_end_calls, who_is_killed_is_named,
      who_is_stopped_is_named, *FAILING_IN_HALVES, who_fails_before_it_joins_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,
      what_cannot_be_started_is_told], at_once=5)

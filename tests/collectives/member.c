@@ -459,6 +459,53 @@ static void mode_receives(tn_scope *s)
     sleep(1);
 }
 
+// Rank 1 waits for a message, which rank 0 comes to, late, or never.
+static void mode_late(tn_scope *s)
+{
+    double mine[3] = {1, 2, 3}, got[3];
+    tn_array *x = numbers(s, TN_F32, 3, mine);
+    const tn_attr_list from = tn_attrs("shape", TN_INTS(3), "dtype", "f32", "source", 0);
+    if (rank == 0)
+        usleep(1200000);
+    if (rank == 0)
+        read_numbers(s, tn_op(s, "dist.send", TN_IN(x), tn_attrs("root", 1)), 3, got);
+    if (rank == 1)
+        expect(s, tn_op(s, "dist.receive", NULL, 0, from), 3, mine, "a late message");
+    reduce_once(s, 1);
+    printf("rank %d: right\n", rank);
+}
+
+static void mode_awaits(tn_scope *s)
+{
+    double got[3];
+    const tn_attr_list from = tn_attrs("shape", TN_INTS(3), "dtype", "f32", "source", 0);
+    if (rank == 1)
+        read_numbers(s, tn_op(s, "dist.receive", NULL, 0, from), 3, got);
+    reduce_once(s, 1);
+}
+
+// Two members wait for a message of each other.
+static void mode_both(tn_scope *s)
+{
+    double got[3];
+    const tn_attr_list from =
+        tn_attrs("shape", TN_INTS(3), "dtype", "f32", "source", 1 - rank);
+    if (rank < 2)
+        read_numbers(s, tn_op(s, "dist.receive", NULL, 0, from), 3, got);
+    reduce_once(s, 1);
+}
+
+// Rank 0 ends the group, and goes on by itself.
+static void mode_aborts(tn_scope *s)
+{
+    reduce_once(s, 1);
+    if (rank == 0) {
+        check_dist(dist->abort(host, NULL, "enough"));
+        sleep(2);
+    }
+    reduce_once(s, 1);
+}
+
 // Survivors go on without rank 1, where the library can.
 static void mode_shrinks(tn_scope *s)
 {
@@ -508,7 +555,8 @@ int main(int argc, char **argv)
         {"shapes", mode_shapes},   {"order", mode_order},       {"leaves", mode_leaves},
         {"exits", mode_exits},     {"deadline", mode_deadline}, {"receives", mode_receives},
         {"shrinks", mode_shrinks}, {"halves", mode_halves},     {"pending", mode_pending},
-        {"splits", mode_splits}};
+        {"splits", mode_splits},   {"late", mode_late},         {"awaits", mode_awaits},
+        {"both", mode_both},       {"aborts", mode_aborts}};
     tn_group_facts facts;
     if (argc > 1 && strcmp(argv[1], "uuid") == 0 &&
         tn_runtime_open(NULL, &runtime) == TN_OK)

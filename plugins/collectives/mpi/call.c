@@ -27,9 +27,11 @@ static void pause_ns(long ns)
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
+// A member that ended after a note says there why, which it does not by its end.
 static tn_status break_by(tn_collective_work *work, const struct watch_failure *failure)
 {
     char text[128];
+    notes_drain(work->group);
     move_print(work->record, text, sizeof(text));
     return group_break(work->group, TN_ERR_IO, "rank %d %s; rank %d was in %s",
                        failure->rank, failure->words, work->group->world_rank, text);
@@ -258,8 +260,15 @@ tn_status work_look(tn_collective_work *work)
         clock_ns() - work->began_ns < (int64_t)group->deadline_ms * MILLISECOND)
         return TN_OK;
     move_print(work->record, text, sizeof(text));
-    return group_break(group, TN_ERR_IO, "%s did not end within the deadline of %llu ms",
-                       text, (unsigned long long)group->deadline_ms);
+    return group_end(group, TN_ERR_IO, "%s did not end within the deadline of %llu ms",
+                     text, (unsigned long long)group->deadline_ms);
+}
+
+// The same for a work in which this process waits.
+static tn_status work_look_waiting(tn_collective_work *work)
+{
+    tn_status status = work_look(work);
+    return status == TN_OK ? notes_look(work, clock_ns() - work->began_ns) : status;
 }
 
 static bool has_begun(const tn_collective_work *work)
@@ -301,7 +310,7 @@ static tn_status mpi_call_drive(const tn_host *host, tn_collective_work *work,
         is_done = is_enough(work);
         if (status == TN_OK && !is_done &&
             (turn % TURNS_A_LOOK == TURNS_A_LOOK - 1 || turn > YIELDS))
-            status = work_look(work);
+            status = work_look_waiting(work);
         if (status == TN_OK && host)
             tell_lost(host, work->group->watch);
         progress_leave();
@@ -339,6 +348,11 @@ static tn_collective_work *work_create(tn_group *group, const tn_collective_call
     group->spare = NULL;
     *work = (tn_collective_work){.group = group, .call = *call};
     group->sequence += !is_of_two(call) && !(call->flags & TN_COLLECTIVE_ASIDE);
+    if (is_of_two(call)) {
+        struct group_peer *peer = &group->peers[call->peer];
+        *(call->kind == TN_COLLECTIVE_SEND ? &peer->sent : &peer->received) += 1;
+        group->num_messages++;
+    }
     write_record(work);
     queue_add(work);
     return work;
@@ -398,6 +412,7 @@ static bool work_take_ended(tn_collective_work *work)
         return false;
     progress_remove(work);
     queue_remove(work);
+    group->num_messages -= is_of_two(&work->call);
     free(group->spare);
     group->spare = work;
     return true;

@@ -50,7 +50,8 @@ tn_status group_break(tn_group *group, tn_status status, const char *format, ...
         // Members that wait for this one in MPI, where it knows how to let go of them.
         if (group->library->Comm_revoke && group->facts.size > 1 && !process.is_lost) {
             group->library->Comm_revoke(group->calls);
-            group->library->Comm_revoke(group->agreements);
+            if (!group->keeps_notes)
+                group->library->Comm_revoke(group->agreements);
         }
     }
     return group->broken_status;
@@ -108,7 +109,7 @@ void mpi_abort(const tn_host *host, tn_group *group, const char *reason)
 {
     (void)host;
     progress_enter();
-    group_break(group, TN_ERR_IO, "the group was ended: %s", reason);
+    group_end(group, TN_ERR_IO, "the group was ended: %s", reason);
     progress_leave();
 }
 
@@ -147,9 +148,11 @@ tn_status group_create(struct mpi_library *library, handle comm, char *why,
     int code = read_communicator(group);
     tn_status status = code ? group_mpi_failed(group, code, "a new group") : TN_OK;
     group->members = calloc((size_t)group->facts.size + 1, sizeof(*group->members));
+    group->peers = calloc((size_t)group->facts.size + 1, sizeof(*group->peers));
     group->mine = calloc(1, sizeof(*group->mine));
     group->theirs = calloc(1, sizeof(*group->theirs));
-    if (status == TN_OK && !(group->members && group->mine && group->theirs))
+    if (status == TN_OK &&
+        !(group->members && group->peers && group->mine && group->theirs))
         status = TN_ERR_MEMORY;
     if (status == TN_OK) {
         *out_group = group;
@@ -159,6 +162,7 @@ tn_status group_create(struct mpi_library *library, handle comm, char *why,
         snprintf(why, JOIN_REASON, "%s", group->broken);
     free(group->theirs);
     free(group->mine);
+    free(group->peers);
     free(group->members);
     free(group);
     return status;
@@ -182,6 +186,7 @@ static void group_free(tn_group *group)
         *at = group->next;
     // Pending work of a broken group would have to end first, and may write there.
     if (!group->broken[0]) {
+        notes_drain(group);
         group->library->Comm_free(&group->agreements);
         group->library->Comm_free(&group->calls);
         free(group->theirs);
@@ -190,6 +195,7 @@ static void group_free(tn_group *group)
     progress_leave();
     board_close(group->board);
     free(group->spare);
+    free(group->peers);
     free(group->members);
     free(group);
 }

@@ -45,6 +45,22 @@ struct message {
     unsigned char data[4096 - 8 * (RECORD_SIZE + 1)];
 };
 
+// Kinds of notes.
+enum { NOTE_RECEIVES = 1, NOTE_SENDS, NOTE_ENDS };
+
+// Facts in a note of a member: it waits in a message with this one, has started so many
+// calls of all members, and sent to this member and received from it so many messages.
+struct note_facts {
+    int64_t kind; // 0: there is none
+    int64_t sequence, sent, received;
+};
+
+// Another member, by rank: messages that this one started, and the last note of that one.
+struct group_peer {
+    int64_t sent, received;
+    struct note_facts note;
+};
+
 struct tn_group {
     tn_group *next;         // of all groups of the process
     const tn_group *parent; // while it is split off: failures there are its own
@@ -58,8 +74,13 @@ struct tn_group {
     int64_t sequence;              // of calls that all members make
     uint64_t deadline_ms;          // 0: none
     struct message *mine, *theirs; // of the work that agrees
+    struct group_peer *peers;      // by rank here
+    struct sent_note *notes;       // under way
+    uint64_t note_looks;           // for notes
+    int32_t num_messages;          // works of two members that have not ended
     tn_collective_work *queue;     // works in their order, whose elements do not move yet
     tn_collective_work *spare;     // memory of one that has ended
+    bool keeps_notes;              // broken by this member, as notes tell the others
     char broken[REASON];           // why every call fails; "": it does not
     tn_status broken_status;
 };
@@ -77,6 +98,7 @@ struct tn_collective_work {
     int part;         // elements of each member in it
     uint64_t moved;   // those up to its end
     int64_t began_ns; // 0: nobody has looked yet
+    bool has_noted;   // the other member of a message knows that this one waits
     int64_t record[RECORD_SIZE];
     int round;          // AGREEING, by messages
     uint64_t turns;     // on the board: looks at it
@@ -129,6 +151,19 @@ tn_status group_gather(const tn_host *host, tn_group *group, tn_dtype dtype, uin
                        const void *mine, void *all);
 // Gives the group a board, where all members can open one.
 tn_status group_find_board(const tn_host *host, tn_group *group);
+
+// --- notes.c ----------------------------------------------------------------------------
+
+// Breaks the group, and tells the other members why.
+tn_status group_end(tn_group *group, tn_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// Tells the other member of a message that this process waits in `work`, and reads what
+// others tell: breaks the group where one ended it, or where two wait for each other.
+tn_status notes_look(tn_collective_work *work, int64_t waited_ns);
+
+// Reads the notes that have come from all members.
+void notes_drain(tn_group *group);
 
 // --- part.c -----------------------------------------------------------------------------
 

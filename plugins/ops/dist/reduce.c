@@ -100,14 +100,14 @@ static bool is_linear(const tn_dist_reduce_attrs *attrs)
     return attrs->reduction == TN_COLLECTIVE_SUM || attrs->reduction == TN_COLLECTIVE_MEAN;
 }
 
-// What reduces cotangents, and tangents times the derivative: a linear reduction itself.
+// The reduction of cotangents, and of tangents times the derivative: sum or mean.
 static const char *linear_reduction(const tn_dist_reduce_attrs *attrs)
 {
     return is_linear(attrs) ? dist_reductions[attrs->reduction] : "sum";
 }
 
-// The derivative of an extreme or a product, y, by each element of x. Of an extreme it is
-// 1 / (how many members' elements have that value).
+// The derivative of an extreme, y, by each element of x: 1 / (how many members' elements
+// are equal to it), or 0.
 static tn_array *extreme_derivative(const tn_build *build, tn_array *x, tn_array *y,
                                     const char *group)
 {
@@ -117,8 +117,8 @@ static tn_array *extreme_derivative(const tn_build *build, tn_array *x, tn_array
     return build->expr(build, "hit, hits -> hit / hits", TN_IN(hit, hits), TN_NO_ATTRS);
 }
 
-// Of a product it is that of all other members' elements, exact beside zeros, too: of one
-// zero it is the product of what is not 0. Second derivatives beside zeros are not exact.
+// The derivative of a product by each element of x: the product of all other members'
+// elements, exact beside zeros, too. Second derivatives beside zeros are not exact.
 static tn_array *product_derivative(const tn_build *build, tn_array *x, const char *group)
 {
     tn_array *zero = build->expr(build, "x -> where(x == 0, 1, where(x == 0, x, 0))",
