@@ -100,6 +100,8 @@ static bool places_32(const struct cpu_keys *of, const void *x, uint64_t *items,
     return true;
 }
 
+#include "spread.inc.h"
+
 #endif
 
 const struct cpu_quick_kernels V(cpu_quick) = {
@@ -113,6 +115,7 @@ const struct cpu_quick_kernels V(cpu_quick) = {
     .sort_32 = sort_32,
     .sort_64 = sort_64,
     .places_32 = places_32,
+    .order_32 = order_32,
     .elements_32 = elements_32,
     .elements_64 = elements_64,
 #endif

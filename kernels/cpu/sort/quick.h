@@ -37,6 +37,10 @@ struct cpu_quick_kernels {
     void (*sort_64)(uint64_t *x, uint64_t *other, int64_t n);
     // keys_32 with an element's place in the lower half of a word.
     bool (*places_32)(const struct cpu_keys *of, const void *x, uint64_t *items, int64_t n);
+    // Writes the places of elements in order, where keys are spread evenly; `other` has
+    // room for n words of 64 bits. False: what is written does not count.
+    bool (*order_32)(const struct cpu_keys *of, const void *x, uint64_t *places,
+                     void *other, int64_t n);
     // Write the elements, `step` elements apart.
     void (*elements_32)(const struct cpu_keys *of, const uint32_t *keys, void *x,
                         int64_t step, int64_t n);

@@ -277,8 +277,10 @@ bool cpu_sort_keys(const struct cpu_sort *s, const void *row, void *keys, void *
 {
     const struct cpu_quick_kernels *quick = s->quick;
     const struct cpu_keys of = sort_elements_keys_of(s);
-    bool is_plain = s->values && !s->indices && s->k == s->n && s->size >= 4;
-    if (!is_plain || !quick->sort_32)
+    bool is_whole = s->k == s->n && s->size >= 4 && quick->sort_32;
+    if (is_whole && !s->values && s->size == 4 && s->inner == 1)
+        return quick->order_32(&of, row, (uint64_t *)s->indices + at, other, s->n);
+    if (!is_whole || s->indices)
         return false;
     if (s->size == 4) {
         if (!quick->keys_32(&of, row, keys, s->n))

@@ -46,9 +46,10 @@ static inline uint32_t cpu_sort_passes(uint32_t size)
 const void *cpu_sort_select(const struct cpu_sort *s, const void *row, void *items,
                             void *other, int64_t room, uint32_t *counts);
 
-// Sorts a packed row and writes its elements to the output's row that begins with element
-// `at`, by their keys alone, for which `keys` and `other` have room for items. False:
-// nothing is written; places are wanted, too, or elements of one key may differ in bits.
+// Sorts a packed row and writes its elements, or their places, to the output's row that
+// begins with element `at`, by words of 32 bits or of an element's; `keys` and `other` have
+// room for items. False: the row is yet to be sorted. Both are wanted, elements of one key
+// may differ in bits, or keys are not spread evenly.
 bool cpu_sort_keys(const struct cpu_sort *s, const void *row, void *keys, void *other,
                    int64_t at);
 

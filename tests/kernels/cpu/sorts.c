@@ -139,3 +139,57 @@ Test(cpu_sorts, keys)
         check_keys(*k, (struct cpu_keys){true, false, true}, false);
     }
 }
+
+enum { SPREAD, TIES, FULL_LAST, EQUAL_LOW, CROWDED, NUM_ORDERS };
+
+static const struct {
+    const char *name;
+    uint32_t keep; // bits of a random word
+    bool is_done;  // the keys are spread evenly
+} orders[NUM_ORDERS] = {
+    [SPREAD] = {"random words", UINT32_MAX, true},
+    [TIES] = {"words of which many are equal", 0xfffc0000, true},
+    [FULL_LAST] = {"a last word that is no word of a table", UINT32_MAX, false},
+    [EQUAL_LOW] = {"parts of equal words", 0xff000000, false},
+    [CROWDED] = {"small words", 0xffff, false},
+};
+
+static void check_order(const struct cpu_kernels *k, int kind, int64_t n, bool descending)
+{
+    const struct cpu_keys of = {.descending = descending};
+    uint32_t *x = malloc((size_t)n * sizeof(*x));
+    uint64_t *want = malloc((size_t)n * 8), *places = malloc((size_t)(n + 1) * 8);
+    uint64_t *other = malloc((size_t)(n + 1) * 8);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (draw() ^ draw() << 16) & orders[kind].keep;
+    if (kind == FULL_LAST)
+        x[n - 1] = descending ? 0 : UINT32_MAX;
+    for (int64_t i = 0; i < n; i++)
+        want[i] = (uint64_t)(descending ? ~x[i] : x[i]) << 32 | (uint64_t)i;
+    qsort(want, (size_t)n, sizeof(*want), by_wide);
+    places[n] = other[n] = GUARD;
+    cr_assert(eq(int, k->quick->order_32(&of, x, places, other, n), orders[kind].is_done),
+              "%s: %s, %d", k->name, orders[kind].name, (int)n);
+    for (int64_t i = 0; i < n && orders[kind].is_done; i++)
+        cr_assert(places[i] == (want[i] & UINT32_MAX), "%s: %s, %d at %d", k->name,
+                  orders[kind].name, (int)n, (int)i);
+    cr_assert(places[n] == GUARD && other[n] == GUARD);
+    free(x);
+    free(want);
+    free(places);
+    free(other);
+}
+
+Test(cpu_sorts, orders)
+{
+    static const int64_t counts[] = {16384, 16385, 23001, 32768};
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
+        if (((*k)->needs & cpu_features()) != (*k)->needs || !(*k)->quick->order_32)
+            continue;
+        for (int kind = 0; kind < NUM_ORDERS; kind++)
+            for (int i = 0; i < 4; i++)
+                if (kind != FULL_LAST || (counts[i] & (counts[i] - 1)) == 0)
+                    check_order(*k, kind, counts[i], i % 2);
+        check_order(*k, SPREAD, 1 << 19, false);
+    }
+}
