@@ -6,6 +6,8 @@ import ctypes
 import gc
 import inspect
 import shutil
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -445,3 +447,30 @@ def test_a_function_keeps_the_rules_of_few_kinds_of_calls():
     for n in range(200):
         f(tn.ones(2), n)
     assert 0 < len(f._made) <= 64
+
+
+# --- operators that a device has no kernels for ---
+
+USES = """
+import tenon, tenon.mlx
+tenon.mlx.install()
+import json, mlx.core as mx
+places = lambda x: {node["device"].partition("-")[0].partition(":")[0] for node in json.loads(tenon._core.explain([x._x], False))["nodes"]}
+x = mx.eye(4) * 2
+mx.eval(x)
+assert mx.default_device() == mx.gpu and places(mx.exp(x)) == {"vulkan"}  # whatever the order of TENON_BACKEND
+assert places(mx.exp(x, stream=mx.cpu)) == {"cpu"}
+for result in (mx.linalg.inv(x), mx.abs(mx.linalg.qr(x)[1]), mx.fft.rfft(x), mx.quantize(mx.ones((32, 32)), group_size=32)[1]):
+    mx.eval(result)
+    before = tenon.stats()["transfers"]
+    for _ in range(3):
+        mx.eval(result * 2 + 1)
+    assert tenon.stats()["transfers"] == before, result
+"""
+
+
+@vulkan
+@cpu
+def test_results_of_the_processor_are_transferred_once():
+    done = subprocess.run([sys.executable, "-c", USES], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

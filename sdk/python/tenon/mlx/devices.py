@@ -21,10 +21,12 @@ def _backends():
 
 
 def open_beside():
-    """Before the first operation: the CPU joins a list of backends that lacks it, as MLX always has it."""
+    """Before the first operation: the CPU stands behind the other backends of the list, as MLX's default device is a GPU where there
+    is one, and joins a list that lacks it, as MLX always has it."""
     names = _backends()
-    if names and not _core.is_open() and not any(name.partition(":")[0] == CPU for name in names):
-        os.environ["TENON_BACKEND"] = ",".join([*names, CPU])
+    if names and not _core.is_open():
+        of_cpu = [name for name in names if name.partition(":")[0] == CPU] or [CPU]
+        os.environ["TENON_BACKEND"] = ",".join([*(name for name in names if name not in of_cpu), *of_cpu])
 
 
 class DeviceType(enum.Enum):
@@ -103,11 +105,12 @@ def _check(device, what):
 @functools.cache
 def _name(device):
     """Where tenon applies operations of a device: a name; None where the first device that can is the one."""
-    first = gpu if device_count(gpu) else cpu
-    if device.type is first and device.index == 0:
-        return None
-    names = _table()[device.type]
-    return names[device.index][0] if names else f"{CPU}:0"
+    rows = _table()[device.type]
+    if not rows:
+        return f"{CPU}:0"
+    first = min(row["selected"] for of_kind in _table().values() for _, row in of_kind)
+    name, row = rows[device.index]
+    return None if row["selected"] == first else name
 
 
 # --- streams -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import math
 
 from .convert import astype, convert, operands, tenon_dtype
 from .shapes import broadcast_shapes
-from .table import base, function, is_on_gpu, quant
+from .table import base, function, on_device, quant
 
 # The modes: bits and group where none are given, and those that there are.
 _MODES = {"affine": (4, 64, (2, 3, 4, 5, 6, 8), (32, 64, 128)), "mxfp4": (4, 32, (4,), (32,)),
@@ -65,9 +65,7 @@ def quantize(w, group_size=None, bits=None, mode="affine", *, global_scale=None)
     if w.shape[-1] % form["group"]:
         raise ValueError(f"[quantize] The last dimension of the matrix needs to be divisible by the quantization group size "
                          f"{form['group']}. However the provided matrix has shape {w.shape}")
-    parts = quant.groupwise_quantize(w, global_scale, **form)
-    # Computed on the CPU: the copies are on the GPU, once and for all products.
-    return tuple(map(base.copy, parts)) if is_on_gpu() else parts
+    return on_device(quant.groupwise_quantize(w, global_scale, **form))
 
 
 @function

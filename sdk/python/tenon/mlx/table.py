@@ -125,6 +125,18 @@ def is_on_gpu():
     return _MAY_HAVE_GPU and _ON_GPU[0]()
 
 
+def on_device(result):
+    """Results of an operator that has no kernel on GPUs, on the GPU where one is chosen: they are transferred once, not at each use."""
+    if not is_on_gpu():
+        return result
+    return tuple(map(base.copy, result)) if isinstance(result, (list, tuple)) else base.copy(result)
+
+
+def _is_of_cpu(name, of):
+    """Whether a function is an operator that has kernels on the CPU alone: factors and transforms, not what is made of others."""
+    return of in ("fft", "linalg") and name not in ("norm", "cross", "fftfreq", "rfftfreq", "fftshift", "ifftshift")
+
+
 _named = [name.strip().partition(":")[0] for name in os.environ.get("TENON_BACKEND", "").split(",")]
 _MAY_HAVE_GPU = not set(_named) <= {"cpu-blas", "null"}
 wrap = _wrap_checked if _MAY_HAVE_GPU else _wrap
@@ -195,8 +207,8 @@ def put(name, value, of=None, also=()):
     return value
 
 
-def call_of(body, name):
-    """The function of the table around a body."""
+def call_of(body, name, is_of_cpu=False):
+    """The function of the table around a body; is_of_cpu: its operator has no kernel on GPUs."""
 
     @functools.wraps(body)
     def call(*args, stream=None, **named):
@@ -213,6 +225,8 @@ def call_of(body, name):
             result = body(*args, **named)
         except TypeError as error:
             raise translated(error, name) from None
+        if is_of_cpu:
+            result = on_device(result)
         return wrap(result) if type(result) is Array else wrapped(result)
 
     call.__name__ = call.__qualname__ = name
@@ -240,5 +254,5 @@ def function(body=None, *, of=None, also=(), name=None, raw=False):
     name = name or body.__name__.rstrip("_")
     if raw:
         body.__module__, body.__name__, body.__qualname__ = "mlx.core", name, name
-    put(name, body if raw else call_of(body, name), of, also)
+    put(name, body if raw else call_of(body, name, _MAY_HAVE_GPU and _is_of_cpu(name, of)), of, also)
     return body
