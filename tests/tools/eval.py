@@ -197,6 +197,7 @@ def files_go_in_and_out():
     refused("eval", "sum(x)", F, "-o", "out.npy", "--grad", "x", status=2, saying="got 2, results")
     assert open("out.npy", "rb").read() == before and os.listdir(".") == ["out.npy"]
     refused("eval", "y", "y=absent.npy", saying="absent.npy: No such file")
+    refused("eval", "y", "y=absent/photo.png", saying="cannot read absent/photo.png: No such file")
     open("bad.npy", "wb").write(before[:-1])
     refused("eval", "y", "y=bad.npy", saying="truncated")
     open("text", "w").write("hello")

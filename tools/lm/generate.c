@@ -142,12 +142,13 @@ static const char *const reasons[] = {
 
 static void tell_result(const tn_lm_result *r, const struct opened *opened)
 {
-    fprintf(stderr,
-            "\nloaded in %.2f s; %lld tokens of prompt, %.1f a second; %lld tokens, %.1f a "
-            "second; %s\n",
-            opened->seconds, (long long)r->prompt_tokens,
-            (double)r->prompt_tokens / r->prompt_seconds, (long long)r->tokens,
-            (double)r->tokens / r->seconds, reasons[r->reason]);
+    fprintf(
+        stderr,
+        "\nloaded in %.2f s; %lld token%s of prompt, %.1f a second; %lld token%s, %.1f a "
+        "second; %s\n",
+        opened->seconds, (long long)r->prompt_tokens, r->prompt_tokens == 1 ? "" : "s",
+        (double)r->prompt_tokens / r->prompt_seconds, (long long)r->tokens,
+        r->tokens == 1 ? "" : "s", (double)r->tokens / r->seconds, reasons[r->reason]);
     tell_model(opened);
 }
 

@@ -90,6 +90,19 @@ static int bind_literal(tn_scope *scope, const char *name, const char *text,
     return failed;
 }
 
+// Whether a text can only be meant as a file's name, such as "dir/photo.png": it has a
+// letter, a point behind it, and ends with small letters and digits. No literal does.
+static bool value_is_path(const char *value)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const char *point = strrchr(value, '.'),
+               *other = value + strcspn(value, "[](){},;*' \"");
+    size_t extension =
+        point ? strspn(point + 1, "abcdefghijklmnopqrstuvwxyz0123456789") : 0;
+    return extension >= 2 && !point[1 + extension] && !*other &&
+           strchr(letters, point[1]) && strcspn(value, letters) < (size_t)(point - value);
+}
+
 static int bind_value(tn_scope *scope, const char *name, const char *value,
                       tn_array **out_array)
 {
@@ -98,6 +111,8 @@ static int bind_value(tn_scope *scope, const char *name, const char *value,
         return bind_file(scope, value, NULL, out_array);
     if (colon)
         return bind_tensor(scope, value, colon, out_array);
+    if (value_is_path(value))
+        return bind_file(scope, value, NULL, out_array);
     return bind_literal(scope, name, value, out_array);
 }
 

@@ -209,10 +209,10 @@ static int set_formats(struct rewrite *r, const struct mixture *mixture,
             return misuse("--tensor: '%s' is no matrix of %s", overrides->items[i].pattern,
                           r->in);
     for (size_t i = 0; i < COUNT(fallbacks) && fallbacks[i].count; i++)
-        note("%" PRId64 " arrays have rows of %" PRId64 ", which the blocks of %s do not "
+        note("%" PRId64 " %s rows of %" PRId64 ", which the blocks of %s do not "
              "divide: they become %s",
-             fallbacks[i].count, fallbacks[i].columns, fallbacks[i].wanted,
-             fallbacks[i].got);
+             fallbacks[i].count, fallbacks[i].count == 1 ? "array has" : "arrays have",
+             fallbacks[i].columns, fallbacks[i].wanted, fallbacks[i].got);
     if (again)
         note("%" PRId64 " arrays are in blocks already (%s, say): quantised twice, they "
              "lose more than weights that never were",
