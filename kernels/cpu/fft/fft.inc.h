@@ -310,6 +310,14 @@ void PART(const struct cpu_fft_part *part)
         first_part(&groups, part->scratch, part->call->scratch);
 }
 
+// Asks for the row behind a short one.
+static void prefetch_row(const REAL *row, int64_t n)
+{
+    if (n * 2 * (int64_t)sizeof(REAL) <= SHORT_ROW)
+        for (int64_t i = 0; i < n; i += BLOCK / 2)
+            prefetch_behind(row, n + i);
+}
+
 static void row_in_parts(const struct cpu_fft_call *call, const REAL *in, REAL *out)
 {
     const struct cpu_fft *plan = call->plan;
@@ -319,7 +327,9 @@ static void row_in_parts(const struct cpu_fft_call *call, const REAL *in, REAL *
     void *scratch = (char *)call->scratch + plan->between;
     const struct fft_groups first = {&row, 0, count_groups(plan->second->n), false};
     const struct fft_groups second = {&row, 0, count_groups(plan->first->n), false};
+    prefetch_row(in, plan->n);
     first_part(&first, scratch, call->scratch);
+    prefetch_row(out, plan->n);
     second_part(&second, scratch, call->scratch);
 }
 

@@ -172,6 +172,27 @@ INLINE void transpose_numbers(wide *r)
         transpose_16_bytes(r);
 }
 
+// Bytes of a row whose successor is asked for while it is transformed: processors fetch
+// ahead within a page alone. With the next row of 64 or 256 f32 numbers on its way, rows
+// take 0.8 to 0.9 of the time; longer rows gain nothing.
+#define SHORT_ROW 2048
+
+// Asks the second-level cache for the line so many complex numbers behind `at`, which need
+// not be in the array.
+INLINE void prefetch_behind(const REAL *at, int64_t numbers)
+{
+    uintptr_t line = (uintptr_t)at + (uintptr_t)numbers * 2 * sizeof(REAL);
+    __builtin_prefetch((const void *)line, 0, 2);
+}
+
+// Asks for that of each of the next LANES rows, if these are short.
+INLINE void prefetch_rows(const REAL *at, int64_t n, int64_t stride)
+{
+    if (n * 2 * (int64_t)sizeof(REAL) <= SHORT_ROW)
+        for (int64_t r = 0; r < LANES; r++)
+            prefetch_behind(at, stride * (r + LANES));
+}
+
 // COLUMNS numbers of `count` rows, to a lane each; other lanes are like the last.
 INLINE void load_block(struct lanes *to, const REAL *in, int64_t stride, int64_t count,
                        bool swaps)
@@ -218,10 +239,12 @@ static void load_rows(struct lanes *to, const REAL *in, int64_t n, int64_t strid
 {
     for (int64_t c = 0; c < n && n >= COLUMNS; c += COLUMNS) {
         c = c + COLUMNS <= n ? c : n - COLUMNS;
-        if (count == LANES)
-            load_block(to + c, in + 2 * c, stride, LANES, swaps);
-        else
+        if (count < LANES) {
             load_block(to + c, in + 2 * c, stride, count, swaps);
+            continue;
+        }
+        load_block(to + c, in + 2 * c, stride, LANES, swaps);
+        prefetch_rows(in + 2 * c, n, stride);
     }
     for (int64_t c = 0; c < n && n < COLUMNS; c++)
         for (int64_t r = 0; r < LANES; r++) {
@@ -236,10 +259,12 @@ static void store_rows(REAL *out, const struct lanes *from, int64_t n, int64_t s
 {
     for (int64_t c = 0; c < n && n >= COLUMNS; c += COLUMNS) {
         c = c + COLUMNS <= n ? c : n - COLUMNS;
-        if (count == LANES)
-            store_block(out + 2 * c, from + c, stride, LANES, swaps, scale);
-        else
+        if (count < LANES) {
             store_block(out + 2 * c, from + c, stride, count, swaps, scale);
+            continue;
+        }
+        store_block(out + 2 * c, from + c, stride, LANES, swaps, scale);
+        prefetch_rows(out + 2 * c, n, stride);
     }
     for (int64_t c = 0; c < n && n < COLUMNS; c++)
         for (int64_t r = 0; r < count; r++) {
