@@ -380,6 +380,7 @@ FAULTS = [
     (TypeError, "expected one of them", lambda f, m: m.generate("a", schema={}, grammar="root ::= [a]")),
     (NotImplementedError, "no token", lambda f, m: m.generate("a", grammar='root ::= "\u00fc"').read()),
     (ValueError, "role", lambda f, m: m.chat([{"role": "robot", "content": "a"}]).read()),
+    (TypeError, "chat: got int, expected a text or a list", lambda f, m: m.chat(5)),
     (TypeError, "message 0 is 'hello', expected a dict", lambda f, m: m.chat(["hello"])),
     (ValueError, 'message 0: a part of type \'sound\', expected "text" or "image"', lambda f, m: m.chat([{"role": "user", "content": [{"type": "sound"}]}])),
     (LookupError, "no template of chats", lambda f, m: tn.lm.open(f / "formless.gguf").chat("a")),
@@ -424,7 +425,10 @@ def test_what_is_used_or_closed_says_so(folder):
         sequence.infer([1])
     left, image_of = model.generate("once"), model.sequence()
     next(left)
+    model.generate("once", max_tokens=1).read()  # leaves a sequence that waits for the next text
     model.close()
+    with pytest.raises(ValueError, match="model is closed"):
+        model.generate("a")
     assert left.reason == "cancelled" and repr(model) == "<tenon.lm.Model, closed>"
     for call in (lambda: model.generate("a"), lambda: model.info, lambda: image_of.infer([1])):
         with pytest.raises(ValueError, match="closed"):

@@ -40,6 +40,7 @@ TABLE = {
     "FractionalMaxPool3d": [((2, 2), X3)], "GRUCell": [((4, 5), (3, 4))], "GlobalAvgPool": [((), X2)], "GlobalMaxPool": [((), X2)],
     "LPPool1d": [((2, 2), (2, 8, 4))], "LPPool2d": [((2, 2), X2)], "LPPool3d": [((2, 2), X3)], "LSTMCell": [((4, 5), (3, 4))],
     "LocalResponseNorm": [((3,), X2)], "PairwiseDistance": [((), (3, 4), (3, 4))], "PixelShuffle": [((2,), X2)], "PixelUnshuffle": [((2,), X2)],
+    "QuantizedEmbedding": [((9, 64), (2, 5))], "QuantizedLinear": [((64, 5), (3, 64)), ((64, 5, False, 32, 8, "mxfp8"), (3, 64))],
     "RNNCell": [((4, 5), (3, 4))], "RReLU": [((), (3, 4))], "ReflectionPad1d": [((1,), (2, 8, 4))], "ReflectionPad2d": [((1,), X2)],
     "ReflectionPad3d": [((1,), X3)], "ReplicationPad1d": [((1,), (2, 8, 4))], "ReplicationPad2d": [((1,), X2)], "ReplicationPad3d": [((1,), X3)],
     "Softmax2d": [((), X2)], "Squareplus": [((), (3, 4))], "Step": [((), (3, 4))], "Threshold": [((0.1, 2.0), (3, 4))],
@@ -89,7 +90,7 @@ def test_maxima_go_back_where_they_were(axes):
 def test_a_layer_has_results_and_gradients(name):
     for arguments, *shapes in TABLE[name]:
         layer = getattr(nn, name)(*arguments)
-        inputs = [tn.arange(10).reshape((2, 5)) % 9 if name.startswith("Embedding") else array(shape, i) for i, shape in enumerate(shapes)]
+        inputs = [tn.arange(10).reshape((2, 5)) % 9 if "Embedding" in name else array(shape, i) for i, shape in enumerate(shapes)]
         named = set(nn.flat(layer.trainable_parameters()))
 
         def loss(*inputs):
@@ -100,7 +101,7 @@ def test_a_layer_has_results_and_gradients(name):
         value, gradients = nn.value_and_grad(layer, loss)(*inputs)
         gradients = nn.flat(gradients)
         assert set(gradients) == named and np.isfinite(float(value))
-        for key, p in nn.flat(layer.parameters()).items():
+        for key, p in nn.flat(layer.trainable_parameters()).items():
             assert gradients[key].shape == p.shape and np.isfinite(np.asarray(gradients[key])).all()
         assert type(layer).__name__ in repr(layer)
 
@@ -198,6 +199,30 @@ def test_parameters_are_a_tree():
     assert float(tn.sum(tn.abs(net.parts["a"].bias))) == 0 and float(tn.sum(tn.abs(net.parts["a"].weight))) > 0
     assert net.astype(tn.float16).scale.dtype == tn.float16
     assert net.eval().parts["b"][1].training is False and net.train().parts["b"][1].training is True
+
+
+def test_layers_are_quantised(tmp_path):
+    net = nn.Sequential(nn.Embedding(9, 64), nn.Linear(64, 64), nn.Linear(64, 24, bias=False), nn.Linear(24, 3))
+    ids = tn.arange(10).reshape((2, 5)) % 9
+    want = np.asarray(net(ids))
+    assert nn.quantize(net, group_size=32, bits=8) is net
+    assert [type(layer).__name__ for layer in net.layers] == ["QuantizedEmbedding", "QuantizedLinear", "QuantizedLinear", "Linear"]
+    np.testing.assert_allclose(np.asarray(net(ids)), want, atol=0.02)
+    assert set(nn.flat(net.trainable_parameters())) == {"layers.3.weight", "layers.3.bias"}
+    scores = np.asarray(net.layers[0].as_linear(tn.ones([2, 64])))
+    np.testing.assert_allclose(scores[0], np.asarray(tn.sum(net.layers[0](tn.arange(9)), axis=-1)), atol=1e-3)
+    net.save_weights(tmp_path / "net.safetensors")
+    other = nn.quantize(nn.Sequential(nn.Embedding(9, 64), nn.Linear(64, 64), nn.Linear(64, 24, bias=False), nn.Linear(24, 3)), 32, 8)
+    assert np.array_equal(np.asarray(other.load_weights(tmp_path / "net.safetensors")(ids)), np.asarray(net(ids)))
+    step = nn.TrainStep(net, optim.Adam(0.01), lambda net, ids: tn.mean(net(ids) ** 2))
+    assert float(step(ids)) > float(step(ids))
+    chosen = nn.quantize(Net(), 32, where=lambda name, layer: False)
+    assert type(chosen.parts["a"]) is nn.Linear
+    nested = Net()
+    nested.parts["b"][0] = nn.Linear(64, 64)
+    assert type(nn.quantize(nested).parts["b"][0]) is nn.QuantizedLinear
+    with pytest.raises(ValueError, match="the model is a Linear itself"):
+        nn.quantize(nn.Linear(64, 4))
 
 
 def test_weights_of_files(tmp_path):

@@ -63,6 +63,8 @@ def _read_messages(messages):
     """Tuples (role, text, number of images), and the images."""
     if isinstance(messages, str):
         return ((("user", messages, 0),), [])
+    if not isinstance(messages, Iterable) or isinstance(messages, Mapping):
+        raise TypeError(f"chat: got {type(messages).__name__}, expected a text or a list of messages")
     read, images = [], []
     for i, message in enumerate(messages):
         if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
@@ -259,8 +261,7 @@ class Model:
 
     def close(self) -> None:
         """Frees its memory; what it generates ends, and its sequences and images are closed."""
-        for running in list(self._running):
-            running.close()
+        self._end_texts()
         self._lm.close()
 
     def __enter__(self) -> "Model":
