@@ -22,6 +22,8 @@
     X(SUB_MUL_MUL, 4)     /* (a - b) * c * d */                                            \
     X(SUB_MUL_MUL_ADD, 5) /* (a - b) * c * d + e */                                        \
     X(CLIP, 3)            /* min(max(a, b), c) */                                          \
+    X(SELECT_LT, 4)       /* a < b ? c : d */                                              \
+    X(SELECT_LE, 4)       /* a <= b ? c : d */                                             \
     X(REPLACE_NAN, 2)     /* isnan(a) ? b : a */                                           \
     X(FOURTH, 1)          /* (a * a) * (a * a) */                                          \
     X(SIGMOID, 1)         /* e / (1 + e), e = min(exp(a), CPU_SIGMOID_MOST) */             \

@@ -192,6 +192,38 @@ FUSED_MANY(F(SUB_MUL_MUL), F(SUB_MUL_MUL_loop), OPERANDS4, 2, 6,
            (AT(0) - AT(1)) * AT(2) * AT(3))
 FUSED_MANY(F(SUB_MUL_MUL_ADD), F(SUB_MUL_MUL_ADD_loop), OPERANDS4 OPERAND(4), 2, 6,
            (AT(0) - AT(1)) * AT(2) * AT(3) + AT(4))
+// Choices by a comparison, with loops for the sets of scalars that activations have.
+#define SELECT_BY(name, loop, order)                                                       \
+    static inline __attribute__((always_inline)) void loop(T *out, const void *const *in,  \
+                                                           int64_t n, uint32_t scalars)    \
+    {                                                                                      \
+        OPERANDS4 VECTORIZE for (int64_t i = 0; i < n; i++)                                \
+        {                                                                                  \
+            T yes = AT(2), no = AT(3);                                                     \
+            out[i] = AT(0) order AT(1) ? yes : no;                                         \
+        }                                                                                  \
+    }                                                                                      \
+    static void name(void *out, const void *const *in, int64_t n, uint32_t scalars)        \
+    {                                                                                      \
+        switch (scalars) {                                                                 \
+        case 1:                                                                            \
+            loop(out, in, n, 1);                                                           \
+            break;                                                                         \
+        case 2:                                                                            \
+            loop(out, in, n, 2);                                                           \
+            break;                                                                         \
+        case 5:                                                                            \
+            loop(out, in, n, 5);                                                           \
+            break;                                                                         \
+        case 6:                                                                            \
+            loop(out, in, n, 6);                                                           \
+            break;                                                                         \
+        default:                                                                           \
+            loop(out, in, n, scalars);                                                     \
+        }                                                                                  \
+    }
+SELECT_BY(F(SELECT_LT), F(SELECT_LT_loop), <)
+SELECT_BY(F(SELECT_LE), F(SELECT_LE_loop), <=)
 
 // All instructions that take floats.
 #define ENTRY_NONE(name)

@@ -3,6 +3,8 @@
 // rounded on its own, so results do not change.
 #include "program_prepare.h"
 
+#include <math.h>
+
 struct fusion_finder {
     struct prepare *p;
     uint8_t uses[TN_EXPR_MAX_INSNS]; // by others than absorbed ones; saturates at 255
@@ -288,16 +290,74 @@ static void fuse_clip(struct fusion_finder *f, uint32_t i, uint32_t inner, uint3
 }
 
 // Fuses isnan(x) ? value : x of a value that is uniform: nansum, nan_to_num.
-static void fuse_replacement(struct fusion_finder *f, uint32_t i)
+static bool fuse_replacement(struct fusion_finder *f, uint32_t i)
 {
     const tn_expr_insn *insn = &f->p->source->insns[i];
     uint32_t test = insn->a, value = insn->b, x = insn->c;
     if (!is_free(f, test, TN_EXPR_ISNAN) || f->p->source->insns[test].a != x ||
         !f->uniform[value])
-        return;
+        return false;
     f->p->fusions[i] = (struct fusion){
         .op = CPU_OP_REPLACE_NAN, .num_operands = 2, .operands = {x, value}};
     cpu_fuse_absorb(f, i, test, 1);
+    return true;
+}
+
+// The number that a constant or parameter of dtype `dtype` has; NaN of other instructions.
+static double cpu_fuse_number(const struct fusion_finder *f, uint32_t i, int32_t dtype)
+{
+    const tn_expr_insn *insn = &f->p->source->insns[i];
+    double number = (double)NAN;
+    if (insn->op == TN_EXPR_CONST)
+        memcpy(&number, &f->p->source->constants[insn->a], sizeof(number));
+    if (insn->op == TN_EXPR_PARAM)
+        memcpy(&number, &f->p->step->params[insn->a], sizeof(number));
+    return dtype == TN_F32 ? (double)(float)number : number;
+}
+
+// Fuses x <= lo ? lo : x >= hi ? hi : x, where lo < hi: then CLIP gives the same bits.
+static bool fuse_bounds(struct fusion_finder *f, uint32_t i)
+{
+    const tn_expr_insn *insns = f->p->source->insns, *outer = &insns[i];
+    const tn_expr_insn *below = &insns[outer->a], *inner = &insns[outer->c];
+    uint32_t lo = outer->b, x = below->a, hi = inner->b;
+    if (below->op != TN_EXPR_LE || below->b != lo ||
+        f->p->fusions[outer->c].op != CPU_OP_SELECT_LE || f->uses[outer->c] != 1 ||
+        insns[inner->a].op != TN_EXPR_GE || insns[inner->a].a != x ||
+        insns[inner->a].b != hi || inner->c != x ||
+        !(cpu_fuse_number(f, lo, outer->dtype) < cpu_fuse_number(f, hi, outer->dtype)))
+        return false;
+    f->p->fusions[i] =
+        (struct fusion){.op = CPU_OP_CLIP, .num_operands = 3, .operands = {x, lo, hi}};
+    cpu_fuse_absorb(f, i, outer->c, 1);
+    return true;
+}
+
+// Fuses a choice and its comparison, which costs less to compute again than to keep: any
+// number of choices may absorb it.
+static void fuse_select(struct fusion_finder *f, uint32_t i)
+{
+    static const struct {
+        uint32_t test, op;
+        bool swapped;
+    } rows[] = {{TN_EXPR_LT, CPU_OP_SELECT_LT, false},
+                {TN_EXPR_GT, CPU_OP_SELECT_LT, true},
+                {TN_EXPR_LE, CPU_OP_SELECT_LE, false},
+                {TN_EXPR_GE, CPU_OP_SELECT_LE, true}};
+    const tn_expr_insn *insns = f->p->source->insns, *insn = &insns[i];
+    const tn_expr_insn *test = &insns[insn->a];
+    for (uint32_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+        if (test->op != rows[k].test || f->uniform[insn->a] ||
+            insns[test->a].dtype != insn->dtype)
+            continue;
+        if (!fuse_bounds(f, i))
+            f->p->fusions[i] = (struct fusion){
+                .op = rows[k].op,
+                .num_operands = 4,
+                .operands = {rows[k].swapped ? test->b : test->a,
+                             rows[k].swapped ? test->a : test->b, insn->b, insn->c}};
+        cpu_fuse_absorb(f, i, insn->a, 1);
+    }
 }
 
 static void fuse_exponential(struct fusion_finder *f, uint32_t i, uint32_t a)
@@ -368,8 +428,8 @@ void prepare_fusions(struct prepare *p)
             fuse_product(&f, i, insn->a, insn->b);
         else if (insn->op == TN_EXPR_MIN)
             fuse_clip(&f, i, insn->a, insn->b);
-        else if (insn->op == TN_EXPR_SELECT)
-            fuse_replacement(&f, i);
+        else if (insn->op == TN_EXPR_SELECT && !fuse_replacement(&f, i))
+            fuse_select(&f, i);
         else if (insn->op == TN_EXPR_EXP)
             fuse_exponential(&f, i, insn->a);
         else if (insn->op == TN_EXPR_DIV)

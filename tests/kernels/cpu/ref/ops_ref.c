@@ -90,6 +90,12 @@ static bool fused_op(int32_t op, int32_t dtype, void *out, const void *const *in
     };
     if (dtype != TN_F32 && dtype != TN_F64)
         return false;
+    if (op == CPU_OP_SELECT_LT || op == CPU_OP_SELECT_LE) {
+        uint8_t is_chosen;
+        cpu_ref_op(op == CPU_OP_SELECT_LT ? TN_EXPR_LT : TN_EXPR_LE, dtype, &is_chosen, in);
+        memcpy(out, is_chosen ? in[2] : in[3], cpu_dtype_size(dtype));
+        return true;
+    }
     if (op == CPU_OP_REPLACE_NAN) {
         uint8_t is_nan;
         cpu_ref_op(TN_EXPR_ISNAN, dtype, &is_nan, in);
