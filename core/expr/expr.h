@@ -155,6 +155,8 @@ tn_status expr_unfold(const struct expr *expr, struct expr_step **out_steps,
 
 // The number of the input that is the expression's only output, unchanged; else -1.
 int expr_is_input(const struct expr *expr);
+// Whether the expression's only output is the product of its two inputs.
+bool expr_is_product(const struct expr *expr);
 
 // Compiles for these dtypes (output_dtypes NULL: as inferred) and gives an interned program
 // (borrowed). The values of params come from expr_params: param i is attribute

@@ -20,4 +20,5 @@ const struct cpu_function_kernels V(cpu_functions) = {
     .cbrt_f32 = cbrt_f32,
     .cbrt_f64 = cbrt_f64,
     .gamma_f32 = gamma_f32,
+    .lgamma_f64 = V(cpu_lgamma_f64),
 };

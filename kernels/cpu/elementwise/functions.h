@@ -7,7 +7,7 @@
 
 // Functions of one operand; `scalars` is ignored.
 struct cpu_function_kernels {
-    cpu_map_fn *cbrt_f32, *cbrt_f64, *gamma_f32;
+    cpu_map_fn *cbrt_f32, *cbrt_f64, *gamma_f32, *lgamma_f64;
 };
 
 #endif // KERNELS_CPU_FUNCTIONS_H

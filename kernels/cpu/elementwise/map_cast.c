@@ -56,6 +56,12 @@ static void widen_f16(void *out_, const void *const *in, int64_t n, uint32_t sca
     const uint16_t *a = in[0];
     int64_t i = 0;
     (void)scalars;
+#ifdef __AVX512F__
+    for (; i + 16 <= n; i += 16) {
+        x86_f32x16 x = x86_widen_16_f16(a + i);
+        memcpy(out + i, &x, sizeof(x));
+    }
+#endif
 #ifdef __F16C__
     for (; i + 8 <= n; i += 8) {
         x86_f32x8 x = x86_widen_f16(a + i);
@@ -72,6 +78,15 @@ static void narrow_f16(void *out_, const void *const *in, int64_t n, uint32_t sc
     const float *a = in[0];
     int64_t i = 0;
     (void)scalars;
+#ifdef __AVX512F__
+    for (; i + 16 <= n; i += 16) {
+        x86_f32x16 x;
+        memcpy(&x, a + i, sizeof(x));
+        x86_i16x16 halves =
+            __builtin_ia32_vcvtps2ph512_mask(x, 0, (x86_i16x16){0}, (uint16_t)-1);
+        memcpy(out + i, &halves, sizeof(halves));
+    }
+#endif
 #ifdef __F16C__
     for (; i + 8 <= n; i += 8)
         x86_narrow_f16(out + i, a + i);

@@ -8,6 +8,7 @@
 #include "cpu/variant.h"
 
 extern const struct cpu_function_kernels V(cpu_functions);
+extern cpu_map_fn V(cpu_lgamma_f64);
 extern cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES];
 
 // X(name, dtype) for each integer and float dtype that is computed in.

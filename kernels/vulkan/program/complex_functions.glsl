@@ -34,13 +34,23 @@ float op_MODULUS_c(vec2 a)
     return large == 0.0 ? large : large * sqrt(1.0 + ratio * ratio);
 }
 
+// a * ratio and a / 0, whose NaNs a driver loses that takes products and quotients of 0 for 0.
+float quotient_term(float a, float ratio)
+{
+    return ratio == 0.0 && !is_finite(a) ? not_a_number() : a * ratio;
+}
+float quotient_by_zero(float a)
+{
+    return a == 0.0 || is_nan(a) ? not_a_number() : with_sign(infinity(), a);
+}
+
 // By Smith's method, scaled where sums of large parts would overflow. By 0: each part divided by
 // 0. By NaN: NaN, which some drivers' reciprocals are not.
 vec2 op_DIV_c(vec2 a, vec2 b)
 {
     float x = abs(b.x), y = abs(b.y), back = 1.0;
     if (x == 0.0 && y == 0.0)
-        return vec2(a.x / x, a.y / x);
+        return vec2(quotient_by_zero(a.x), quotient_by_zero(a.y));
     if (is_nan(x) || is_nan(y))
         return vec2(not_a_number());
     if (max(abs(a.x), abs(a.y)) > 1.0e37) {
@@ -53,10 +63,10 @@ vec2 op_DIV_c(vec2 a, vec2 b)
     }
     if (x >= y) {
         float ratio = b.y / b.x, scale = b.x + b.y * ratio;
-        return vec2(a.x + a.y * ratio, a.y - a.x * ratio) / scale * back;
+        return vec2(a.x + quotient_term(a.y, ratio), a.y - quotient_term(a.x, ratio)) / scale * back;
     }
     float ratio = b.x / b.y, scale = b.x * ratio + b.y;
-    return vec2(a.x * ratio + a.y, a.y * ratio - a.x) / scale * back;
+    return vec2(quotient_term(a.x, ratio) + a.y, quotient_term(a.y, ratio) - a.x) / scale * back;
 }
 
 // --- roots --------------------------------------------------------------------------------

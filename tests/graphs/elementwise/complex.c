@@ -35,6 +35,55 @@ static tn_array *of(tn_scope *s, const tn_complex128 *values)
     return tn_from_data(s, TN_COMPLEX128, TN_SHAPE(N), values);
 }
 
+// --- quotients
+// ----------------------------------------------------------------------------
+
+// Quotients of infinities by real numbers, which are complex ones with an imaginary part of
+// 0, as NumPy has them.
+static const struct {
+    tn_complex64 z;
+    float r;
+    tn_complex64 want;
+} quotients[] = {
+    {{INFINITY, 1}, 2, {INFINITY, NAN}},
+    {{1, INFINITY}, -2, {NAN, -INFINITY}},
+    {{-INFINITY, INFINITY}, 2, {NAN, NAN}},
+    {{INFINITY, NAN}, 2, {NAN, NAN}},
+    {{NAN, 1}, 2, {NAN, NAN}},
+    {{1, -2}, 0, {INFINITY, -INFINITY}},
+    {{0, 1}, 0, {NAN, INFINITY}},
+    {{1, 2}, INFINITY, {0, 0}},
+    {{INFINITY, 1}, INFINITY, {NAN, NAN}},
+    {{3, -2}, 2, {1.5f, -1}},
+};
+#define NUM_QUOTIENTS ((int)(sizeof(quotients) / sizeof(quotients[0])))
+
+static bool is_same_part(float got, float want)
+{
+    return isnan(want) ? isnan(got) : got == want;
+}
+
+Test(complex_numbers, quotients_of_infinities_are_those_of_numpy)
+{
+    tn_scope *s = tn_scope_open(runtime);
+    tn_complex64 z[NUM_QUOTIENTS], got[NUM_QUOTIENTS];
+    float r[NUM_QUOTIENTS];
+    for (int i = 0; i < NUM_QUOTIENTS; i++) {
+        z[i] = quotients[i].z;
+        r[i] = quotients[i].r;
+    }
+    tn_array *in[] = {tn_from_data(s, TN_COMPLEX64, TN_SHAPE(NUM_QUOTIENTS), z),
+                      tn_from_data(s, TN_F32, TN_SHAPE(NUM_QUOTIENTS), r)};
+    must(s, tn_read(s, tn_expr(s, "z, r -> z / r", TN_IN(in[0], in[1]), TN_NO_ATTRS), got,
+                    sizeof(got)));
+    for (int i = 0; i < NUM_QUOTIENTS; i++)
+        if (!is_same_part(got[i].re, quotients[i].want.re) ||
+            !is_same_part(got[i].im, quotients[i].want.im))
+            cr_fatal("(%g, %g) / %g is (%g, %g)", (double)z[i].re, (double)z[i].im,
+                     (double)r[i], (double)got[i].re, (double)got[i].im);
+    tn_scope_close(s);
+}
+
 // --- derivatives -------------------------------------------------------------------------
 
 // Of z and w, complex, and r, real. Each mixes what is holomorphic with what is not.

@@ -105,6 +105,32 @@ Test(cpu_functions, f64_is_within_a_unit)
     }
 }
 
+// Within 12 units of itself and of 1, by exponents up to 2^40 and about poles and zeros.
+Test(cpu_functions, lgamma_of_f64_is_within_its_bound)
+{
+    static double x[COUNT], y[COUNT];
+    uint64_t state = 9;
+    const void *in = x;
+    for (int i = 0; i < COUNT; i++) {
+        double fraction = (double)next_word(&state) * 0x1p-64;
+        x[i] = i % 3 == 0   ? 9 * fraction
+               : i % 3 == 1 ? 60 * fraction - 40
+                            : ldexp(1 + fraction, (int)(next_word(&state) % 340) - 300);
+        x[i] = i < NUM_EDGES ? edges[i] : x[i];
+    }
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
+        if (!runs_here(*k))
+            continue;
+        (*k)->functions->lgamma_f64(y, &in, COUNT, 0);
+        for (int i = 0; i < COUNT; i++) {
+            long double want = lgammal((long double)x[i]);
+            double error = error_of(y[i], want, 53, -52); // at least an ulp of 1
+            bool is_right = isinf((double)want) ? y[i] == (double)want : error <= 12;
+            cr_assert(is_right, "%s lgamma(%a): %a", (*k)->name, x[i], y[i]);
+        }
+    }
+}
+
 // --- sums over windows -------------------------------------------------------------------
 
 #define MOST_PART 37

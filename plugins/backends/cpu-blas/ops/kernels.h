@@ -69,6 +69,7 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(argmax, "ops/kernels_argmax.c")                                                      \
     X(argmin, "ops/kernels_argmax.c")                                                      \
     X(layer_norm_grad, "ops/kernels_norm.c")                                               \
+    X(group_norm, "ops/kernels_group_norm.c")                                              \
     X(matmul_panels, "blas/kernels_matmul.c")                                              \
     X(matmul, "blas/kernels_matmul.c")                                                     \
     X(matmul_integer, "blas/kernels_matmul.c")                                             \
@@ -91,6 +92,7 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(recurrence_grad, "ops/kernels_recurrence.c")                                         \
     X(cbrt, "ops/kernels_functions.c")                                                     \
     X(gamma, "ops/kernels_functions.c")                                                    \
+    X(lgamma, "ops/kernels_functions.c")                                                   \
     X(convolve, "ops/kernels_convolve.c")                                                  \
     X(eye, "ops/kernels_eye.c")                                                            \
     X(nonzero, "ops/kernels_nonzero.c")                                                    \

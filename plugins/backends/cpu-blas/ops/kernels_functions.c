@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// base.{cbrt,gamma}/1: one loop where the expressions take a pass for each instruction.
-// Other dtypes and layouts go by these. What is beside them passes through, block by block.
+// base.{cbrt,gamma,lgamma}/1: one loop where the expressions take a pass for each
+// instruction. Other dtypes and layouts go by these. What is beside them passes through,
+// block by block.
 #include "kernels.h"
 
 #define BLOCK 2048 // elements
@@ -61,6 +62,11 @@ static tn_status gamma_launch(const tn_cpu_call *call)
     return map_all(call, kernel_variant(call)->functions->gamma_f32);
 }
 
+static tn_status lgamma_launch(const tn_cpu_call *call)
+{
+    return map_all(call, kernel_variant(call)->functions->lgamma_f64);
+}
+
 #define RULE(dtypes)                                                                       \
     {                                                                                      \
         {dtypes, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES, 0},                                \
@@ -71,6 +77,7 @@ static tn_status gamma_launch(const tn_cpu_call *call)
 static const tn_operand_rule cbrt_rules[] =
     RULE(TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64));
 static const tn_operand_rule gamma_rules[] = RULE(TN_DTYPE_BIT(TN_F32));
+static const tn_operand_rule lgamma_rules[] = RULE(TN_DTYPE_BIT(TN_F64));
 
 #define RECORD(id)                                                                         \
     static const tn_cpu_kernel id##_payload = {                                            \
@@ -90,4 +97,5 @@ static const tn_operand_rule gamma_rules[] = RULE(TN_DTYPE_BIT(TN_F32));
     }
 RECORD(cbrt);
 RECORD(gamma);
+RECORD(lgamma);
 #undef RECORD
