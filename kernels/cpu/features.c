@@ -2,6 +2,7 @@
 // Picks variants by instruction sets.
 #include <stddef.h>
 #include "cpu.h"
+#include "cpu/attention/halves_tiles.h"
 
 extern const struct cpu_kernels cpu_kernels_baseline;
 #ifdef CPU_BUILD_X86
@@ -165,6 +166,15 @@ const struct cpu_tiles_amx *cpu_tiles_amx_pick(uint32_t features)
 #endif
     (void)features;
     return NULL;
+}
+
+const struct attention_halves_tiles *attention_halves_pick(void)
+{
+#ifdef CPU_BUILD_AMX
+    return &attention_halves_amx;
+#else
+    return NULL;
+#endif
 }
 
 const struct cpu_halves_kernels *cpu_halves_tiles(void)

@@ -21,9 +21,10 @@
 struct attention {
     const struct blas *blas;
     const struct cpu_kernels *kernels;
-    const struct cpu_tiles_kernels *tiles; // NULL: BLAS multiplies
-    const struct cpu_quant_kernels *quant; // for keys and values in blocks
-    uint32_t format;                       // of these, a number of TN_QUANT_FORMATS
+    const struct cpu_tiles_kernels *tiles;       // NULL: BLAS multiplies
+    const struct cpu_quant_kernels *quant;       // for keys and values in blocks
+    const struct attention_halves_tiles *halves; // NULL: halves become f32
+    uint32_t format;                             // of these, a number of TN_QUANT_FORMATS
     int32_t stored, dtype;                 // of q and the output, and what is computed in
     int32_t kv;                            // of k and v; TN_U8: blocks of q8_0
     int64_t stored_size, element, kv_size; // bytes of an element
@@ -64,6 +65,9 @@ struct attention_block {
     char *out, *scores, *wide; // wide: of halves, ATTENTION_KEY_BLOCK rows of k or v
     struct attention_row *states;
     const float *k_across, *v_along; // panels of the group; NULL: BLAS multiplies
+    // Tiles of the group, in place of panels; then q is as it is stored, with memory for
+    // ATTENTION_ROW_BLOCK rows, as scores and out have, and `wide` for the weights' pieces.
+    const uint16_t *k_tiles, *v_tiles;
 };
 
 // places.c
@@ -147,5 +151,13 @@ void attention_add_along(const struct attention *s, const float *along, int64_t 
 void attention_add_rows(const struct attention *s, const float *weights, int64_t pitch,
                         int64_t n, const struct attention_row *states, int64_t first,
                         int64_t count, const float *rows, int64_t columns, float *to);
+
+// halves_tiles.c: scores of a block's rows and `count` keys, times the scale, and the
+// weighed sum of as many values, added to `out`. `first` is a multiple of
+// ATTENTION_TILE_ROWS.
+void attention_multiply_halves(const struct attention *s, const struct attention_block *b,
+                               int64_t first, int64_t count);
+void attention_add_halves(const struct attention *s, const struct attention_block *b,
+                          int64_t first, int64_t count);
 
 #endif // KERNELS_CPU_ATTENTION_H

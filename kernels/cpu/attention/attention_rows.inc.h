@@ -3,6 +3,12 @@
 // defines T, the C type, NAME(word), the names of this file's functions, and GEMM, the
 // member of struct blas.
 
+// Multiplies or divides a row of the output.
+static void NAME(scale_row)(const struct attention *s, uint32_t op, T *row, T number)
+{
+    s->kernels->map[s->dtype][op](row, (const void *[]){row, &number}, s->width, 2);
+}
+
 // Turns the scores of a row for keys [begin, end) of a block of `count` into weights: 0 for
 // the others. Rescales what the row has so far when its greatest score grows.
 static void NAME(weigh_row)(const struct attention *s, struct attention_row *state, T *row,
@@ -18,8 +24,7 @@ static void NAME(weigh_row)(const struct attention *s, struct attention_row *sta
     T shift = most.f > -INFINITY ? (T)most.f : 0;
     if (most.f > state->most) {
         T scale = (T)exp(state->most - (double)shift); // 0 for the first one
-        for (int64_t k = 0; k < s->width; k++)
-            out[k] *= scale;
+        NAME(scale_row)(s, TN_EXPR_MUL, out, scale);
         state->sum *= (double)scale;
         state->most = most.f;
     }
@@ -114,6 +119,11 @@ static void NAME(divide)(const struct attention *s, const struct attention_row *
         scale = exp(state->most - most);
         sum = sum * scale + exp(state->sink - most);
     }
-    for (int64_t k = 0; k < s->width; k++)
-        to[k] = sum == 0 ? 0 : to[k] * (T)scale / (T)sum;
+    if (sum == 0) {
+        memset(to, 0, (size_t)s->width * sizeof(T));
+        return;
+    }
+    if (scale != 1)
+        NAME(scale_row)(s, TN_EXPR_MUL, to, (T)scale);
+    NAME(scale_row)(s, TN_EXPR_DIV, to, (T)sum);
 }

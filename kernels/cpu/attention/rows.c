@@ -3,6 +3,7 @@
 #include "attention.h"
 
 #include <math.h>
+#include <string.h>
 
 // The state of the same row in part p: parts are `pitch` bytes apart.
 static struct attention_row *state_of_part(struct attention_row *state, int64_t p,
@@ -77,25 +78,30 @@ static bool add_few_f32(const struct attention *s, const struct attention_block 
     return true;
 }
 
-// The same in register tiles, where keys and values lie in panels; q has the scale.
+// The same in tiles, where keys and values lie in those of AMX, or in panels; then q has
+// the scale.
 static bool multiply_tiles_f32(const struct attention *s, const struct attention_block *b,
                                int64_t first, int64_t count)
 {
-    if (b->k_across)
+    if (b->k_tiles)
+        attention_multiply_halves(s, b, first, count);
+    else if (b->k_across)
         attention_multiply(s, b->k_across, s->depth, (const float *)(const void *)b->q,
                            b->rows, b->states, first, count, (float *)(void *)b->scores,
                            ATTENTION_PITCH);
-    return b->k_across;
+    return b->k_tiles || b->k_across;
 }
 
 static bool add_tiles_f32(const struct attention *s, const struct attention_block *b,
                           int64_t first, int64_t count)
 {
-    if (b->v_along)
+    if (b->v_tiles)
+        attention_add_halves(s, b, first, count);
+    else if (b->v_along)
         attention_add_along(s, b->v_along, s->width, (const float *)(const void *)b->scores,
                             ATTENTION_PITCH, b->rows, b->states, first, count,
                             (float *)(void *)b->out);
-    return b->v_along;
+    return b->v_tiles || b->v_along;
 }
 
 static bool multiply_tiles_f64(const struct attention *s, const struct attention_block *b,

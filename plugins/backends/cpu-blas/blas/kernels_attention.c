@@ -16,10 +16,14 @@
 // Keys and values of f32, for more than few rows, are copied into panels first, which
 // register tiles read (kernels/cpu/attention/products.c); else OpenBLAS multiplies.
 //
-// Half floats and blocks are computed in f32: few rows of q read keys and values where they
-// lie, and for more a block of these at a time is widened.
+// On AMX queries, keys and values of BF16 are multiplied as they are, in tiles that keys
+// and values become first (kernels/cpu/attention/halves_tiles.h).
+//
+// Other half floats and blocks are computed in f32: few rows of q read keys and values
+// where they lie, and for more a block of these at a time is widened.
 #include "attention.h"
 #include <string.h>
+#include "cpu/attention/halves_tiles.h"
 
 #define PART_KEYS (2 * ATTENTION_KEY_BLOCK) // the least of a part
 #define LANES 64                            // of blocks, each with memory of its own
@@ -69,13 +73,30 @@ static void cpu_attention_begin_rows(const struct attention *s,
 
 // --- memory: of lanes, then of parts, and then of panels -------------------------------
 
-static int64_t cpu_attention_panel_bytes(const struct attention *s)
+// Whether keys and values may become tiles, of processors that have some.
+static bool may_have_tiles(const struct attention *s)
 {
-    return (attention_across_floats(s, s->depth) + attention_along_floats(s, s->width)) *
-           (int64_t)sizeof(float);
+    return s->stored == TN_BF16 && s->kv == TN_BF16 && s->depth > 0 &&
+           s->depth % ATTENTION_TILE_TERMS == 0 && s->width % ATTENTION_TILE_TERMS == 0;
 }
 
-// Whether keys and values become panels.
+static int64_t tiled_keys(const struct attention *s)
+{
+    return (s->keys + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS * ATTENTION_TILE_ROWS;
+}
+
+// Of a group, whose keys come first.
+static int64_t cpu_attention_panel_bytes(const struct attention *s)
+{
+    int64_t panels =
+        (attention_across_floats(s, s->depth) + attention_along_floats(s, s->width)) *
+        (int64_t)sizeof(float);
+    int64_t tiles =
+        may_have_tiles(s) ? tiled_keys(s) * (s->depth + s->width) * s->stored_size : 0;
+    return panels > tiles ? panels : tiles;
+}
+
+// Whether keys and values become panels, or tiles.
 static bool cpu_attention_has_panels(const struct attention *s)
 {
     const int64_t groups = s->batches * s->groups;
@@ -88,10 +109,12 @@ static int64_t cpu_attention_count_units(const struct attention *s)
     return s->batches * s->groups * s->blocks;
 }
 
+// That there is memory for: of tiles for whole ones.
 static int64_t rows_of_block(const struct attention *s)
 {
     int64_t all = s->per_group * s->queries;
-    return all < ATTENTION_ROW_BLOCK ? all : ATTENTION_ROW_BLOCK;
+    bool is_whole = may_have_tiles(s) && all >= PANEL_ROWS;
+    return all < ATTENTION_ROW_BLOCK && !is_whole ? all : ATTENTION_ROW_BLOCK;
 }
 
 static int64_t scores_bytes(const struct attention *s)
@@ -106,11 +129,14 @@ static int64_t q_bytes(const struct attention *s)
                : 0;
 }
 
+// Of a block of keys or values, or of the pieces of a block of weights.
 static int64_t wide_bytes(const struct attention *s)
 {
     int64_t width = s->depth > s->width ? s->depth : s->width;
+    int64_t pieces = may_have_tiles(s) ? ATTENTION_ROW_BLOCK * ATTENTION_TILE_PITCH : 0;
+    int64_t rows = ATTENTION_KEY_BLOCK * width;
     return attention_is_widened(s)
-               ? attention_round_up(ATTENTION_KEY_BLOCK * width * s->element)
+               ? attention_round_up((rows > pieces ? rows : pieces) * s->element)
                : 0;
 }
 
@@ -157,6 +183,31 @@ static void narrow_rows(const struct attention *s, const char *rows, int64_t row
                                           count * s->width, 0);
 }
 
+// The queries of a block, in `room` unless they are read where they lie, and the panels or
+// tiles of its group; NULL: there are none.
+static void cpu_attention_read_queries(const struct attention *s, struct attention_block *b,
+                                       char *room, const char *panels)
+{
+    const int64_t count = b->rows * s->depth;
+    const void *in = b->q;
+    if (panels && s->halves) {
+        memcpy(room, in, (size_t)(count * s->stored_size));
+        b->k_tiles = (const uint16_t *)(const void *)panels;
+        b->v_tiles = b->k_tiles + tiled_keys(s) * s->depth;
+    } else if (attention_is_half(s)) {
+        s->kernels->cast[s->stored][s->dtype](room, &in, count, 0);
+        in = room;
+    }
+    if (panels && !s->halves) {
+        const float scale = (float)s->scale;
+        const void *scaled[] = {in, &scale};
+        s->kernels->map[TN_F32][TN_EXPR_MUL](room, scaled, count, 2);
+        b->k_across = (const float *)(const void *)panels;
+        b->v_along = b->k_across + attention_across_floats(s, s->depth);
+    }
+    b->q = panels || attention_is_half(s) ? room : b->q;
+}
+
 // Item number: the number of a block times the parts, plus that of the part.
 static void cpu_attention_run_item(const struct attention *s, int64_t item, char *lane,
                                    const char *panels)
@@ -172,20 +223,9 @@ static void cpu_attention_run_item(const struct attention *s, int64_t item, char
                                 .scores = lane,
                                 .wide = wide,
                                 .states = states};
-    const void *in = b.q;
-    if (attention_is_half(s)) {
-        s->kernels->cast[s->stored][s->dtype](wide_q, &in, u.rows * s->depth, 0);
-        in = b.q = wide_q;
+    if (attention_is_half(s))
         b.out = wide + wide_bytes(s);
-    }
-    if (panels) {
-        const float scale = (float)s->scale;
-        const void *scaled[] = {in, &scale};
-        s->kernels->map[TN_F32][TN_EXPR_MUL](wide_q, scaled, u.rows * s->depth, 2);
-        b.q = wide_q;
-        b.k_across = (const float *)(const void *)panels;
-        b.v_along = b.k_across + attention_across_floats(s, s->depth);
-    }
+    cpu_attention_read_queries(s, &b, wide_q, panels);
     if (s->parts > 1) {
         char *memory =
             s->scratch + s->lanes * lane_bytes(s) + item * cpu_attention_part_bytes(s);
@@ -263,6 +303,16 @@ static void pack_block(const struct attention *s, int64_t group, int64_t number,
     int64_t k_row = s->k_row, v_row = s->v_row;
     if (count <= 0)
         return;
+    if (s->halves) {
+        uint16_t *tiles = (uint16_t *)(void *)panels;
+        s->halves->pack_keys(tiles + first * s->depth,
+                             (const uint16_t *)(const void *)u.k + first * k_row, k_row,
+                             count, s->depth);
+        s->halves->pack_values(tiles + tiled_keys(s) * s->depth + first * s->width,
+                               (const uint16_t *)(const void *)u.v + first * v_row, v_row,
+                               count, s->width);
+        return;
+    }
     const float *rows = attention_read_rows(s, wide, u.k, first, count, s->depth, &k_row);
     attention_pack_across(s, rows, k_row, first, count, s->depth, across);
     rows = attention_read_rows(s, wide, u.v, first, count, s->width, &v_row);
@@ -334,6 +384,8 @@ static tn_status run_attention(const tn_cpu_call *call, struct attention *s)
     bool by_groups = false;
     if (cpu_attention_has_panels(s)) {
         s->tiles = s->kernels->tiles;
+        if (may_have_tiles(s) && call->cpu_features & TN_CPU_AMX)
+            s->halves = attention_halves_pick();
         s->panels = s->scratch + memory_before_panels(s);
         by_groups = parts == 1 && groups >= 2 * call->num_threads;
         if (!by_groups)
