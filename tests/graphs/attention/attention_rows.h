@@ -48,7 +48,7 @@ static const struct row rows[] = {
     {2, 1, 65, 130, 64, 128, 0, 0, 0, {0}, 0, {0}, 0},
     {1, 1, 70, 20, 300, 256, 0, 0, 0, {0}, 0, {0}, 0},
     // on the tiles of processors: 32 rows and keys, a part of 64 rows, several blocks of 256 keys
-    {4, 2, 45, 530, 32, 64, SEEN, CACHE, 0, {0}, 0, {"is_causal", "true", "window", "300"}, TN_BF16, false, true},
+    {4, 2, 45, 530, 32, 64, SEEN, CACHE, 0, {0}, 0, {"is_causal", "true", "window", "300"}, 0},
     {2, 1, 9, 70, 128, 200, 0, 0, 0, {0}, 0, {0}, 0},
     // keys in parts
     {8, 2, 1, 300, 32, 64, 0, 0, 0, {0}, 0, {0}, TN_F16},
