@@ -85,7 +85,7 @@ static int64_t tiled_keys(const struct attention *s)
     return (s->keys + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS * ATTENTION_TILE_ROWS;
 }
 
-// Of a group, whose keys come first.
+// Bytes of a group, whose keys come first.
 static int64_t cpu_attention_panel_bytes(const struct attention *s)
 {
     int64_t panels =
@@ -109,7 +109,7 @@ static int64_t cpu_attention_count_units(const struct attention *s)
     return s->batches * s->groups * s->blocks;
 }
 
-// That there is memory for: of tiles for whole ones.
+// Rows that there is memory for: with tiles those of whole ones.
 static int64_t rows_of_block(const struct attention *s)
 {
     int64_t all = s->per_group * s->queries;
@@ -129,7 +129,7 @@ static int64_t q_bytes(const struct attention *s)
                : 0;
 }
 
-// Of a block of keys or values, or of the pieces of a block of weights.
+// Bytes of a block of keys or values, or of the pieces of a block of weights.
 static int64_t wide_bytes(const struct attention *s)
 {
     int64_t width = s->depth > s->width ? s->depth : s->width;

@@ -13,7 +13,7 @@
 
 typedef union cpu_accumulator accumulator;
 
-// What a thread works on: a block, and values of channels, repeated for each of its rows.
+// Memory of a thread: a block, and values of channels, repeated for each of its rows.
 struct group_room {
     float block[BLOCK], mean[BLOCK], scale[BLOCK], bias[BLOCK];
 };
