@@ -17,7 +17,7 @@ static const char details[] =
     "Operators have Python's signs and NumPy's names; every installed operator can be\n"
     "called by its name ('tenon ops' lists them). Arrays come by position, attributes\n"
     "behind them or by name, and one that is a graph is a text with an arrow. Values are\n"
-    ".npy files, file.safetensors:NAME, or literals.\n"
+    "files of any installed format, FILE:NAME for one array of several, or literals.\n"
     "\n"
     "  tenon eval '1 + 1'\n"
     "  tenon eval 'sum(x * x, axis=1)' x=[[1,2],[3,4]]\n"

@@ -80,7 +80,7 @@ def read_csv(path, header=None, dtype=None, delimiter=","):
 
 
 def read_text(path, vocabulary=None):
-    """The characters of a text as numbers, int32, and the vocabulary: a sorted text, of which they are places."""
+    """The characters of a text as numbers, int32, and the vocabulary: a sorted text, in which they are positions."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     known = vocabulary or "".join(sorted(set(text)))

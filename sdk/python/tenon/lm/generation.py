@@ -132,7 +132,7 @@ class Generation:
 
 
 class Batch:
-    """Texts that are generated together: iterating gives pairs of a prompt's place and a piece of its text, as they come."""
+    """Texts that are generated together: iterating gives pairs of a prompt's index and a piece of its text, as they come."""
 
     def __init__(self, stream: Any, count: int):
         self._stream = stream

@@ -109,7 +109,7 @@ class Sequence:
         self._lm.save(os.fspath(path))
 
     def load(self, path: str | os.PathLike) -> None:
-        """Takes the place of what it has from a file that save() wrote."""
+        """Reads a file that save() wrote, in place of what the sequence has."""
         os.stat(path)
         self._lm.restore(os.fspath(path))
 
