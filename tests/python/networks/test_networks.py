@@ -272,6 +272,22 @@ def test_an_error_names_the_layer():
     assert "in Linear(3, 4, bias=True)" in told.value.__notes__
 
 
+@pytest.mark.parametrize("name", ["binary_cross_entropy", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss", "hinge_loss", "log_cosh_loss",
+                                  "soft_margin_loss", "hinge_embedding_loss", "multilabel_soft_margin_loss", "poisson_nll_loss"])
+def test_targets_may_be_integers(name):
+    loss, x, whole = getattr(nn.losses, name), array((3, 4), 0), tn.array([[0, 1, 1, 0]] * 3)
+    assert float(tn.mean(loss(x, whole))) == float(tn.mean(loss(x, whole.astype(tn.float32))))
+
+
+def test_losses_of_three_arrays():
+    x, y, ones = array((3, 4), 0), array((3, 4), 5), tn.array([[1, -1, -1, 1]] * 3)
+    variances = np.abs(np.asarray(array((3, 4), 9))) + np.float32(0.1)
+    want = np.mean(0.5 * (np.log(variances) + (np.asarray(x) - np.asarray(y)) ** 2 / variances))
+    assert float(nn.losses.gaussian_nll_loss(x, y, tn.array(variances))) == pytest.approx(want, rel=1e-5)
+    assert float(nn.losses.margin_ranking_loss(x, y, ones, reduction="mean")) == float(nn.losses.margin_ranking_loss(x, y, ones.astype(tn.float32), reduction="mean"))
+    assert float(nn.losses.cosine_embedding_loss(x, y, ones[0, :3])) == float(nn.losses.cosine_embedding_loss(x, y, ones[0, :3].astype(tn.float32)))
+
+
 def test_first_values():
     draws = {"uniform": nn.init.uniform(-1, 1), "normal": nn.init.normal(), "glorot_normal": nn.init.glorot_normal(), "glorot_uniform": nn.init.glorot_uniform(),
              "he_normal": nn.init.he_normal(), "he_uniform": nn.init.he_uniform("fan_out")}  # fmt: skip
