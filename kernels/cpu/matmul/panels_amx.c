@@ -68,6 +68,27 @@ static void panels_amx_multiply(const struct amx_rows *rows, const uint16_t *b,
     MEMORY;
 }
 
+// The product of 32 rows and 16 columns, of which the second tiles are not read.
+static void panels_amx_multiply_narrow(const struct amx_rows *rows, const uint16_t *b,
+                                       int64_t steps, float *sums, int64_t row)
+{
+    const int64_t bytes = row * (int64_t)sizeof(float), a_bytes = 2 * rows->row;
+    const uint16_t *a = rows->from, *below = a + rows->half;
+    MEMORY;
+    _tile_zero(SUMS_00);
+    _tile_zero(SUMS_10);
+    for (int64_t s = 0; s < steps; s++, b += 2 * TILE) {
+        _tile_loadd(B_0, b, 64);
+        _tile_loadd(A_0, a + s * rows->step, a_bytes);
+        _tile_dpbf16ps(SUMS_00, A_0, B_0);
+        _tile_loadd(A_1, below + s * rows->step, a_bytes);
+        _tile_dpbf16ps(SUMS_10, A_1, B_0);
+    }
+    _tile_stored(SUMS_00, sums, bytes);
+    _tile_stored(SUMS_10, sums + 16 * row, bytes);
+    MEMORY;
+}
+
 // Part of an operand: rows of a, or columns of b, by inner elements; strides in elements.
 struct amx_lines {
     const uint16_t *from;
@@ -142,25 +163,36 @@ static void pack_tile(const struct amx_lines *p, uint16_t *to)
                                              : 0;
 }
 
+// Up to 16 columns from j on, and step s of inner elements, of which `steps` are packed.
+static void pack_step(const struct amx_lines *p, int64_t j, int64_t s, int64_t steps,
+                      uint16_t *to)
+{
+    uint16_t *tile = to + ((j / SIDE * steps + s) * 2 + j / 16 % 2) * TILE;
+    const uint16_t *from = p->from + j * p->line + s * 32 * p->step;
+    const int64_t left = p->inner - s * 32, columns = p->count - j;
+    if (left < 32 || columns < 16 || (p->line != 1 && p->step != 1))
+        pack_tile(&(struct amx_lines){from, p->line, p->step, columns, left}, tile);
+    else if (p->step == 1)
+        turn_pairs(from, p->line, tile);
+    else
+        for (int64_t k = 0; k < PAIRS; k++)
+            pack_pairs(from + 2 * k * p->step, from + (2 * k + 1) * p->step, tile + k * 32);
+}
+
 // Columns, in tiles of 16 pairs of inner elements by 16 columns: two of adjacent columns
-// one behind the other for each step of 32 inner elements.
+// one behind the other for each step of 32 inner elements. Operands are read along their
+// adjacent elements.
 static void pack_columns(const struct amx_lines *p, uint16_t *to)
 {
-    const int64_t steps = (p->inner + 31) / 32;
-    for (int64_t j = 0; j < (p->count + SIDE - 1) / SIDE * SIDE; j += 16)
-        for (int64_t s = 0; s < steps; s++) {
-            uint16_t *tile = to + ((j / SIDE * steps + s) * 2 + j / 16 % 2) * TILE;
-            const uint16_t *from = p->from + j * p->line + s * 32 * p->step;
-            const int64_t left = p->inner - s * 32, columns = p->count - j;
-            if (left < 32 || columns < 16 || (p->line != 1 && p->step != 1))
-                pack_tile(&(struct amx_lines){from, p->line, p->step, columns, left}, tile);
-            else if (p->step == 1)
-                turn_pairs(from, p->line, tile);
-            else
-                for (int64_t k = 0; k < PAIRS; k++)
-                    pack_pairs(from + 2 * k * p->step, from + (2 * k + 1) * p->step,
-                               tile + k * 32);
-        }
+    const int64_t steps = (p->inner + 31) / 32, all = (p->count + SIDE - 1) / SIDE * SIDE;
+    if (p->step == 1)
+        for (int64_t j = 0; j < all; j += 16)
+            for (int64_t s = 0; s < steps; s++)
+                pack_step(p, j, s, steps, to);
+    else
+        for (int64_t s = 0; s < steps; s++)
+            for (int64_t j = 0; j < all; j += 16)
+                pack_step(p, j, s, steps, to);
 }
 
 // A block of rows by one of packed columns, into c. Rows before `direct`, a multiple of
@@ -189,7 +221,10 @@ static void panels_amx_multiply_block(const struct amx_block *p)
                 panels_amx_multiply(x, y, p->steps, to, p->c_row, p->adds);
                 continue;
             }
-            panels_amx_multiply(x, y, p->steps, edge, SIDE, false);
+            if (p->columns - j <= 16)
+                panels_amx_multiply_narrow(x, y, p->steps, edge, SIDE);
+            else
+                panels_amx_multiply(x, y, p->steps, edge, SIDE, false);
             for (int64_t r = 0; r < SIDE && r < p->rows - i; r++)
                 for (int64_t q = 0; q < SIDE && q < p->columns - j; q++)
                     to[r * p->c_row + q] =
@@ -204,8 +239,10 @@ static void set_rows(const struct cpu_panels *p, int64_t first, int64_t q, int64
     block->from = (const uint16_t *)p->a + first * p->a_row + q * p->a_column;
     block->from_row = p->a_row;
     block->packed = packed;
-    // Rows a multiple of 4 KiB apart are in the same few lines of the cache.
-    const bool lies = p->a_column == 1 && depth % 32 == 0 && p->a_row % 2048 != 0;
+    // Rows a multiple of 4 KiB apart are in the same few lines of the cache, which matters
+    // where tiles are loaded again, for more columns.
+    const bool stays = p->a_row % 2048 != 0 || p->n <= 16;
+    const bool lies = p->a_column == 1 && depth % 32 == 0 && stays;
     block->direct = lies ? block->rows / SIDE * SIDE : 0;
     if (block->direct < block->rows)
         panels_amx_pack_rows(&(struct amx_lines){block->from + block->direct * p->a_row,
@@ -219,10 +256,28 @@ static int64_t panels_amx_least(int64_t x, int64_t y)
     return x < y ? x : y;
 }
 
+// Rows and inner elements of a block. By few columns rows are read from end to end, in
+// which processors fetch ahead; scratch memory for CPU_PANELS_ROWS rows has room for such a
+// block.
+#define NARROW_INNER 4096
+
+struct amx_extents {
+    int64_t rows, inner;
+};
+
+static struct amx_extents panels_amx_extents(const struct cpu_panels *p)
+{
+    if (!p->packed && p->n <= SIDE && p->m >= CPU_PANELS_ROWS)
+        return (struct amx_extents){SIDE, panels_amx_least(p->k, NARROW_INNER)};
+    return (struct amx_extents){CPU_PANELS_AMX_ROWS,
+                                panels_amx_least(p->k, CPU_PANELS_AMX_INNER)};
+}
+
 static void panels_amx_multiply_all(const struct cpu_panels *p)
 {
     const int64_t most = p->packed ? p->n : CPU_PANELS_COLUMNS;
-    const int64_t inner = panels_amx_least(p->k, CPU_PANELS_AMX_INNER);
+    const struct amx_extents each = panels_amx_extents(p);
+    const int64_t inner = each.inner;
     const int64_t all = (p->packed_columns + SIDE - 1) / SIDE * SIDE;
     uint16_t *b = p->scratch;
     uint16_t *a = b + (p->packed ? 0
@@ -246,8 +301,8 @@ static void panels_amx_multiply_all(const struct cpu_panels *p)
                                                  p->b_column, p->b_row, block.columns,
                                                  depth},
                              b);
-            for (int64_t i = 0; i < p->m; i += CPU_PANELS_AMX_ROWS) {
-                block.rows = panels_amx_least(p->m - i, CPU_PANELS_AMX_ROWS);
+            for (int64_t i = 0; i < p->m; i += each.rows) {
+                block.rows = panels_amx_least(p->m - i, each.rows);
                 block.c = (float *)p->c + i * p->c_row + j;
                 set_rows(p, i, q, depth, a, &block);
                 panels_amx_multiply_block(&block);

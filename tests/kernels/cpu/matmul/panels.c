@@ -334,6 +334,23 @@ Test(panels, products_of_several_blocks)
                 BY_COLUMNS, ordinary);
 }
 
+// Rows from end to end by few columns, on the tiles of AMX alone.
+Test(panels, many_rows_by_few_columns)
+{
+    static const int64_t extents[][2] = {{9, 4128}, {16, 500}, {30, 512}};
+    for (int i = 0; i < 3; i++)
+        for (const struct cpu_panels_variant *const *k = cpu_panels_variants(); *k; k++) {
+            const int64_t m = CPU_PANELS_ROWS + i, n = extents[i][0], depth = extents[i][1];
+            if (!(*k)->flushes || !runs(*k))
+                continue;
+            struct operand a = make(TN_BF16, m, depth, BY_ROWS, ordinary);
+            struct operand b = make(TN_BF16, depth, n, BY_ROWS, ordinary);
+            check(*k, TN_BF16, 0, &a, &b, m, n, depth, "rows by few columns");
+            drop(&a, TN_BF16);
+            drop(&b, TN_BF16);
+        }
+}
+
 // Threads share a product in parts, each with the memory that the whole asks for.
 Test(panels, a_part_needs_no_more_memory_than_the_whole)
 {
