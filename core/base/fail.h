@@ -12,10 +12,12 @@
 #include <tenon/status.h>
 
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
+// Paths to these calls are compiled for size, apart from others.
+#define FAIL_COLD __attribute__((cold))
 
 // Replaces the thread's message; returns `status`.
-tn_status fail(tn_status status, const char *format, ...) PRINTF_LIKE(2, 3);
-tn_status fail_v(tn_status status, const char *format, va_list list);
+FAIL_COLD tn_status fail(tn_status status, const char *format, ...) PRINTF_LIKE(2, 3);
+FAIL_COLD tn_status fail_v(tn_status status, const char *format, va_list list);
 
 // Says whether the thread's message is about the dtype of an operand; TN_ERR_ARGUMENT.
 tn_status fail_set_dtype(bool is_dtype);
@@ -23,9 +25,9 @@ bool fail_is_dtype(void);
 
 // Puts text in front of the thread's message: "base.matmul: " + "inner extents ...". The
 // message stays as it is when the prefix fills the buffer.
-void fail_prefix(const char *format, ...) PRINTF_LIKE(1, 2);
+FAIL_COLD void fail_prefix(const char *format, ...) PRINTF_LIKE(1, 2);
 // Puts "NAME: " in front, unless one of the message's prefixes is that name already.
-void fail_prefix_name(const char *name);
+FAIL_COLD void fail_prefix_name(const char *name);
 
 // TN_ERR_ARGUMENT with "FUNCTION: WHAT is NULL" for a null pointer, else TN_OK.
 tn_status fail_if_null(const char *function, const char *what, const void *pointer);
@@ -36,7 +38,7 @@ tn_status fail_if_null(const char *function, const char *what, const void *point
 tn_status fail_from(tn_status status, const char *who, ...) PRINTF_LIKE(2, 3);
 
 // Records "out of memory" with the size in bytes; returns TN_ERR_MEMORY.
-tn_status fail_memory(uint64_t size);
+FAIL_COLD tn_status fail_memory(uint64_t size);
 
 // The thread's message; "" when there is none. Valid until the next failure.
 const char *fail_text(void);

@@ -11,6 +11,7 @@
 #include <tenon/control.h>
 #include <tenon/tenon.h>
 #include "../attr/attrs.h"
+#include "../base/fail.h"
 #include "../base/hash.h"
 #include "../base/memory.h"
 #include "../expr/expr.h"
@@ -345,6 +346,6 @@ tn_status type_from_shape(tn_dtype dtype, const tn_shape *shape, tn_type *out);
 
 // Makes the thread's failure the scope's, unless the scope has one already. Returns the
 // scope's status.
-tn_status scope_take_failure(tn_scope *scope, tn_status status);
+FAIL_COLD tn_status scope_take_failure(tn_scope *scope, tn_status status);
 
 #endif // CORE_GRAPH_GRAPH_H

@@ -13,20 +13,18 @@
 #include "plan.h"
 #include "pool.h"
 
-// Memory of a dead value that is kept for some more steps.
-struct kept_memory {
-    uint64_t offset, size;
-    uint32_t device, step; // at which the value died
+// The memory of chains and of scratch in one device's arena.
+struct arena_ranges {
+    struct pool_range *list; // by their first step
+    uint32_t count, capacity;
 };
 
 struct assigner {
     struct plan_work *work;
     struct plan *plan;
-    struct pool *pools;
+    struct arena_ranges *ranges; // by device
     uint32_t max_storages;
-    uint32_t held;            // scratch memory of the operations from this one on is kept
-    struct kept_memory *kept; // by step
-    uint32_t first_kept, num_kept, max_kept; // those before the first one are free
+    uint32_t held; // scratch memory of the operations from this one on is kept
 };
 
 // --- live ranges -----------------------------------------------------------------------
@@ -170,9 +168,24 @@ static tn_status add_storage(struct assigner *a, struct plan_value *value, uint3
     return TN_OK;
 }
 
-static tn_status assign_place_output(struct assigner *a, const struct plan_op *op,
-                                     uint32_t output)
+// Adds memory of the device's arena that is in use from this step on.
+static tn_status assign_add_range(struct assigner *a, uint32_t device, uint64_t size,
+                                  uint32_t step, uint32_t *out_range)
 {
+    struct arena_ranges *ranges = &a->ranges[device];
+    tn_status status = mem_grow((void **)&ranges->list, &ranges->capacity,
+                                ranges->count + 1, sizeof(*ranges->list));
+    if (status != TN_OK)
+        return status;
+    *out_range = ranges->count;
+    ranges->list[ranges->count++] =
+        (struct pool_range){.size = size, .first = step, .last = a->work->num_ops - 1};
+    return TN_OK;
+}
+
+static tn_status assign_place_output(struct assigner *a, uint32_t step, uint32_t output)
+{
+    const struct plan_op *op = &a->work->ops[step];
     struct plan_value *out = &a->work->values[op->outputs[output]];
     if (op->kind == OP_HOST) {
         out->home = HOME_MADE;
@@ -186,14 +199,14 @@ static tn_status assign_place_output(struct assigner *a, const struct plan_op *o
             return add_storage(a, out, in->leaf);
         out->home = in->home;
         out->home_index = in->home_index;
-        out->home_offset = in->home_offset;
+        out->range = in->range;
         return TN_OK;
     }
     if (out->is_kept)
         return add_storage(a, out, NONE);
     out->home = HOME_ARENA;
     out->home_index = out->device;
-    return pool_take(&a->pools[out->device], value_bytes(out), &out->home_offset);
+    return assign_add_range(a, out->device, value_bytes(out), step, &out->range);
 }
 
 // Steps that a device may join to one launch are at most so far apart: bounds work and
@@ -201,35 +214,19 @@ static tn_status assign_place_output(struct assigner *a, const struct plan_op *o
 #define MOST_JOINED 16
 #define SMALL_BYTES 131072 // of a value that a postponed step may read
 
-// Frees the value's arena memory when its live range ends with this step. Small values of
-// devices that run steps later have it for some more.
-static tn_status free_if_dead(struct assigner *a, uint32_t base, uint32_t step)
+// Ends the live range of the value's memory when it ends with this step. Small values of
+// devices that run steps later have theirs for some more.
+static void assign_end_range(struct assigner *a, uint32_t base, uint32_t step)
 {
     struct plan_value *v = &a->work->values[base];
     if (v->home != HOME_ARENA || v->death != step)
-        return TN_OK;
+        return;
     v->death = NONE; // other operands of this step may lie in the same base
-    uint64_t size = value_bytes(v);
-    if (size > SMALL_BYTES || !(a->work->devices[v->device]->info.flags & TN_DEVICE_DEFERS))
-        return pool_give(&a->pools[v->device], v->home_offset, size);
-    tn_status status =
-        mem_grow((void **)&a->kept, &a->max_kept, a->num_kept + 1, sizeof(*a->kept));
-    if (status == TN_OK)
-        a->kept[a->num_kept++] =
-            (struct kept_memory){v->home_offset, size, v->device, step};
-    return status;
-}
-
-static tn_status free_kept(struct assigner *a, uint32_t step)
-{
-    tn_status status = TN_OK;
-    for (; a->first_kept < a->num_kept && status == TN_OK; a->first_kept++) {
-        const struct kept_memory *kept = &a->kept[a->first_kept];
-        if (kept->step + MOST_JOINED >= step)
-            break;
-        status = pool_give(&a->pools[kept->device], kept->offset, kept->size);
-    }
-    return status;
+    uint32_t left = a->work->num_ops - 1 - step; // steps
+    bool keeps = value_bytes(v) <= SMALL_BYTES &&
+                 a->work->devices[v->device]->info.flags & TN_DEVICE_DEFERS;
+    uint32_t more = !keeps ? 0 : left < MOST_JOINED ? left : MOST_JOINED;
+    a->ranges[v->device].list[v->range].last = step + more;
 }
 
 static uint64_t fused_operands(const struct plan_op *op)
@@ -269,12 +266,23 @@ static tn_status assign_ask_scratch(struct plan_work *work, struct plan_op *op)
     return status;
 }
 
-static tn_status place_scratch(struct assigner *a, struct plan_op *op)
+// Whether steps behind the kernel may leave its scratch memory alone: of up to 16 MiB. What
+// needs more runs for so long that a launch of its own costs little.
+static bool may_keep_scratch(const struct plan_op *op)
 {
+    return op->scratch_size > 0 && op->scratch_size <= UINT64_C(16) << 20;
+}
+
+static tn_status place_scratch(struct assigner *a, uint32_t step)
+{
+    struct plan_op *op = &a->work->ops[step];
     tn_status status = assign_ask_scratch(a->work, op);
     if (status != TN_OK || op->scratch_size == 0)
         return status;
-    return pool_take(&a->pools[op->device], op->scratch_size, &op->scratch_offset);
+    status = assign_add_range(a, op->device, op->scratch_size, step, &op->scratch_range);
+    if (status == TN_OK && !may_keep_scratch(op))
+        a->ranges[op->device].list[op->scratch_range].last = step;
+    return status;
 }
 
 // Whether the kernels could be joined to one launch: of a device that joins steps, and with
@@ -296,42 +304,64 @@ static bool may_be_joined(const struct plan_work *work, const struct plan_op *a,
 
 // A kernel needs its scratch memory during its step only. Of kernels in a row that a device
 // may join to one launch each keeps its own up to the last one.
-static tn_status free_scratch(struct assigner *a, uint32_t step)
+static void free_scratch(struct assigner *a, uint32_t step)
 {
     const struct plan_work *work = a->work;
-    tn_status status = TN_OK;
     bool keeps = false;
     for (uint32_t i = a->held; i < step && !keeps; i++)
-        keeps = work->ops[i].scratch_size > 0 &&
+        keeps = may_keep_scratch(&work->ops[i]) &&
                 may_be_joined(work, &work->ops[i], &work->ops[step]);
-    for (; a->held + (keeps ? MOST_JOINED : 0) < step && status == TN_OK; a->held++) {
+    for (; a->held + (keeps ? MOST_JOINED : 0) < step; a->held++) {
         const struct plan_op *op = &work->ops[a->held];
-        if (op->scratch_size > 0)
-            status = pool_give(&a->pools[op->device], op->scratch_offset, op->scratch_size);
+        if (may_keep_scratch(op))
+            a->ranges[op->device].list[op->scratch_range].last = step - 1;
     }
-    return status;
 }
 
 static tn_status assign_step(struct assigner *a, uint32_t step)
 {
     struct plan_work *work = a->work;
     struct plan_op *op = &work->ops[step];
-    tn_status status = free_scratch(a, step);
-    if (status == TN_OK)
-        status = free_kept(a, step);
+    tn_status status = TN_OK;
+    free_scratch(a, step);
     for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
-        status = assign_place_output(a, op, k);
+        status = assign_place_output(a, step, k);
     bool has_scratch =
         op->kind == OP_KERNEL
             ? op->kernel->scratch_size != NULL
             : op->kind == OP_REFERENCE && op->prim->record.reference_scratch != NULL;
     if (has_scratch && status == TN_OK)
-        status = place_scratch(a, op);
-    for (uint32_t k = 0; k < op->num_inputs && status == TN_OK; k++)
+        status = place_scratch(a, step);
+    if (status != TN_OK)
+        return status;
+    for (uint32_t k = 0; k < op->num_inputs; k++)
         if (op->inputs[k].value != NONE)
-            status = free_if_dead(a, work->values[op->inputs[k].value].base, step);
-    for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
-        status = free_if_dead(a, op->outputs[k], step);
+            assign_end_range(a, work->values[op->inputs[k].value].base, step);
+    for (uint32_t k = 0; k < op->num_outputs; k++)
+        assign_end_range(a, op->outputs[k], step);
+    return TN_OK;
+}
+
+static tn_status assign_offsets(struct assigner *a)
+{
+    struct plan_work *work = a->work;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++) {
+        const struct device *d = work->devices[i];
+        uint64_t alignment = d->info.buffer_alignment > 64 ? d->info.buffer_alignment : 64;
+        status = pool_assign(d->name, alignment, &work->stack, a->ranges[i].list,
+                             a->ranges[i].count, &a->plan->arena_size[i]);
+    }
+    for (uint32_t i = 0; i < work->num_values && status == TN_OK; i++) {
+        struct plan_value *v = &work->values[i];
+        if (v->home == HOME_ARENA)
+            v->home_offset = a->ranges[v->home_index].list[v->range].offset;
+    }
+    for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++) {
+        struct plan_op *op = &work->ops[i];
+        if (op->scratch_size > 0)
+            op->scratch_offset = a->ranges[op->device].list[op->scratch_range].offset;
+    }
     return status;
 }
 
@@ -405,18 +435,12 @@ static tn_status assign_make_room(const struct plan_work *work, struct plan *pla
 tn_status plan_assign(struct plan_work *work, struct plan *plan)
 {
     struct assigner a = {.work = work, .plan = plan};
-    a.pools = mem_zalloc(work->num_devices * sizeof(*a.pools));
+    a.ranges = mem_zalloc(work->num_devices * sizeof(*a.ranges));
     plan->arena_size =
         arena_alloc(&plan->arena, work->num_devices * sizeof(*plan->arena_size));
-    tn_status status = a.pools && plan->arena_size ? TN_OK : TN_ERR_MEMORY;
+    tn_status status = a.ranges && plan->arena_size ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK)
         status = assign_make_room(work, plan);
-    for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++) {
-        const struct device *device = work->devices[i];
-        a.pools[i].device = device->name;
-        a.pools[i].alignment =
-            device->info.buffer_alignment > 64 ? device->info.buffer_alignment : 64;
-    }
     find_lifetimes(work);
     find_chains(work);
     assign_leaves(work);
@@ -425,13 +449,11 @@ tn_status plan_assign(struct plan_work *work, struct plan *plan)
     for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++)
         status = assign_step(&a, i);
     if (status == TN_OK)
+        status = assign_offsets(&a);
+    if (status == TN_OK)
         status = describe_outputs(&a);
-    for (uint32_t i = 0; a.pools && i < work->num_devices; i++) {
-        if (plan->arena_size)
-            plan->arena_size[i] = a.pools[i].end;
-        pool_finish(&a.pools[i]);
-    }
-    mem_free(a.kept);
-    mem_free(a.pools);
+    for (uint32_t i = 0; a.ranges && i < work->num_devices; i++)
+        mem_free(a.ranges[i].list);
+    mem_free(a.ranges);
     return status;
 }

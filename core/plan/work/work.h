@@ -77,6 +77,7 @@ struct plan_value {
     uint32_t home_index;  // as plan_slot.index
     uint64_t home_offset; // bytes
     uint32_t last_use;    // as `death`, but for values whose memory another one takes over
+    uint32_t range;       // of its chain, in the arena of its device
 };
 
 struct operand {
@@ -123,8 +124,9 @@ struct plan_op {
     uint32_t group;          // fuse: index of its group; NONE: none yet
     bool reduction_refused;  // fuse: step_check refused to fuse this reduction
     bool siblings_refused;   // fuse: step_check refused siblings in its group
+    uint32_t scratch_range;  // assign: in the arena of its device
     uint64_t scratch_size;   // assign: bytes
-    uint64_t scratch_offset; // assign: bytes, in the arena of its device
+    uint64_t scratch_offset; // assign: bytes
     const char *label;
     const char *text; // for watchers: uncut text of its expressions, or NULL
     bool named;       // the label is the id of a primitive
