@@ -54,7 +54,7 @@ TABLE = {
     "Conv3d": [((4, 6, 3), X3)], "ConvTranspose1d": [((4, 6, 3, 2), (2, 8, 4))], "ConvTranspose2d": [((4, 6, 3, 2), X2)],
     "ConvTranspose3d": [((4, 6, 3, 2), X3)], "Dropout": [((0.5,), (3, 4))], "Dropout1d": [((0.5,), (2, 8, 4))],
     "Dropout2d": [((0.5,), X2)], "Dropout3d": [((0.5,), X3)], "ELU": [((0.5,), (3, 4))], "Embedding": [((9, 4), (2, 5))], "Flatten": [((), X2)],
-    "GELU": [((), (3, 4)), (("tanh",), (3, 4))], "GLU": [((), (3, 4))], "GRU": [((4, 5), (2, 3, 4))], "GroupNorm": [((2, 4), X2)],
+    "GELU": [((), (3, 4)), (("tanh",), (3, 4)), (("fast",), (3, 4))], "GLU": [((), (3, 4))], "GRU": [((4, 5), (2, 3, 4))], "GroupNorm": [((2, 4), X2)],
     "HardShrink": [((), (3, 4))], "HardTanh": [((), (3, 4))], "Hardsigmoid": [((), (3, 4))], "Hardswish": [((), (3, 4))], "Identity": [((), (3, 4))],
     "InstanceNorm": [((4,), X2), ((4, 1e-5, True), X2)], "LSTM": [((4, 5), (2, 3, 4)), ((4, 5, 2, True, True, 0.0, True, 3), (2, 3, 4))], "LayerNorm": [((4,), (3, 4)), ((4, 1e-5, False), (3, 4))],
     "LeakyReLU": [((0.1,), (3, 4))], "Linear": [((4, 5), (3, 4)), ((4, 5, False), (2, 3, 4))], "LogSigmoid": [((), (3, 4))],
@@ -253,7 +253,7 @@ def test_weights_of_files(tmp_path):
     (lambda: nn.Linear(3, 4)(tn.ones([2, 5])), "nn.linear"), (lambda: nn.Conv2d(4, 6, 3, groups=3), "4 channels to 6 in 3 groups"),
     (lambda: nn.GroupNorm(3, 4), "4 channels in 3 groups"), (lambda: nn.MultiHeadAttention(8, 3), "8 dims, 3 heads"),
     (lambda: nn.Dropout(1.0), "p is 1.0"), (lambda: nn.ConstantPad2d((1, 2)), "2 numbers, expected one, or 4"), (lambda: nn.ZeroPad1d(1)(tn.ones([3])), "got 1 axes"),
-    (lambda: nn.FractionalMaxPool2d(2), "one of output_size and output_ratio"), (lambda: nn.init.sparse(0.5)([3]), "expected a matrix"), (lambda: nn.LSTM(3, 4, 0), "0 layers"), (lambda: nn.LSTM(3, 4, proj_size=4), "proj_size is 4"), (lambda: nn.Upsample(), "one of scale_factor and size"),
+    (lambda: nn.FractionalMaxPool2d(2), "one of output_size and output_ratio"), (lambda: nn.init.sparse(0.5)([3]), "expected a matrix"), (lambda: nn.GELU("slow"), "approximate is 'slow'"), (lambda: nn.LSTM(3, 4, 0), "0 layers"), (lambda: nn.LSTM(3, 4, proj_size=4), "proj_size is 4"), (lambda: nn.Upsample(), "one of scale_factor and size"),
     (lambda: nn.init.identity()([2, 3]), "square"), (lambda: nn.init.he_normal("fan")([2, 3]), "mode is 'fan'"),
     (lambda: nn.losses.cross_entropy(tn.ones([2, 3]), tn.array([0, 1]), reduction="all"), "reduction is 'all'"),
     (lambda: Net().update({"scal": tn.ones([4])}), "no parameter 'scal'"),
@@ -270,6 +270,18 @@ def test_an_error_names_the_layer():
     with pytest.raises(ValueError) as told:
         nn.Sequential(nn.ReLU(), nn.Linear(3, 4))(tn.ones([2, 5]))
     assert "in Linear(3, 4, bias=True)" in told.value.__notes__
+
+
+def test_activations_are_functions():
+    x = array((5, 4), 0, 3.0)
+    v = np.asarray(x, "f8")
+    want = {"sigmoid": 1 / (1 + np.exp(-v)), "tanh": np.tanh(v), "step": v >= 0, "hard_tanh": v.clip(-1, 1), "log_sigmoid": -np.log1p(np.exp(-v)),
+            "hard_shrink": v * (abs(v) > 0.5), "gelu_fast_approx": v / (1 + np.exp(-1.702 * v)),
+            "gelu_approx": v / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (v + 0.044715 * v**3)))}  # fmt: skip
+    for name, values in want.items():
+        agrees(getattr(nn, name)(x), values.ravel(), name)
+    agrees(nn.GELU("fast")(x), want["gelu_fast_approx"].ravel(), "fast")
+    agrees(nn.GELU("precise")(x), want["gelu_approx"].ravel(), "precise")
 
 
 @pytest.mark.parametrize("name", ["binary_cross_entropy", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss", "hinge_loss", "log_cosh_loss",

@@ -6,6 +6,7 @@ import math
 import tenon as tn
 
 from . import init
+from .activations import gelu_approx, gelu_fast_approx, step
 from .module import Module
 
 
@@ -198,7 +199,8 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Groups of channels less their mean, over their deviation, times weight plus bias."""
+    """Groups of neighbouring channels, as PyTorch's (MLX: pytorch_compatible=True), less their mean, over their deviation, times
+    weight plus bias."""
 
     def __init__(self, num_groups, dims, eps=1e-5, affine=True, axis=-1):
         if num_groups < 1 or dims % num_groups:
@@ -414,13 +416,30 @@ class _Activation(Module):
 
 _ACTIVATIONS = {
     "ReLU": ("relu",), "ReLU2": ("relu2",), "ReLU6": ("relu6",), "LeakyReLU": ("leaky_relu", "negative_slope"), "ELU": ("elu", "alpha"), "CELU": ("celu", "alpha"),
-    "SELU": ("selu",), "SiLU": ("silu",), "GELU": ("gelu", "approximate"), "GLU": ("glu", "axis"), "Mish": ("mish",), "Tanh": ("tanh",), "Sigmoid": ("sigmoid",),
+    "SELU": ("selu",), "SiLU": ("silu",), "GLU": ("glu", "axis"), "Mish": ("mish",), "Tanh": ("tanh",), "Sigmoid": ("sigmoid",),
     "LogSigmoid": ("logsigmoid",), "Softplus": ("softplus", "beta", "threshold"), "Softsign": ("softsign",), "Softmax": ("softmax", "axis"),
     "LogSoftmax": ("log_softmax", "axis"), "Softmin": ("softmin", "axis"), "Hardswish": ("hardswish",), "HardTanh": ("hardtanh", "min_val", "max_val"),
     "Hardsigmoid": ("hardsigmoid",), "Squareplus": ("squareplus", "b"), "Threshold": ("threshold", "threshold", "value"), "HardShrink": ("hardshrink", "lambd"), "Softshrink": ("softshrink", "lambd"), "Tanhshrink": ("tanhshrink",),
 }  # fmt: skip
 for _name, (_operator, *_names) in _ACTIVATIONS.items():
     globals().update(_family(_Activation, f"{_operator} of its argument.", {_name: {"OPERATOR": _operator, "NAMES": tuple(_names)}}))
+
+
+class GELU(Module):
+    """x times the normal distribution's function of x: "none" exactly, "tanh" or "precise" by tanh, "fast" by the logistic one."""
+
+    def __init__(self, approximate="none"):
+        if approximate not in ("none", "tanh", "precise", "fast"):
+            raise ValueError(f"GELU: approximate is {approximate!r}, expected 'none', 'tanh', 'precise' or 'fast'")
+        self.approximate = approximate
+
+    def forward(self, x):
+        if self.approximate == "fast":
+            return gelu_fast_approx(x)
+        return gelu_approx(x) if self.approximate != "none" else tn.nn.gelu(x)
+
+    def _describe(self):
+        return f"approximate={self.approximate!r}"
 
 
 class PReLU(Module):
@@ -434,13 +453,13 @@ class PReLU(Module):
 
 
 class Step(Module):
-    """1 above a threshold, 0 elsewhere; its derivative is 0."""
+    """1 from a threshold on, 0 below; its derivative is 0."""
 
     def __init__(self, threshold=0.0):
         self.threshold = threshold
 
     def forward(self, x):
-        return tn.astype(x > self.threshold, x.dtype)
+        return step(x, self.threshold)
 
 
 class Softmax2d(Module):
