@@ -174,29 +174,66 @@ static void multiply(const struct cpu_panels_variant *k, const struct cpu_panels
     free(packed);
 }
 
-// An element of the product, or its imaginary part, and the size of all terms.
-static double expected(const struct operand *a, const struct operand *b, int64_t row,
-                       int64_t column, int64_t n, int64_t depth, bool is_imaginary,
-                       double *out_size)
+// Operands, and of each element of their product the sum and the size of all terms; of
+// complex numbers the imaginary part's behind those of the real one.
+struct product {
+    struct operand a, b;
+    tn_dtype dtype;
+    int64_t m, n, depth;
+    double *sums, *sizes;
+};
+
+// Adds the terms of element x of a to a row of sums, by row p of b.
+static void add_terms(const struct product *of, int64_t x, int64_t p, double *sums,
+                      double *sizes)
 {
-    double sum = 0;
-    for (int64_t p = 0; p < depth; p++) {
-        const int64_t x = row * depth + p, y = p * n + column;
-        double term = a->value[x] * b->value[y], other = 0;
-        if (a->imaginary && is_imaginary)
-            term = a->value[x] * b->imaginary[y], other = a->imaginary[x] * b->value[y];
-        else if (a->imaginary)
-            other = -a->imaginary[x] * b->imaginary[y];
-        sum += term + other;
-        *out_size += fabs(term) + fabs(other);
+    const double re = of->a.value[x], *b_re = of->b.value + p * of->n;
+    for (int64_t i = 0; i < of->n && !of->a.imaginary; i++) {
+        sums[i] += re * b_re[i];
+        sizes[i] += fabs(re * b_re[i]);
     }
-    return sum;
+    if (!of->a.imaginary)
+        return;
+    const double im = of->a.imaginary[x], *b_im = of->b.imaginary + p * of->n;
+    for (int64_t i = 0; i < of->n; i++) {
+        sums[2 * i] += re * b_re[i] + -im * b_im[i];
+        sizes[2 * i] += fabs(re * b_re[i]) + fabs(im * b_im[i]);
+        sums[2 * i + 1] += re * b_im[i] + im * b_re[i];
+        sizes[2 * i + 1] += fabs(re * b_im[i]) + fabs(im * b_re[i]);
+    }
 }
 
-static void check(const struct cpu_panels_variant *k, tn_dtype dtype, bool packs,
-                  const struct operand *a, const struct operand *b, int64_t m, int64_t n,
-                  int64_t depth, const char *what)
+static struct product make_product(tn_dtype dtype, const int64_t extents[3],
+                                   const int forms[2], double (*element)(int64_t, int64_t))
 {
+    const int64_t m = extents[0], n = extents[1], depth = extents[2];
+    const int64_t parts = tn_is_complex(dtype) ? 2 : 1;
+    struct product of = {.dtype = dtype, .m = m, .n = n, .depth = depth};
+    of.a = make(dtype, m, depth, forms[0], element);
+    of.b = make(dtype, depth, n, forms[1], element);
+    of.sums = calloc((size_t)(m * n * parts) + 1, sizeof(double));
+    of.sizes = calloc((size_t)(m * n * parts) + 1, sizeof(double));
+    for (int64_t row = 0; row < m; row++)
+        for (int64_t p = 0; p < depth; p++)
+            add_terms(&of, row * depth + p, p, of.sums + row * n * parts,
+                      of.sizes + row * n * parts);
+    return of;
+}
+
+static void drop_product(struct product *of)
+{
+    drop(&of->a, of->dtype);
+    drop(&of->b, of->dtype);
+    free(of->sums);
+    free(of->sizes);
+}
+
+static void check(const struct cpu_panels_variant *k, bool packs, const struct product *of,
+                  const char *what)
+{
+    const struct operand *a = &of->a, *b = &of->b;
+    const int64_t m = of->m, n = of->n, depth = of->depth;
+    const tn_dtype dtype = of->dtype;
     const int64_t c_row = n + between(n == 0, 2), size = m * c_row + 2 * GUARD;
     const tn_dtype out = tn_dtype_bytes(dtype) == 2 ? TN_F32 : dtype, part = part_of(out);
     const int64_t bytes = tn_dtype_bytes(part), parts = tn_dtype_bytes(out) / bytes;
@@ -229,9 +266,8 @@ static void check(const struct cpu_panels_variant *k, tn_dtype dtype, bool packs
                       (long)i);
             continue;
         }
-        double size_of_terms = 0;
-        const double sum =
-            expected(a, b, row, column, n, depth, parts == 2 && i % 2, &size_of_terms);
+        const int64_t at = (row * n + column) * parts + i % parts;
+        const double sum = of->sums[at], size_of_terms = of->sizes[at];
         // Each product and each sum is rounded by at most half of 2^-23 of what the terms
         // add up to; of F64 those of this loop, too. 2^-126: what is subnormal.
         const double bound = part == TN_F64
@@ -260,16 +296,15 @@ static void check_forms(int64_t m, int64_t n, int64_t depth, int a_form, int b_f
     first = (first + 1) % STEP;
     for (int d = first; d < NUM_DTYPES; d += STEP) {
         char what[64];
-        struct operand a = make(dtypes[d], m, depth, a_form, element);
-        struct operand b = make(dtypes[d], depth, n, b_form, element);
+        struct product of = make_product(dtypes[d], (int64_t[]){m, n, depth},
+                                         (int[]){a_form, b_form}, element);
         snprintf(what, sizeof(what), "%s, layouts %d and %d", tn_dtype_name(dtypes[d]),
                  a_form, b_form);
         for (const struct cpu_panels_variant *const *k = cpu_panels_variants(); *k; k++)
             for (int packs = 0; packs < (tn_is_complex(dtypes[d]) ? 1 : 2) && runs(*k);
                  packs++)
-                check(*k, dtypes[d], packs, &a, &b, m, n, depth, what);
-        drop(&a, dtypes[d]);
-        drop(&b, dtypes[d]);
+                check(*k, packs, &of, what);
+        drop_product(&of);
     }
 }
 
@@ -337,17 +372,17 @@ Test(panels, products_of_several_blocks)
 // Rows from end to end by few columns, on the tiles of AMX alone.
 Test(panels, many_rows_by_few_columns)
 {
-    static const int64_t extents[][2] = {{9, 4128}, {16, 500}, {30, 512}};
+    static const int64_t extents[][3] = {{CPU_PANELS_ROWS, 9, 4128},
+                                         {CPU_PANELS_ROWS + 1, 16, 500},
+                                         {CPU_PANELS_ROWS + 2, 30, 512}};
     for (int i = 0; i < 3; i++)
         for (const struct cpu_panels_variant *const *k = cpu_panels_variants(); *k; k++) {
-            const int64_t m = CPU_PANELS_ROWS + i, n = extents[i][0], depth = extents[i][1];
             if (!(*k)->flushes || !runs(*k))
                 continue;
-            struct operand a = make(TN_BF16, m, depth, BY_ROWS, ordinary);
-            struct operand b = make(TN_BF16, depth, n, BY_ROWS, ordinary);
-            check(*k, TN_BF16, 0, &a, &b, m, n, depth, "rows by few columns");
-            drop(&a, TN_BF16);
-            drop(&b, TN_BF16);
+            struct product of =
+                make_product(TN_BF16, extents[i], (int[]){BY_ROWS, BY_ROWS}, ordinary);
+            check(*k, false, &of, "rows by few columns");
+            drop_product(&of);
         }
 }
 
