@@ -143,6 +143,11 @@ static bool train_layers_rows_of(tn_net *net, tn_array **scores, tn_array **labe
                       tn_array_type(*labels)->rank);
         return false;
     }
+    if (layer_width(*scores) == 0) {
+        tn_scope_fail(s, TN_ERR_ARGUMENT,
+                      "scores have 0 classes on their last axis, expected at least 1");
+        return false;
+    }
     *scores = tn_op(s, "base.reshape/1", TN_IN(*scores),
                     tn_attrs("shape", TN_INTS(-1, layer_width(*scores))));
     *labels = tn_op(s, "base.reshape/1", TN_IN(*labels), tn_attrs("shape", TN_INTS(-1)));

@@ -36,6 +36,7 @@ enum odd {
     EMBEDDING_IDS,
     LINEAR_RANK,
     LABELS_RANK,
+    NO_CLASSES,
     STATE_AND_PARAMETER,
     STATE_UNKNOWN,
     STATE_SHAPE,
@@ -135,6 +136,9 @@ static tn_array *odd_loss(tn_net *n, tn_array *const *batch, void *user)
         tn_net_linear(n, "top", tn_op(n->scope, "base.sum", TN_IN(x), TN_NO_ATTRS), 2);
     if (kind == LABELS_RANK)
         return tn_net_loss(n, tn_net_linear(n, "in", x, 6), x);
+    if (kind == NO_CLASSES)
+        return tn_net_loss(n, tn_net_linear(n, "in", x, 0),
+                           tn_op(n->scope, "base.argmax", TN_IN(x), tn_attrs("axis", -1)));
     odd_images(n, x, kind);
     odd_states(n, x, kind);
     tn_array *out = tn_net_linear(n, "in", x, 6);
@@ -176,6 +180,7 @@ Test(bad, layers_that_do_not_fit_are_told_by_name)
         {POOL_RANK, "max_pool: x is [5, 4], expected 3 to 5 axes"},
         {EMBEDDING_IDS, "embedding 'words': ids are f32, expected whole numbers"},
         {LINEAR_RANK, "linear 'top': x is [], expected 1 to 8 axes"},
+        {NO_CLASSES, "scores have 0 classes on their last axis, expected at least 1"},
         {LABELS_RANK, "scores have rank 2 and labels 2, expected one less"},
         {STATE_AND_PARAMETER, "'w' is a state of one layer and a parameter of another"},
         {STATE_UNKNOWN, "'mean' is no state of a layer"},
