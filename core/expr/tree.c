@@ -432,7 +432,5 @@ int expr_is_input(const struct expr *expr)
 bool expr_is_product(const struct expr *expr)
 {
     const struct expr_node *node = expr->outputs[0];
-    return expr->num_outputs == 1 && node->op == TN_EXPR_MUL &&
-           node->args[0]->op == TREE_INPUT && node->args[1]->op == TREE_INPUT &&
-           node->args[0] != node->args[1];
+    return expr->num_inputs == 2 && node->op == TN_EXPR_MUL && node->depth == 1;
 }

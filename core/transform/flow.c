@@ -191,27 +191,10 @@ static tn_status cover_rows(struct flow *flow, const struct node *node,
 // Whether all elements are 1, as those of the cotangent of a sum that nothing scales are.
 static bool flow_is_one(const tn_array *x)
 {
-    while (x->node->kind == NODE_PRIM && !x->node->is_lazy && x->node->num_inputs == 1 &&
-           (x->node->prim->record.flags & TN_PRIM_VIEW))
-        x = x->node->inputs[0];
     const double one = 1;
-    return x->node->kind == NODE_NUMBER && tn_is_float(x->type.dtype) &&
-           memcmp(&x->node->number, &one, sizeof(one)) == 0;
-}
-
-// The factor of a product by 1 that is the product, of this dtype; else NULL.
-static const tn_array *factor_of_one(const struct expr *expr, const tn_array *const *inputs,
-                                     tn_dtype dtype)
-{
-    tn_type both;
-    for (uint32_t i = 0; i < 2 && expr_is_product(expr); i++) {
-        const tn_array *x = inputs[i], *one = inputs[1 - i];
-        if (flow_is_one(one) && x->type.dtype == dtype && !x->weak_kind &&
-            shape_broadcast(&x->type, &one->type, &both) == TN_OK &&
-            shape_equal(&x->type, &both))
-            return x;
-    }
-    return NULL;
+    while (x->node->kind == NODE_PRIM && x->node->prim->record.view && !x->node->is_lazy)
+        x = x->node->inputs[0];
+    return x->node->kind == NODE_NUMBER && memcmp(&x->node->number, &one, sizeof(one)) == 0;
 }
 
 tn_status flow_apply(struct flow *flow, const struct node *node, const struct expr *derived,
@@ -230,11 +213,14 @@ tn_status flow_apply(struct flow *flow, const struct node *node, const struct ex
     for (uint32_t i = 0; i < pruned->num_inputs; i++)
         inputs[i] = kept[i] < node->num_inputs ? node->inputs[kept[i]]
                                                : others[kept[i] - node->num_inputs];
-    int number = expr_is_input(pruned);
-    const tn_array *same =
-        number >= 0 ? inputs[number] : factor_of_one(pruned, inputs, dtype);
-    if (same) {
-        *out_array = (tn_array *)same;
+    int same = expr_is_input(pruned);
+    // A cotangent is the last input. A product by 1 is the other factor.
+    if (expr_is_product(pruned) && flow_is_one(inputs[1]) &&
+        type_equal(&inputs[0]->type, &inputs[1]->type) && inputs[0]->type.dtype == dtype &&
+        !inputs[0]->weak_kind)
+        same = 0;
+    if (same >= 0) {
+        *out_array = (tn_array *)inputs[same];
         return TN_OK;
     }
     if (pruned->reduces)
