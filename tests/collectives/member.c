@@ -395,6 +395,13 @@ static void mode_splits(tn_scope *s)
     reduce_group("half");
 }
 
+// Rank 1 fails when all members have come to the end, which MPI waits for in a thread.
+static void mode_ends(tn_scope *s)
+{
+    reduce_once(s, 1);
+    splits_with = rank == 1 ? atoi(getenv("TEST_SIGNAL")) : 0;
+}
+
 // The last rank computes, the others wait.
 static void mode_slow(tn_scope *s)
 {
@@ -556,7 +563,7 @@ int main(int argc, char **argv)
         {"exits", mode_exits},     {"deadline", mode_deadline}, {"receives", mode_receives},
         {"shrinks", mode_shrinks}, {"halves", mode_halves},     {"pending", mode_pending},
         {"splits", mode_splits},   {"late", mode_late},         {"awaits", mode_awaits},
-        {"both", mode_both},       {"aborts", mode_aborts}};
+        {"both", mode_both},       {"aborts", mode_aborts},     {"ends", mode_ends}};
     tn_group_facts facts;
     if (argc > 1 && strcmp(argv[1], "uuid") == 0 &&
         tn_runtime_open(NULL, &runtime) == TN_OK)

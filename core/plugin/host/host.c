@@ -92,6 +92,8 @@ static const void *host_query(const tn_host *host, const char *id)
         return callbacks_service();
     if (strcmp(id, TN_HOST_FILES) == 0)
         return files_service();
+    if (strcmp(id, TN_HOST_INSTALLED) == 0)
+        return installed_service();
     if (strcmp(id, TN_HOST_INTERFACES) == 0)
         return interfaces_service();
     if (strcmp(id, TN_HOST_GRAPH) == 0)

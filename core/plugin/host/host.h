@@ -4,6 +4,7 @@
 #define CORE_PLUGIN_HOST_HOST_H
 
 #include <stdbool.h>
+#include <tenon/installed.h>
 #include <tenon/plugin.h>
 #include "../find/plugin.h"
 
@@ -16,6 +17,7 @@ const tn_host_primitives *primitives_service(void); // interface.c
 const tn_host_interfaces *interfaces_service(void); // interface.c
 const tn_host_callbacks *callbacks_service(void);   // callback.c
 const tn_host_files *files_service(void);           // files.c
+const tn_host_installed *installed_service(void);   // installed.c
 
 // A file's entry in the manifest of the version that is loaded; NULL: it is not listed.
 const struct manifest_file *plugin_file(const struct plugin *plugin, const char *name);

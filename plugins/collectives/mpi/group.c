@@ -266,63 +266,6 @@ tn_status group_find_board(const tn_host *host, tn_group *group)
 
 // --- the world --------------------------------------------------------------------------
 
-// Facts that members must have in common, and others that they should.
-struct introduction {
-    char version[128];
-    char backend[128];
-};
-
-// "vulkan-jit:0,cpu-blas" without the numbers of devices: members on one machine have
-// others of one kind.
-static void backends_of(const char *list, char *out, size_t size)
-{
-    size_t used = 0;
-    while (*list && used + 1 < size) {
-        if (*list == ':')
-            list += 1 + strspn(list + 1, "0123456789");
-        else
-            out[used++] = *list++;
-    }
-    out[used] = 0;
-}
-
-static tn_status introductions_compare(const tn_host *host, const struct introduction *all,
-                                       int32_t size)
-{
-    for (int32_t i = 1; i < size; i++)
-        if (strcmp(all[i].version, all[0].version) != 0)
-            return host->fail(
-                host, TN_ERR_REFUSED,
-                "members are of different versions: rank 0 has %s, rank %d %s",
-                all[0].version, i, all[i].version);
-    for (int32_t i = 1; i < size; i++)
-        if (strcmp(all[i].backend, all[0].backend) != 0)
-            host->log(host, TN_LOG_WARN, "collective",
-                      "members have different devices: TENON_BACKEND of rank 0 is '%s', of "
-                      "rank %d '%s': results may differ in their last bits",
-                      all[0].backend, i, all[i].backend);
-    return TN_OK;
-}
-
-static tn_status mpi_group_introduce(const tn_host *host, tn_group *world)
-{
-    const char *backend = host->config(host, "TENON_BACKEND");
-    struct introduction mine = {0}, *all = calloc((size_t)world->facts.size, sizeof(*all));
-    if (!all)
-        return host->fail(host, TN_ERR_MEMORY, "out of memory");
-    snprintf(mine.version, sizeof(mine.version),
-             "org.tenon.mpi " MPI_PLUGIN_VERSION ", ABI minor %u", host->abi_minor);
-    backends_of(backend ? backend : "", mine.backend, sizeof(mine.backend));
-    tn_status status = group_gather(host, world, TN_U8, sizeof(mine), &mine, all);
-    if (status != TN_OK)
-        return status; // `all` may be written to later
-    status = introductions_compare(host, all, world->facts.size);
-    free(all);
-    if (status == TN_OK)
-        status = group_find_board(host, world);
-    return status;
-}
-
 // MPI of this process, begun, and the world as it makes it.
 struct world_arrival {
     struct mpi_library *library;
@@ -406,7 +349,9 @@ static tn_status mpi_group_world_join(const tn_host *host, tn_group **out_world)
         world->members[i] = i;
     world->world_rank = world->facts.rank;
     group_enlist(world);
-    status = mpi_group_introduce(host, world);
+    status = world_introduce(host, world);
+    if (status == TN_OK)
+        status = group_find_board(host, world);
     if (status == TN_OK)
         *out_world = world;
     return status; // a world that failed stays as it is: MPI may use its memory

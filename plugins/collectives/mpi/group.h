@@ -152,6 +152,12 @@ tn_status group_gather(const tn_host *host, tn_group *group, tn_dtype dtype, uin
 // Gives the group a board, where all members can open one.
 tn_status group_find_board(const tn_host *host, tn_group *group);
 
+// --- introduce.c ------------------------------------------------------------------------
+
+// Compares what the members of the world are: TN_ERR_REFUSED names those of different
+// versions; different devices, and plugins that one lacks, are warnings.
+tn_status world_introduce(const tn_host *host, tn_group *world);
+
 // --- notes.c ----------------------------------------------------------------------------
 
 // Breaks the group, and tells the other members why.

@@ -4,13 +4,18 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum abi { OPEN_MPI, MPICH, STANDARD };
 
-// Names in the order in which they are tried.
-static const char *const names[] = {"libmpi.so.40", "libmpi_abi.so.1", "libmpich.so.12",
-                                    "libmpi.so.12"};
+// Names in the order in which they are tried: that of MPICH's libraries where its launcher
+// started the process.
+enum { NUM_NAMES = 4 };
+static const char *const names[NUM_NAMES] = {"libmpi.so.40", "libmpi_abi.so.1",
+                                             "libmpich.so.12", "libmpi.so.12"};
+static const char *const names_of_mpich[NUM_NAMES] = {"libmpich.so.12", "libmpi.so.12",
+                                                      "libmpi_abi.so.1", "libmpi.so.40"};
 
 // A handle in the table of each binary interface.
 struct handle_row {
@@ -121,18 +126,39 @@ static void read_version(void)
 
 // --- opening ----------------------------------------------------------------------------
 
+int32_t library_find_started(const char **out_variable)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *text = getenv(variables[i]);
+        *out_variable = variables[i];
+        if (text && atoi(text) > 0)
+            return atoi(text);
+    }
+    return 0;
+}
+
+static const char *const *names_in_order(void)
+{
+    const char *variable;
+    return library_find_started(&variable) && strcmp(variable, "PMI_SIZE") == 0
+               ? names_of_mpich
+               : names;
+}
+
 static tn_status open_first(const tn_host *host, const char *name, const char **out_name,
                             void **out_object)
 {
-    const size_t count = sizeof(names) / sizeof(names[0]);
+    const size_t count = NUM_NAMES;
+    const char *const *tried = names_in_order();
     char first[256] = "";
     for (size_t i = 0; i < count && !name; i++) // one that the application uses already
-        if ((*out_object = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD))) {
-            *out_name = names[i];
+        if ((*out_object = dlopen(tried[i], RTLD_NOW | RTLD_NOLOAD))) {
+            *out_name = tried[i];
             return TN_OK;
         }
     for (size_t i = 0; i < (name ? 1 : count); i++) {
-        *out_name = name ? name : names[i];
+        *out_name = name ? name : tried[i];
         if ((*out_object = dlopen(*out_name, RTLD_NOW | RTLD_GLOBAL)))
             return TN_OK;
         const char *why = dlerror();

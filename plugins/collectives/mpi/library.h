@@ -107,6 +107,10 @@ struct mpi_library {
     char version[128]; // "Open MPI v4.1.4"
 };
 
+// How many processes the launcher of this one says that it started, and the variable that
+// says so; 0: none does.
+int32_t library_find_started(const char **out_variable);
+
 // Opens the library `name` (TENON_MPI: a path or a soname; NULL: the first that is there),
 // once a process; it stays open. TN_ERR_NOT_FOUND says which package has one. One thread at
 // a time.

@@ -117,6 +117,17 @@ static void words_put_all(struct launch_words *words, const char *const *list)
         words_put(words, *list);
 }
 
+// Variables of Tenon as the caller has them, for other machines. NAME=VALUE in `environ`
+// stays where it is, and Open MPI takes it whole.
+static void words_put_variables(struct launch_words *words)
+{
+    for (char **variable = environ; *variable; variable++)
+        if (strncmp(*variable, "TENON_", 6) == 0 &&
+            strncmp(*variable, "TENON_RUN=", 10) != 0 &&
+            strncmp(*variable, "TENON_MPI=", 10) != 0)
+            words_put_all(words, (const char *const[]){"-x", *variable, NULL});
+}
+
 // Failures are left to those who watch: the launcher ends nothing by itself. On Open MPI 5
 // groups may shrink. Its detector stays off: without its thread a rank that computes is
 // taken for one that failed, and with it MPI_Finalize of 5.0.11 does not return.
@@ -137,6 +148,8 @@ static void ask_open_mpi(const struct launcher *launcher, const struct launch_or
     words_put_all(words, launcher->major >= 5 ? five : four);
     if (launch->hosts)
         words_put_all(words, (const char *const[]){"--host", launch->hosts, NULL});
+    if (launch->hosts)
+        words_put_variables(words);
 }
 
 static void ask_mpich(const struct launch_order *launch, struct launch_words *words)

@@ -67,6 +67,24 @@ static int check_devices(const char *devices)
                : 0;
 }
 
+// Each machine has its number of ranks, or none has: then the launcher divides them.
+static int check_hosts(const char *hosts, int64_t count)
+{
+    int64_t places = 0;
+    for (const char *at = hosts; at && *at; at += strspn(at, ",")) {
+        size_t length = strcspn(at, ",");
+        const char *colon = memchr(at, ':', length);
+        if (!colon)
+            return 0;
+        places += atoi(colon + 1);
+        at += length;
+    }
+    return hosts && places < count
+               ? misuse("--hosts: '%s' has places for %lld ranks, expected %lld", hosts,
+                        (long long)places, (long long)count)
+               : 0;
+}
+
 // Opens a device in a process of its own, which says why it cannot.
 static bool device_opens(const char *device)
 {
@@ -195,6 +213,8 @@ static int run_ranks(const struct run_given *given, char **command)
         failed = args_integer("--grace", given->grace, -1, 86400, &grace);
     if (!failed)
         failed = check_devices(given->devices);
+    if (!failed)
+        failed = check_hosts(given->hosts, count);
     if (!failed)
         failed = launcher_find(given->launcher, &launcher);
     if (!failed)
