@@ -307,8 +307,10 @@ void interop_record_barrier(VkCommandBuffer commands)
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
         .srcAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT,
         .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
-    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
-                         VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 1, &all, 0, NULL, 0, NULL);
+    // ALL_COMMANDS has no stage of the host, which writes before and reads afterwards.
+    const VkPipelineStageFlags everything =
+        VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT;
+    vkCmdPipelineBarrier(commands, everything, everything, 0, 1, &all, 0, NULL, 0, NULL);
 }
 
 VkCommandBuffer interop_record_copy(const struct interop_buffer *from, uint64_t from_offset,

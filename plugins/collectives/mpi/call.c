@@ -255,6 +255,9 @@ tn_status work_look(tn_collective_work *work)
     const struct watch_failure *failure = group_failure(group);
     if (failure)
         return break_by(work, failure);
+    tn_status status = notes_read(group);
+    if (status != TN_OK)
+        return status;
     work->began_ns = work->began_ns ? work->began_ns : clock_ns();
     if (!group->deadline_ms ||
         clock_ns() - work->began_ns < (int64_t)group->deadline_ms * MILLISECOND)

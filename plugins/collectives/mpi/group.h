@@ -164,8 +164,11 @@ tn_status world_introduce(const tn_host *host, tn_group *world);
 tn_status group_end(tn_group *group, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Tells the other member of a message that this process waits in `work`, and reads what
-// others tell: breaks the group where one ended it, or where two wait for each other.
+// Reads a note, if one has come: the group is broken where a member ended it.
+tn_status notes_read(tn_group *group);
+
+// Tells the other member of a message that this process waits in `work`, and breaks the
+// group where two wait for each other.
 tn_status notes_look(tn_collective_work *work, int64_t waited_ns);
 
 // Reads the notes that have come from all members.

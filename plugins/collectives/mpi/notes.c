@@ -187,13 +187,20 @@ static void tell_wait(const tn_collective_work *work, int32_t rank)
               group->world_rank, text);
 }
 
+// A look at one member, each in turn.
+tn_status notes_read(tn_group *group)
+{
+    if (group->facts.size > 1 && !group->broken[0])
+        note_read(group, (int32_t)(group->note_looks++ % (uint64_t)group->facts.size));
+    return group->broken[0] ? group->broken_status : TN_OK;
+}
+
 tn_status notes_look(tn_collective_work *work, int64_t waited_ns)
 {
     tn_group *group = work->group;
     if (group->facts.size == 1)
         return TN_OK;
     note_wait(work, waited_ns);
-    note_read(group, (int32_t)(group->note_looks++ % (uint64_t)group->facts.size));
     for (int32_t i = 0; i < group->facts.size && !group->broken[0]; i++)
         if (waits_in_vain(&group->peers[i]) && waits_for(work, i))
             tell_wait(work, i);
