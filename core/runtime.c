@@ -91,7 +91,7 @@ static void runtime_destroy(tn_runtime *runtime)
     intern_set_destroy(runtime->interned);
     trace_destroy(runtime->trace, runtime->config);
     config_destroy(runtime->config);
-    pthread_cond_destroy(&runtime->counted_given);
+    pthread_cond_destroy(&runtime->counted_returned);
     pthread_mutex_destroy(&runtime->counted_lock);
     mem_free(runtime);
 }
@@ -111,7 +111,7 @@ tn_status tn_runtime_open(const tn_runtime_options *options, tn_runtime **out_ru
     if (!runtime)
         return TN_ERR_MEMORY;
     pthread_mutex_init(&runtime->counted_lock, NULL);
-    pthread_cond_init(&runtime->counted_given, NULL);
+    pthread_cond_init(&runtime->counted_returned, NULL);
     status = runtime_open_parts(runtime, &mine);
     if (status != TN_OK) {
         runtime_destroy(runtime);
@@ -121,9 +121,9 @@ tn_status tn_runtime_open(const tn_runtime_options *options, tn_runtime **out_ru
     return TN_OK;
 }
 
-// In a child of fork() nothing of the runtime can be taken apart: its threads are not here,
-// locks may be held by them, devices belong to the parent. Its memory is the parent's until
-// written to, and goes with the process. The list keeps it reachable for leak checkers.
+// A child of fork() cannot close the runtime: its threads are the parent's and may hold
+// locks, and devices belong to the parent. Its memory is the parent's until written to, and
+// goes with the process. The list keeps it reachable for leak checkers.
 static void runtime_abandon(tn_runtime *runtime)
 {
     static tn_runtime *_Atomic abandoned;

@@ -15,7 +15,7 @@
 struct intern_set;
 
 tn_status intern_set_create(struct intern_set **out_set);
-// After the last reference was released. NULL is fine.
+// Destroys a set once no value in it is referred to. NULL is fine.
 void intern_set_destroy(struct intern_set *set);
 // The number of values in the set, for tests.
 uint32_t intern_set_count(struct intern_set *set);
@@ -51,7 +51,7 @@ tn_status intern_graph(struct intern_refs *refs, struct interned_graph *graph,
                        struct hash key, const tn_graph **out);
 // Holds a reference to a graph of this set, which lives.
 tn_status intern_hold_graph(struct intern_refs *refs, const tn_graph *graph);
-// One more reference, and one less, without a list.
+// Adds and drops a reference without a list.
 void intern_graph_retain(const tn_graph *graph);
 void intern_graph_release(const tn_graph *graph);
 

@@ -29,10 +29,10 @@ struct tn_runtime {
     _Atomic uint64_t cache_found, cache_missed, cache_unstored;
     struct device_set *devices; // device/:    opened devices in the order of TENON_BACKEND
     const void *graph_service;  // transform/: what TN_HOST_GRAPH is for plugins
-    pthread_mutex_t counted_lock; // graph/:   of what counted arrays refer to
-    pthread_cond_t counted_given; // graph/:   nodes that were taken are so no more
-    _Atomic uint64_t num_effects; // graph/:   nodes with effects that were built
-    struct plan_cache *plans;     // plan/:      plans by signature
+    pthread_mutex_t counted_lock;    // graph/:   guards references of counted arrays
+    pthread_cond_t counted_returned; // graph/:   an evaluation gave nodes back
+    _Atomic uint64_t num_effects;    // graph/:   nodes with effects that were built
+    struct plan_cache *plans;        // plan/:      plans by signature
     // run/: traces of functions, for tn_stats
     _Atomic uint64_t traces_made, traces_dropped, traces_held;
     struct effects *effects;  // run/:       the order of effects

@@ -43,8 +43,8 @@ bool layout_span(const tn_layout *layout, struct span *out);
 // `layout` broadcast to the extents of `type`: new and stretched axes get stride 0.
 tn_layout layout_broadcast(const tn_layout *layout, const tn_type *type);
 
-// Merges neighbouring axes that can be one axis in all `count` layouts (of equal extents),
-// and drops axes of extent 1. Rank 0 stays rank 0.
+// Merges adjacent axes that can be one axis in all `count` layouts (of equal extents), and
+// drops axes of extent 1. Rank 0 stays rank 0.
 void layouts_collapse(tn_layout *const *layouts, uint32_t count);
 
 // The same elements with axis `axis` moved behind the others.

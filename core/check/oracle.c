@@ -169,7 +169,7 @@ static tn_status oracle_apply_expr(const struct host_op *a)
         outputs[i] = a->outputs[i];
     }
     int32_t axis = expr->reduces ? expr_axis(a->table, a->attrs, shape.rank) : -1;
-    tn_status status = axis >= 0 ? expr_turn(expr, &shape, axis, &expr) : TN_OK;
+    tn_status status = axis >= 0 ? expr_row_last(expr, &shape, axis, &expr) : TN_OK;
     if (status == TN_OK)
         status = expr_compile(expr, types.inputs, types.outputs, &program);
     if (status == TN_OK)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checks the values of a segment before a backend sees them: each id is in range, written
-// at most once, and not read after the step that is told to be its last.
+// at most once, and not read after the step that TN_VALUE_LAST names.
 #include <stdio.h>
 #include "../base/fail.h"
 #include "../base/memory.h"

@@ -64,8 +64,8 @@ struct device {
     // The queues' timelines and, where device_has_host_points(), the host's, which is the
     // last.
     uint32_t num_timelines;
-    // Whether the backend's families have TN_FAMILY_EXPR; and TN_FAMILY_CPU, so that the
-    // device also runs references in C.
+    // Whether the backend's kernel families have TN_FAMILY_EXPR; and TN_FAMILY_CPU, so that
+    // the device also runs references in C.
     bool runs_expr, runs_reference;
     uint64_t spare_limit; // bytes of spare storages; more only while work uses them
     uint64_t host_points; // the last point of the host's timeline; under the mover's lock
@@ -74,7 +74,8 @@ struct device {
     atomic_uint num_retired; // storages in `retired`
     pthread_mutex_t lock;    // guards `ready` and `retired`
     struct storage *retired; // imported storages that nobody refers to, but work uses
-    struct map ready; // primitives with families whose device_load_kernels() succeeded
+    struct map ready;        // primitives with kernel families whose device_load_kernels()
+                             // succeeded
     char apart[LINES_APART];
     struct device_queue queues[MAX_TIMELINES];
 };
@@ -105,8 +106,8 @@ tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
 tn_status device_find(tn_runtime *runtime, const char *call, const char *name,
                       struct device **out_device);
 
-// Loads the plugins that bring kernels of the primitive in a family, one of the backend's
-// list; once for each of both.
+// Loads the plugins that bring kernels of the primitive in a kernel family of the backend;
+// once for each primitive and family.
 tn_status device_load_kernels(struct device *device, const struct prim *prim,
                               const char *family);
 
@@ -153,12 +154,12 @@ tn_status device_failed(struct device *device, const char *slot, tn_status statu
 // or fails to. (selected.c)
 uint64_t device_available(struct device *device);
 
-// The work of a moment reads and writes less, and loops nowhere.
+// Brief work reads and writes at most this many bytes, and has no loop.
 #define MOST_BRIEF (UINT64_C(1) << 20) // bytes
 
-// Notes that the work of a point may take longer than a moment.
+// Notes that the work of a point may not be brief.
 void device_note_long(struct device *device, tn_point point);
-// Whether waiting for the work that uses the storage takes a moment at most.
+// Whether all work that uses the storage is brief.
 bool storage_ends_soon(const struct storage *storage);
 
 // Asks the backend to block until the point is reached, and returns the status of the work.

@@ -378,8 +378,8 @@ static void drop_small_arena(struct device *device, uint64_t size)
 
 // --- storages --------------------------------------------------------------------------
 
-// Puts in front of what a backend says how much was asked for, and what is free, where the
-// backend tells.
+// Prefixes the backend's message with the bytes that were asked for and, where the backend
+// tells, the bytes that are free.
 static void tell_short(struct device *device, uint64_t size)
 {
     char said[FAIL_TEXT_SIZE];

@@ -12,11 +12,11 @@
 
 static bool has_share_id(const struct device *device)
 {
-    const uint8_t *id = device->info.share_id; // not all the same, and that 0
+    const uint8_t *id = device->info.share_id; // 16 zeros: the device has none
     return id[0] != 0 || memcmp(id, id + 1, sizeof(device->info.share_id) - 1) != 0;
 }
 
-// Asks the backend for a slot's work after `fail_clear`.
+// Imports memory by the backend. A failure names the device and the slot.
 static tn_status import_fd(struct device *device, const tn_buffer_fd *memory,
                            tn_buffer **out_buffer)
 {

@@ -371,7 +371,7 @@ struct substitution {
     const char *const *names;   // of the new inputs
     uint32_t num_inputs;
     int64_t period;     // `index` becomes index % period; 0: unchanged
-    int64_t row, inner; // `index` as in expr_turn; 0: unchanged
+    int64_t row, inner; // `index` as in expr_row_last; 0: unchanged
 };
 
 // The number in the order of axes outer, row, inner of the element with number `index` in
@@ -495,8 +495,8 @@ tn_status expr_repeat(struct expr_set *set, const struct expr *expr, int64_t cou
     return derivation_substitute(set, expr, key, &to, out_expr);
 }
 
-tn_status expr_turn(const struct expr *expr, const tn_type *type, int32_t axis,
-                    const struct expr **out_expr)
+tn_status expr_row_last(const struct expr *expr, const tn_type *type, int32_t axis,
+                        const struct expr **out_expr)
 {
     struct expr_set *set = expr_set_of(expr);
     int64_t row = type->extent[axis], inner = 1;

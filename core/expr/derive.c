@@ -110,8 +110,8 @@ static subtree expr_derive_modulus(struct tree *t, subtree node, subtree g)
                    expr_derive_divide(t, along, node));
 }
 
-// The tangent of s = a / |a|: what of g is across s, divided by |a|; 0 at 0, and of a real
-// number, all of which is along.
+// The tangent of s = a / |a|: the component of g perpendicular to s, divided by |a|; 0 at 0
+// and for real numbers, where g has no such component.
 static subtree expr_derive_direction(struct tree *t, subtree node, subtree g)
 {
     subtree a = node->args[0], zero = tree_int(t, 0);

@@ -128,8 +128,8 @@ int32_t expr_axis(const tn_attr_table *table, const void *attrs, int32_t rank);
 // For programs, whose rows are along the last axis: the same expression for operands that
 // had the extents of `type` before axis `axis` was moved behind the others. `index` still
 // gives the number in the operands' own order.
-tn_status expr_turn(const struct expr *expr, const tn_type *type, int32_t axis,
-                    const struct expr **out_expr);
+tn_status expr_row_last(const struct expr *expr, const tn_type *type, int32_t axis,
+                        const struct expr **out_expr);
 
 // Splits an expression that reduces into elementwise ones. Part i of the first
 // *out_reductions is the argument of reduction i, a TN_EXPR_REDUCE_ or EXPR_MEAN; the part

@@ -130,7 +130,7 @@ static tn_status expr_types_refuse(const struct expr_node *node,
 }
 
 // Refuses integer numbers that the result's dtype does not hold. A conversion wraps them,
-// as is said of it, and what gives a bool or a float takes all.
+// as documented; operations that give a bool or a float take all numbers.
 static tn_status expr_types_check_numbers(const struct expr_node *node,
                                           const struct value_type *args, tn_dtype dtype)
 {

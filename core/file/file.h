@@ -39,8 +39,8 @@ struct tn_file {
     int directory;
     char *folder; // where the others are, for messages; opened as `directory`, or -1
     tn_runtime *runtime;
-    const tn_format *format;          // of the plugin,
-    const tn_host *host;              // with its host table
+    const tn_format *format;          // the plugin's interface
+    const tn_host *host;              // its host table
     const tn_format_content *content; // owned: format->close
     tn_metadata_list metadata;        // of the content
 };

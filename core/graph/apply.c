@@ -147,7 +147,7 @@ static void mark_weak(struct node *node)
 }
 
 // An operation on integer numbers is computed here, as Python would: its result is a number
-// whose value is known, so that it can be held against the dtype of what stands beside it.
+// whose value is known, so that it can be checked against the dtype of the other operand.
 static tn_status apply_fold_numbers(tn_scope *scope, const struct node *node,
                                     tn_array **outputs)
 {

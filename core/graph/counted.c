@@ -293,7 +293,7 @@ void tn_hold(tn_array *array, int32_t held)
 static tn_status share_values(tn_scope *scope, struct node *node, const struct counted *c)
 {
     tn_status status = TN_OK;
-    node->counted = NULL; // what has come from there is not given back
+    node->counted = NULL; // values that were shared before stay
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
         struct value *value = c->node.outputs[i].value;
         if (!value || node->outputs[i].value)
@@ -365,7 +365,7 @@ tn_status counted_wait(tn_runtime *runtime)
 {
     tn_status status = callback_check(runtime); // it would wait for itself
     if (status == TN_OK)
-        pthread_cond_wait(&runtime->counted_given, &runtime->counted_lock);
+        pthread_cond_wait(&runtime->counted_returned, &runtime->counted_lock);
     return status;
 }
 

@@ -62,7 +62,7 @@ void counted_destroy(struct counted *c);
 
 // --- under the lock ---------------------------------------------------------------------
 
-// While one thread looks at many of them.
+// Locks all counted nodes of a runtime.
 static inline void counted_lock(tn_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->counted_lock);
@@ -75,8 +75,8 @@ static inline void counted_unlock(tn_runtime *runtime)
 // One more reference of a node or a scope.
 void counted_refer(tn_array *counted);
 
-// Waits until an evaluation gives back nodes that it took: what was seen before the wait
-// may be no more. Fails in a callback.
+// Waits until an evaluation gives back nodes that it took. Counted nodes that were looked
+// at before may be changed or freed then. Fails in a callback.
 tn_status counted_wait(tn_runtime *runtime);
 
 // Nodes without references are collected, and freed at the end. The caller sets `runtime`.
@@ -104,8 +104,9 @@ struct direct {
 // Gives `size` bytes, all 0, for the counted node with its parts. NULL: memory is short.
 void *direct_begin(tn_scope *scope, size_t size);
 
-// Gives the node references to inputs, which are counted, or numbers of the scope. With it
-// the node is one, with a reference to each output, also where an input is refused.
+// Gives the node references to its inputs, which are counted arrays or numbers of the
+// scope. From then on the node is a counted one, with a reference to each output, also when
+// an input was refused.
 tn_status direct_inputs(tn_scope *scope, struct node *node, const tn_array *const *inputs);
 
 // Whether direct_inputs() takes it.

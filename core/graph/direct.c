@@ -18,7 +18,7 @@ void *direct_begin(tn_scope *scope, size_t size)
     return c;
 }
 
-// A number of the scope is one of its own here.
+// Gives a counted array for a number of the scope.
 static tn_array *count_number(tn_scope *scope, const tn_array *number)
 {
     struct counted *c = counted_create(scope, number->node, number);

@@ -48,12 +48,12 @@ struct node {
     void *attrs;                // NODE_PRIM, NODE_EXPR; NULL: no attributes
     tn_array **inputs;          // NULL entries: optional inputs not given
     tn_array *outputs;          // num_outputs arrays, in the node's allocation
-    // NODE_NUMBER: bits of a double or an int64_t. NODE_PRIM: 1 + the number of those with
-    // effects that were built before in the runtime; 0: it has none.
+    // NODE_NUMBER: bits of a double or an int64_t. NODE_PRIM: 1 + serial number of this
+    // effect in the runtime; 0: no effect.
     uint64_t number;
     struct counted *counted; // the counted node that this one stands for; NULL: none
-    // 1 + the number of the device that was named for it; of a NODE_INPUT: where its
-    // argument lies. 0: none, which means the first.
+    // 1 + number of the device that the application named, of a NODE_INPUT that of its
+    // argument; 0: none was named, so the first device.
     uint32_t device;
     uint32_t is_lazy; // 1: without inputs until node_expand() takes those of `counted`
     uint32_t typed;   // NODE_EXPR: 1 when the outputs' dtypes were given, not inferred
@@ -174,10 +174,10 @@ tn_array *scope_import(tn_scope *scope, tn_array *counted);
 // Gives a counted array that is pending a value, with a reference of its own.
 void counted_publish(tn_array *counted, struct value *value);
 
-// Empties a counted array that is given away to a function: gives its value.
+// Empties a counted array that is donated to a function: gives its value.
 struct value *counted_empty(tn_array *counted);
 
-// Gives the array that follows a counted one whose data was given away: the same one, still
+// Gives the array that follows a counted one whose data was donated: the same one, still
 // empty, where nothing else refers to it, else a kept one that shares this value. NULL:
 // memory is short.
 tn_array *counted_follow(tn_scope *scope, tn_array *counted, const tn_type *type,

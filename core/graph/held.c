@@ -4,7 +4,7 @@
 // A node is spent by the evaluation when each of its outputs gets a value, or is referred
 // to by spent nodes alone: it refers to its inputs no more. A leaf that spent nodes alone
 // refer to may be written over. Another evaluation that runs refers to its outputs and to
-// the values of its leaves, so nothing is taken from under it.
+// the values of its leaves, so their memory stays as long as it runs.
 #include "held.h"
 
 #include "../base/shape.h"
@@ -62,7 +62,7 @@ static bool is_sole(const tn_array *leaf, const uint32_t *edges)
            value_is_sole(value) && layout_is_plain(&value->layout);
 }
 
-// From users to inputs. `position` says who is spent.
+// Walks from readers to inputs. A node's `position` is 1 when it is spent.
 void held_find(struct held_graph *graph, uint32_t *edges)
 {
     for (uint32_t i = 0; i < graph->num_outputs; i++)
@@ -74,16 +74,16 @@ void held_find(struct held_graph *graph, uint32_t *edges)
             if (node->inputs[k] && edges[node->inputs[k]->id] != AN_OUTPUT)
                 edges[node->inputs[k]->id]++;
     }
-    graph->gives = false;
+    graph->donates = false;
     for (uint32_t i = 0; i < graph->num_leaves; i++) {
-        graph->given[i] = is_sole(graph->leaves[i], edges);
-        graph->gives |= graph->given[i];
+        graph->donated[i] = is_sole(graph->leaves[i], edges);
+        graph->donates |= graph->donated[i];
     }
 }
 
-static bool graph_held_is_given(const struct held_graph *graph, uint32_t leaf)
+static bool graph_held_is_donated(const struct held_graph *graph, uint32_t leaf)
 {
-    return graph->gives && graph->given[leaf];
+    return graph->donates && graph->donated[leaf];
 }
 
 void held_begin(struct held_graph *graph)
@@ -93,10 +93,10 @@ void held_begin(struct held_graph *graph)
     for (uint32_t i = 0; i < graph->num_leaves; i++) {
         graph->values[i] = graph->leaves[i]->value;
         value_retain(graph->values[i]);
-        if (graph_held_is_given(graph, i))
+        if (graph_held_is_donated(graph, i))
             counted_refer(graph->leaves[i]);
     }
-    for (uint32_t i = 0; graph->gives && i < graph->num_nodes; i++) {
+    for (uint32_t i = 0; graph->donates && i < graph->num_nodes; i++) {
         struct node *node = graph->nodes[i];
         for (uint32_t k = 0; k < node->num_outputs; k++)
             counted_refer(&node->outputs[k]);
@@ -105,11 +105,11 @@ void held_begin(struct held_graph *graph)
     }
 }
 
-// Lets go of the nodes, which are known to be there, and of what was given.
+// Drops the references to nodes, which still exist, and empties the donated leaves.
 static void held_let_go(const struct held_graph *graph, struct settling *s, bool is_over)
 {
     for (uint32_t i = 0; i < graph->num_leaves; i++) {
-        tn_array *leaf = graph->given[i] ? graph->leaves[i] : NULL;
+        tn_array *leaf = graph->donated[i] ? graph->leaves[i] : NULL;
         if (leaf && is_over) {
             leaf->donated = 1;
             leaf->value = NULL;
@@ -125,7 +125,7 @@ static void held_let_go(const struct held_graph *graph, struct settling *s, bool
         for (uint32_t k = 0; k < node->num_outputs; k++)
             settling_drop(s, &node->outputs[k], 1);
     }
-    pthread_cond_broadcast(&graph->runtime->counted_given);
+    pthread_cond_broadcast(&graph->runtime->counted_returned);
 }
 
 void held_end(const struct held_graph *graph, struct value *const *results, bool is_over)
@@ -134,7 +134,7 @@ void held_end(const struct held_graph *graph, struct value *const *results, bool
     counted_lock(graph->runtime);
     for (uint32_t i = 0; results && i < graph->num_outputs; i++)
         settling_fill(&s, graph->outputs[i], results[i]);
-    if (graph->gives)
+    if (graph->donates)
         held_let_go(graph, &s, is_over);
     for (uint32_t i = 0; i < graph->num_outputs; i++)
         settling_drop(&s, graph->outputs[i], 1);
@@ -142,7 +142,7 @@ void held_end(const struct held_graph *graph, struct value *const *results, bool
     for (uint32_t i = 0; results && i < graph->num_outputs; i++)
         value_release(results[i]);
     for (uint32_t i = 0; i < graph->num_leaves; i++) {
-        if (is_over && graph_held_is_given(graph, i))
+        if (is_over && graph_held_is_donated(graph, i))
             value_release(graph->values[i]); // that of the leaf
         value_release(graph->values[i]);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What an evaluation of counted arrays gives and takes besides those that were named: those
-// that the application holds, and data that nothing else refers to.
+// Finds what an evaluation of counted arrays may compute and overwrite beside the named
+// arrays: other arrays that the application holds, and data that nothing else refers to.
 //
 // Threads. All but held_end() is called under tn_runtime.counted_lock.
 #ifndef CORE_GRAPH_HELD_H
@@ -9,17 +9,18 @@
 #include "graph.h"
 
 // A graph that is about to be computed: counted nodes themselves, and their arrays, which
-// are numbered (tn_array.id). After held_begin() they may change but for what that says.
+// are numbered (tn_array.id). After held_begin() other threads may change all but what
+// held_begin() refers to.
 struct held_graph {
     tn_runtime *runtime;
     struct node *const *nodes; // in topological order
     tn_array *const *leaves;   // data
     tn_array *const *outputs;  // that it computes
     uint32_t num_nodes, num_leaves, num_outputs, num_ids;
-    // By leaf: 1 where nothing but this graph refers to it once it is computed, which may
-    // be written over. And whether there are some.
-    uint8_t *given;
-    bool gives;
+    // By leaf: 1 when it is donated, as nothing but this graph refers to it; and whether
+    // one is donated.
+    uint8_t *donated;
+    bool donates;
     struct value **values; // of the leaves
 };
 
@@ -31,19 +32,19 @@ uint32_t held_outputs(struct node *const *nodes, uint32_t num_nodes, uint32_t na
 // Whether another evaluation has taken a node.
 bool held_is_taken(struct node *const *nodes, uint32_t num_nodes);
 
-// Fills in `given` and `gives`. `edges`: num_ids zeros.
+// Fills in `donated` and `donates`. `edges`: num_ids zeros.
 void held_find(struct held_graph *graph, uint32_t *edges);
 
 // Refers to the outputs and to the values of the leaves, and fills in these. Where leaves
-// are given, the nodes that read them are taken until held_end(): other threads that come
-// to them wait.
+// are donated, the nodes that read them are taken until held_end(): other threads that need
+// these nodes wait.
 void held_begin(struct held_graph *graph);
 
 // Takes `results`, the outputs' values; NULL: there are none. `is_over`: work may have
-// written over what was given, which is emptied. Without the lock.
+// written over donated leaves, which are emptied. Without the lock.
 void held_end(const struct held_graph *graph, struct value *const *results, bool is_over);
 
-// Removes marks from the nodes, from what they read and give, and from arrays.
+// Removes marks from the nodes, from their inputs and outputs, and from arrays.
 void held_unmark(struct node *const *nodes, uint32_t num_nodes, tn_array *const *arrays,
                  uint64_t num_arrays);
 

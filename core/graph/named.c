@@ -199,9 +199,10 @@ static tn_array *carried_into(tn_scope *inner, tn_scope *scope, const tn_array *
 }
 
 // Applies it in a scope of its own, and retains what it gives.
-static tn_status apply_apart(tn_scope *scope, const char *name,
-                             const tn_array *const *inputs, uint64_t num_inputs,
-                             tn_attr_list attrs, tn_array **outputs, uint64_t num_outputs)
+static tn_status named_apply_in_scope(tn_scope *scope, const char *name,
+                                      const tn_array *const *inputs, uint64_t num_inputs,
+                                      tn_attr_list attrs, tn_array **outputs,
+                                      uint64_t num_outputs)
 {
     tn_scope *inner = tn_scope_open(scope->runtime);
     const tn_array **given = mem_zalloc((num_inputs + num_outputs + 1) * sizeof(*given));
@@ -249,5 +250,6 @@ tn_status tn_op_retained_n(tn_scope *scope, const char *name, const tn_array *co
     return is_direct(scope, prim, inputs, num_inputs, attrs)
                ? apply_direct(scope, prim, inputs, (uint32_t)num_inputs, attrs, outputs,
                               num_outputs)
-               : apply_apart(scope, name, inputs, num_inputs, attrs, outputs, num_outputs);
+               : named_apply_in_scope(scope, name, inputs, num_inputs, attrs, outputs,
+                                      num_outputs);
 }

@@ -113,9 +113,9 @@ int32_t node_axis(const struct node *node)
 tn_status node_program_expr(const struct node *node, const struct expr **out_expr)
 {
     *out_expr = node->expr;
-    return node->expr->reduces
-               ? expr_turn(node->expr, &node->outputs[0].type, node_axis(node), out_expr)
-               : TN_OK;
+    return node->expr->reduces ? expr_row_last(node->expr, &node->outputs[0].type,
+                                               node_axis(node), out_expr)
+                               : TN_OK;
 }
 
 tn_array *leaf_create(tn_scope *scope, uint32_t kind, const tn_type *type)

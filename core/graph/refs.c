@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// References to counted arrays (counted.c): what a language does with each of its objects.
+// References to counted arrays (counted.c), which bindings of languages add and drop for
+// each of their objects.
 #include <tenon/retain.h>
 #include "../device/device.h"
 #include "counted.h"

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Advance: an operation after which much memory is free that its results do not need is
-// moved up to where all that it reads is there. Gradients of weights are such: where they
-// come last, as the order of the graph has it, what each of them reads lives until then.
+// moved up to where all that it reads is there. Gradients of weights are such: in the order
+// of the graph they come last, so what each of them reads would live until then.
 #include <string.h>
 #include <tenon/checked.h>
 #include "../base/shape.h"
 #include "plan.h"
 
-#define LEAST (1 << 20) // bytes that are free then: others stay in the order of the graph
-#define SMALL 1024      // bytes of a result that such an operation waits for
-#define MOST_INPUTS 16  // of such an operation: each is compared with all others
+#define LEAST                                                                              \
+    (1 << 20)          // bytes that it frees; operations that free less stay in the
+                       // graph's order
+#define SMALL 1024     // bytes of a result that such an operation may wait for
+#define MOST_INPUTS 16 // of such an operation: each is compared with all others
 
 struct advancer {
     struct plan_work *work;
@@ -73,7 +75,7 @@ static uint32_t advancer_count_reads(const struct plan_work *work, const struct 
     return count;
 }
 
-// Whether memory of the arena, or of an array that is given away, is free behind the
+// Whether memory of the arena, or of an array that is donated, is free behind the
 // operation, or an output of it takes it over.
 static bool advance_releases(const struct advancer *r, uint32_t op)
 {
@@ -137,7 +139,7 @@ static void take_small(struct advancer *r, uint32_t op)
     }
 }
 
-// The latest of those that may release memory first: what it reads is the newest.
+// Takes the latest operation that may release memory: its inputs are the newest.
 static void take_pending(struct advancer *r)
 {
     while (r->num_pending > 0) {

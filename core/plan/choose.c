@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Chooses the implementation of one node on one device: for each family that the backend
-// consumes, in its order, the first kernel by priority that TENON_KERNELS allows and whose
-// predicates hold (family expr/1: the node's expression); then, on the first device, the
-// primitive's `run`; then the decomposition; then the reference. Watchers are told why each
-// candidate was rejected.
+// Chooses the implementation of one node on one device: for each kernel family that the
+// backend consumes, in its order, the first kernel by priority that TENON_KERNELS allows
+// and whose predicates hold (family expr/1: the node's expression); then, on the first
+// device, the primitive's `run`; then the decomposition; then the reference. Watchers are
+// told why each candidate was rejected.
 #include <stdio.h>
 #include <string.h>
 #include "../base/dtype.h"
@@ -273,8 +273,8 @@ static tn_status try_expr(struct plan_work *work, struct device *device,
     return TN_OK;
 }
 
-// Loads the plugins that bring kernels of the family: those of later families stay where
-// they are while an earlier one has a kernel.
+// Loads the plugins that bring kernels of the kernel family. Plugins of a later family are
+// not loaded when an earlier one has a kernel.
 static tn_status load_family(struct plan_work *work, struct device *device,
                              const char *family, const struct prim *prim)
 {

@@ -355,7 +355,7 @@ static bool reads_updated(const struct plan_work *work, const struct plan_op *op
     return false;
 }
 
-// The operation that a reader in a list is now; NULL: part of another one.
+// The operation that a listed reader became; NULL: it is part of another's step.
 static const struct plan_op *epilogue_reader_of(const struct epilogue_fuser *a,
                                                 uint32_t use)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Pairs: a node and the one that makes an input of its become one primitive,
-// where a device has a kernel that computes both (tn_pair_rule). The one that makes the
-// input is not placed before: it is when nothing came of it.
+// Pairs: a node and the producer of one of its inputs become one primitive, where a device
+// has a kernel that computes both (tn_pair_rule). Such a producer is placed together with
+// its reader: with it as one primitive, or alone where no kernel computes both.
 #include <string.h>
 #include "../base/fail.h"
 #include "../transform/build.h"
@@ -108,7 +108,7 @@ static tn_status value_inputs(struct plan_work *work, const struct nodes *nodes,
     return status;
 }
 
-// Whether what was built is one application of a primitive to stand-ins.
+// Whether the rule built one application of a primitive to placeholders.
 static bool is_one(const tn_array *output, const struct task *task)
 {
     const struct node *node = output->node;
@@ -116,7 +116,7 @@ static bool is_one(const tn_array *output, const struct task *task)
            node->num_outputs == 1 && !(node->prim->record.flags & TN_PRIM_VIEW);
 }
 
-// Places what was built, of the inputs of both nodes.
+// Places the node that the rule built, with the inputs of both nodes.
 static tn_status place_built(struct plan_work *work, const struct nodes *nodes,
                              const struct node *node, const struct node *made,
                              const struct decomposition *d, bool *out_done)
@@ -131,14 +131,14 @@ static tn_status place_built(struct plan_work *work, const struct nodes *nodes,
     if (status == TN_OK && !is_one(d->outputs[0], &task))
         status =
             fail(TN_ERR_INTERNAL,
-                 "%s: merge gives %u node%s, expected one application of a primitive",
+                 "%s: rewrite gives %u node%s, expected one application of a primitive",
                  node->prim->record.id, task.num_nodes, task.num_nodes == 1 ? "" : "s");
     if (status == TN_OK)
         status = value_inputs(work, nodes, node, d->inputs, inner.value_of);
     if (status == TN_OK)
         status =
             value_inputs(work, nodes, made, d->inputs + node->num_inputs, inner.value_of);
-    const char *plugin = NULL; // who brings a kernel for the node has a say of it
+    const char *plugin = NULL; // whose kernel the node alone would get
     if (status == TN_OK)
         status = place_kernel_plugin(work, nodes, node, &plugin);
     if (status == TN_OK)
@@ -168,8 +168,8 @@ static tn_status pair_rule_build(const struct node *node, const struct node *mad
     other.attrs = made->attrs;
     other.inputs = d->inputs + node->num_inputs;
     other.num_inputs = made->num_inputs;
-    return rule_merge(d->scope, node->prim, pair_rule, &rule, &other,
-                      &node->outputs[0].type, &d->outputs[0]);
+    return rule_rewrite_pair(d->scope, node->prim, pair_rule, &rule, &other,
+                             &node->outputs[0].type, &d->outputs[0]);
 }
 
 tn_status place_pair(struct plan_work *work, const struct nodes *nodes, uint32_t i,

@@ -290,7 +290,7 @@ static tn_status place_host(struct plan_work *work, const struct nodes *nodes,
 
 // --- devices ----------------------------------------------------------------------------
 
-// Whether the array is made by a node that is not placed yet, as it may be merged.
+// Whether the array's producer is not placed yet, as it may become one of a pair.
 static bool place_is_left(const struct nodes *nodes, const tn_array *array)
 {
     const struct node *node = array->node;

@@ -5,11 +5,11 @@
 
 #include "watcher.h"
 
-// A node that may be placed together with the one that makes an input of its.
+// A node that may be placed together with the producer of one of its inputs.
 struct pairing {
     const tn_pair_rule *rule; // NULL: there is none
     uint32_t made;            // the node that makes the input
-    bool is_made;             // this node is such a one: it is placed when the other one is
+    bool is_made;             // this node is such a producer: it is placed with its reader
 };
 
 // Nodes that are being placed: the whole task, or one decomposition within it.
@@ -17,7 +17,7 @@ struct nodes {
     const struct task *task;
     uint32_t *value_of;            // by tn_array.id; NONE: not placed yet
     const uint32_t *same_as;       // see plan_work; NULL in a decomposition
-    const struct pairing *pairing; // by node; NULL: none is merged
+    const struct pairing *pairing; // by node; NULL: there are no pairs
 };
 
 // Whether the node is one of the task's; others are leaves.
@@ -56,7 +56,7 @@ tn_status place_keep_scope(struct plan_work *work, tn_scope *scope);
 // are some, which the caller frees.
 tn_status place_find_pairs(const struct nodes *nodes, struct pairing **out);
 
-// Places node `i` and the one that makes its input as one, where a kernel computes both.
+// Places node `i` and the producer of its input as one, where a kernel computes both.
 tn_status place_pair(struct plan_work *work, const struct nodes *nodes, uint32_t i,
                      bool *out_done);
 

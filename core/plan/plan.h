@@ -52,7 +52,7 @@ struct plan_segment {
 };
 
 // A graph among the attributes of a host operation, with its plan: that for inputs of which
-// none is given away.
+// none is donated.
 struct host_graph {
     const tn_graph *graph;
     struct plan *plan; // with a reference
@@ -176,11 +176,11 @@ void plan_host_finish(struct plan_host *host);
 
 // Gives the plan, with a reference, of a graph whose inputs are contiguous, from the first
 // byte of their memory on, on the first device: from the cache, or a new one. given[i] is 1
-// for inputs that are given away and that nothing else refers to; NULL: none.
+// for inputs that are donated and that nothing else refers to; NULL: none.
 tn_status graph_plan(tn_runtime *runtime, const tn_graph *graph, const uint8_t *given,
                      struct plan **out_plan);
 
-// Whether the value is a leaf whose memory the caller gave away.
+// Whether the value is a leaf whose memory the caller donated.
 bool plan_is_donated(const struct plan_work *work, const struct plan_value *value);
 
 // The implementation of a node on one device (choose.c). `values` of choose() are the

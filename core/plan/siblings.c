@@ -47,7 +47,7 @@ static void sort_in(struct sibling_order *g, uint32_t op)
     g->is_sorted[op] = true;
 }
 
-// Takes the readers of a value. One that reads another's output waits for a later run.
+// Sorts in the readers of a value. A reader of another one's output waits for a later call.
 static void take_readers(struct sibling_order *g, uint32_t base)
 {
     uint32_t device = g->sorted[g->num_sorted - 1].device, looked_at = 0, num_ready = 0;

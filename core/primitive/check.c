@@ -198,9 +198,9 @@ static tn_status check_pair_rules(struct arena *arena, tn_primitive *p)
     p->pair_rule_size = sizeof(*p->pair_rules);
     for (uint32_t i = 0; i < p->num_pair_rules && status == TN_OK; i++) {
         const tn_pair_rule *n = &p->pair_rules[i];
-        if (n->input >= p->num_inputs || !n->merge || n->reserved)
+        if (n->input >= p->num_inputs || !n->rewrite || n->reserved)
             return fail(TN_ERR_REFUSED, "pair_rules[%u]: input %u, expected below %u%s%s",
-                        i, n->input, p->num_inputs, n->merge ? "" : ", and a merge",
+                        i, n->input, p->num_inputs, n->rewrite ? "" : ", and rewrite",
                         n->reserved ? "; reserved is not 0" : "");
         status = check_id(n->primitive, "pair_rules[].primitive");
     }

@@ -53,7 +53,7 @@ static void kernel_set_insert(struct kernel_entry **first, struct kernel_entry *
     __atomic_store_n(first, entry, __ATOMIC_RELEASE); // readers hold no lock
 }
 
-void kernels_attach(struct prim_set *set, struct prim *prim)
+void kernels_move_waiting(struct prim_set *set, struct prim *prim)
 {
     struct waiting_kernels **link = &set->waiting;
     while (*link && !hash_equal((*link)->id_hash, prim->id_hash))
@@ -87,8 +87,8 @@ void kernels_remove(struct prim_set *set, const char *plugin_id)
         remove_plugin(&list->first, plugin_id);
 }
 
-// Checks payloads of the families that the SDK defines. Other payloads are checked by their
-// backends.
+// Checks payloads of the kernel families that the SDK defines. Backends check the payloads
+// of their own.
 static tn_status kernel_set_check_payload(const tn_kernel *kernel)
 {
     const tn_cpu_kernel *cpu = kernel->payload;
@@ -96,7 +96,7 @@ static tn_status kernel_set_check_payload(const tn_kernel *kernel)
     if (strcmp(kernel->family, TN_FAMILY_CPU) == 0) {
         tn_cpu_kernel own;
         if (!TN_HAS(cpu, launch))
-            return fail(TN_ERR_REFUSED, "family %s needs a payload with `launch`",
+            return fail(TN_ERR_REFUSED, "kernel family %s needs a payload with `launch`",
                         TN_FAMILY_CPU);
         return abi_struct_read(&own, sizeof(own), cpu, cpu->struct_size, sizeof(uint32_t),
                                "tn_cpu_kernel");
@@ -146,7 +146,7 @@ static tn_status kernel_set_check(const tn_kernel *kernel)
     if (status != TN_OK)
         return status;
     if (!kernel->family || !kernel->family[0] || !kernel->name || !kernel->name[0])
-        return fail(TN_ERR_REFUSED, "family and name are needed, got '%s' and '%s'",
+        return fail(TN_ERR_REFUSED, "kernel family and name are needed, got '%s' and '%s'",
                     kernel->family ? kernel->family : "NULL",
                     kernel->name ? kernel->name : "NULL");
     if (kernel->flags & ~known)
@@ -182,7 +182,7 @@ static struct kernel_entry **list_for(struct prim_set *set, struct hash id_hash,
     return &waiting->first;
 }
 
-void kernels_detach(struct prim_set *set, struct prim *prim)
+void kernels_return_waiting(struct prim_set *set, struct prim *prim)
 {
     const struct prim *none;
     struct kernel_entry *entry = prim->kernels, *next;

@@ -67,7 +67,7 @@ RARE static tn_status prim_set_add(struct prim_set *set, const struct prim *like
     if (status != TN_OK)
         return status;
     *prim = *like;
-    kernels_attach(set, prim);
+    kernels_move_waiting(set, prim);
     // A short name may now be ambiguous, or mean a newer revision.
     status = lookup_clear(&set->by_text);
     if (status == TN_OK) {
@@ -77,7 +77,7 @@ RARE static tn_status prim_set_add(struct prim_set *set, const struct prim *like
     if (status == TN_OK)
         set->prims[set->num_prims++] = prim;
     else
-        kernels_detach(set, prim);
+        kernels_return_waiting(set, prim);
     return status;
 }
 
@@ -175,7 +175,7 @@ RARE void prims_forget(tn_runtime *runtime, const struct plugin *plugin,
         lookup_remove(&set->by_id, prim);
         lookup_remove(&set->by_text, prim);
         lookup_remove(&set->by_role, prim);
-        kernels_detach(set, prim);
+        kernels_return_waiting(set, prim);
     }
     set->num_prims = kept;
     set->names_made_for = UINT32_MAX; // outdated: prim_names makes a new list

@@ -56,11 +56,11 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
                      struct prim *prim);
 
 // Moves the kernels that wait for `prim` to its list. The lock is held. (kernels.c)
-void kernels_attach(struct prim_set *set, struct prim *prim);
+void kernels_move_waiting(struct prim_set *set, struct prim *prim);
 
 // Moves the kernels of a removed primitive back to the waiting list. The lock is held.
 // (kernels.c)
-void kernels_detach(struct prim_set *set, struct prim *prim);
+void kernels_return_waiting(struct prim_set *set, struct prim *prim);
 
 // Removes the kernels of the plugin with this id from all lists. The lock is held.
 // (kernels.c)

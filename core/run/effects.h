@@ -11,7 +11,7 @@
 #include "../device/device.h"
 #include "../primitive/prim_set.h"
 
-// Where an effect happens; device NULL: none of the domain has happened.
+// The timeline point of an effect's work; device NULL: the domain has had no effect.
 struct effect_point {
     struct device *device;
     tn_point point;

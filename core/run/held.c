@@ -15,8 +15,8 @@
 #include "../graph/held.h"
 #include "eval.h"
 
-// The work of a moment: it loops nowhere, reads and writes little, and waits for nothing
-// but such work.
+// Fails unless the work is brief: it has no loop, reads and writes at most MOST_BRIEF
+// bytes, and waits for nothing but brief work.
 static tn_status check_brief(const struct task *task, const struct plan *plan)
 {
     uint64_t bytes = 0;
@@ -54,7 +54,8 @@ static tn_status add_held(tn_scope *scope, uint32_t named, struct task *task)
     if (!all)
         return TN_ERR_MEMORY;
     memcpy(all, task->outputs, task->num_outputs * sizeof(*all));
-    // The application may have released some meanwhile: what was counted is the most.
+    // The application may have released some meanwhile, so fewer may be found than were
+    // counted.
     uint32_t found =
         held_outputs(task->nodes, task->num_nodes, named, held, all + task->num_outputs);
     task->outputs = all;
@@ -105,10 +106,10 @@ static tn_status run_held_number_graph(struct held_run *run, uint32_t named)
                                      .num_leaves = task->num_leaves,
                                      .num_outputs = task->num_outputs,
                                      .num_ids = task->num_ids,
-                                     .given = given,
+                                     .donated = given,
                                      .values = values};
     held_find(&run->graph, edges);
-    if (run->graph.gives)
+    if (run->graph.donates)
         task_donate(task, given);
     return TN_OK;
 }
@@ -177,8 +178,8 @@ static tn_status held_make_plan(struct held_run *run, tn_scope *inner, bool *out
     tn_status status = task_create(inner, locals, graph->num_outputs, NULL, 0, &task);
     if (status != TN_OK)
         return status;
-    if (graph->gives && task.num_leaves == graph->num_leaves)
-        task_donate(&task, graph->given);
+    if (graph->donates && task.num_leaves == graph->num_leaves)
+        task_donate(&task, graph->donated);
     *out_again = !hash_equal(task.signature, run->task.signature);
     if (!*out_again)
         status = plan_create(inner->runtime, &task, NULL, &run->plan);

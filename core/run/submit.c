@@ -382,8 +382,7 @@ static void note_use(const struct run *run, const struct plan_segment *segment,
     }
 }
 
-// Whether the segment may take longer than a moment, by what it reads and writes, or waits
-// for others.
+// Whether the segment may not be brief (MOST_BRIEF), or waits for other devices.
 static bool takes_long(const struct run *run, const struct plan_segment *segment,
                        const struct wait_list *waits)
 {

@@ -67,9 +67,9 @@ static tn_status build_call(const tn_build *build, const tn_graph *graph,
     return tn_graph_call(build->scope, graph, inputs, num_inputs, outputs, num_outputs);
 }
 
-// A derivative within a scope that is being differentiated would take the places of the
-// arrays that both have.
-static tn_status check_apart(const tn_build *build, const char *slot)
+// Fails within a transform of the same scope: arrays have one slot (tn_array.mark, .id),
+// which the transform that runs uses.
+static tn_status build_check_transform(const tn_build *build, const char *slot)
 {
     if (!build->scope->num_flows)
         return TN_OK;
@@ -82,7 +82,7 @@ static tn_status build_vjp(const tn_build *build, tn_array *const *outputs,
                            tn_array *const *cotangents, uint64_t num_outputs,
                            tn_array *const *wrt, uint64_t num_wrt, tn_array **gradients)
 {
-    tn_status status = check_apart(build, "vjp");
+    tn_status status = build_check_transform(build, "vjp");
     return status == TN_OK ? tn_vjp(build->scope, outputs, cotangents, num_outputs, wrt,
                                     num_wrt, gradients)
                            : status;
@@ -93,7 +93,7 @@ static tn_status build_jvp(const tn_build *build, tn_array *const *outputs,
                            tn_array *const *tangents, uint64_t num_wrt,
                            tn_array **out_tangents)
 {
-    tn_status status = check_apart(build, "jvp");
+    tn_status status = build_check_transform(build, "jvp");
     return status == TN_OK ? tn_jvp(build->scope, outputs, num_outputs, wrt, tangents,
                                     num_wrt, out_tangents)
                            : status;
@@ -105,7 +105,7 @@ static tn_status build_vmap(const tn_build *build, tn_build_body body, void *use
                             const int32_t *out_axes, uint64_t num_outputs)
 {
     struct own_body own = {body, user, build->host};
-    tn_status status = check_apart(build, "vmap");
+    tn_status status = build_check_transform(build, "vmap");
     return status == TN_OK
                ? tn_vmap_call(build->scope, body ? build_call_own : NULL, &own, inputs,
                               in_axes, num_inputs, outputs, out_axes, num_outputs)

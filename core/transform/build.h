@@ -18,10 +18,10 @@ extern const tn_host_graph graph_service;
 // or tangent that is NULL is zero.
 tn_status rule_decompose(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
                          const tn_type *types, tn_array **outputs);
-// merge: of `pair_rule` of the primitive; *output is NULL or has the type.
-tn_status rule_merge(tn_scope *scope, const struct prim *prim,
-                     const tn_pair_rule *pair_rule, const tn_rule *rule,
-                     const tn_rule *made, const tn_type *type, tn_array **output);
+// Calls `rewrite` of a pair rule; *output is NULL or has the type.
+tn_status rule_rewrite_pair(tn_scope *scope, const struct prim *prim,
+                            const tn_pair_rule *pair_rule, const tn_rule *rule,
+                            const tn_rule *made, const tn_type *type, tn_array **output);
 tn_status rule_vjp(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
                    tn_array *const *cotangents, const uint64_t *wanted,
                    tn_array **gradients);

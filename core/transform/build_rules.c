@@ -67,19 +67,19 @@ tn_status rule_decompose(tn_scope *scope, const struct prim *prim, const tn_rule
     return status;
 }
 
-tn_status rule_merge(tn_scope *scope, const struct prim *prim,
-                     const tn_pair_rule *pair_rule, const tn_rule *rule,
-                     const tn_rule *made, const tn_type *type, tn_array **output)
+tn_status rule_rewrite_pair(tn_scope *scope, const struct prim *prim,
+                            const tn_pair_rule *pair_rule, const tn_rule *rule,
+                            const tn_rule *made, const tn_type *type, tn_array **output)
 {
     tn_build build = graph_build(scope, prim->host);
     fail_clear();
     *output = NULL;
-    tn_status status = build_rules_built(scope, prim, "merge",
-                                         pair_rule->merge(&build, rule, made, output));
+    tn_status status = build_rules_built(scope, prim, "rewrite",
+                                         pair_rule->rewrite(&build, rule, made, output));
     if (status == TN_OK)
-        status = build_rules_check_arrays(scope, prim, "merge", "output", ALL_OPTIONAL,
+        status = build_rules_check_arrays(scope, prim, "rewrite", "output", ALL_OPTIONAL,
                                           output, 1);
-    return status == TN_OK ? check_types(prim, "merge", type, output, 1) : status;
+    return status == TN_OK ? check_types(prim, "rewrite", type, output, 1) : status;
 }
 
 tn_status rule_vjp(tn_scope *scope, const struct prim *prim, const tn_rule *rule,

@@ -16,7 +16,7 @@
 // x with a slice, of ints `start` and `stop`, replaced: the same.
 #define ROLE_SLICE_UPDATE "tn.slice_update/1"
 
-// How deep decompositions nest.
+// The most levels of nested decompositions.
 #define MAX_LEVELS 32
 
 // State of one transform.
@@ -55,7 +55,8 @@ tn_status flow_add(struct flow *flow, tn_array *array, tn_array *amount);
 // false, it is no slice.
 tn_status flow_keep_slice(struct flow *flow, struct node *node, tn_array *cotangent,
                           bool *out_kept);
-// Adds what was kept of the array's slices to its slot: called before that is read.
+// Adds the cotangents that flow_keep_slice() kept to the array's slot. Called before the
+// slot is read.
 tn_status flow_join_slices(struct flow *flow, tn_array *array);
 
 // Gives `array` summed or broadcast to the type's extents and cast to its dtype. NULL for

@@ -25,7 +25,8 @@ struct amx_config { // as the processor loads it
     uint8_t rows[16];
 };
 
-// Behind _tile_release() the registers of a thread are zeros: nobody has to save them.
+// After _tile_release() a thread's tile registers are zeros, so context switches need not
+// save them.
 static inline void amx_begin(void)
 {
     static const struct amx_config config = {.palette = 1,

@@ -13,7 +13,7 @@
 //
 // In front, '!' marks an instruction that has effects, so that it stays although nobody
 // reads its result. '~' marks one without effects whose result depends on more than its
-// operands (memory, the invocations that are active, the place), so that two of them are
+// operands (memory, the invocations that are active, the position), so that two of them are
 // not one. All others are pure.
 #ifndef KERNELS_SPIRV_OPCODE_H
 #define KERNELS_SPIRV_OPCODE_H
@@ -293,7 +293,7 @@
 enum spirv_op { SPIRV_OPS(SPIRV_OP_ENUM) };
 #undef SPIRV_OP_ENUM
 
-// The instruction's place in the table, or SPIRV_NO_ROW.
+// The instruction's position in the table, or SPIRV_NO_ROW.
 enum { SPIRV_NO_ROW = 0xffff };
 uint32_t spirv_op_row(uint32_t op);
 // The operands' pattern, with '!' or '~' in front. NULL: not an instruction of the table.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the kernels' plans stand on, over <tenon/vulkan.h>: a launch by the name of its
-// module, and what their records tell the backend whose own they are. Pure functions.
+// Shared by the launch plans, over <tenon/vulkan.h>: a launch by the name of its module,
+// and what the kernels' records tell the backend that they are built into. Pure functions.
 #ifndef KERNELS_VULKAN_LAUNCH_H
 #define KERNELS_VULKAN_LAUNCH_H
 

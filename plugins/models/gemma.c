@@ -11,7 +11,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define NO_CAP 1e9 // a bound from here on is none
+#define NO_CAP 1e9 // bounds from here on count as none
 
 // Defaults of a version, where a file does not say.
 struct gemma_version {

@@ -453,13 +453,13 @@ static tn_status idefics3_write(const tn_host *host, const tn_model_self *self,
 {
     static const char around[] = "<fake_token_around_image>";
     struct idefics3_text t = {out, size, 0};
-    char place[64];
+    char position[64];
     (void)host;
     for (int64_t i = 0; i < rows * columns; i++) {
-        snprintf(place, sizeof(place), "<row_%lld_col_%lld>", (long long)(i / columns + 1),
-                 (long long)(i % columns + 1));
+        snprintf(position, sizeof(position), "<row_%lld_col_%lld>",
+                 (long long)(i / columns + 1), (long long)(i % columns + 1));
         idefics3_put(&t, around);
-        idefics3_put(&t, place);
+        idefics3_put(&t, position);
         put_marks(&t, self);
         if (i % columns == columns - 1)
             idefics3_put(&t, "\n");

@@ -126,7 +126,8 @@ const struct check_info all_checks[] = {
     {"device.donated", "P29", "inputs that are donated give the same"},
     {"device.kernel", "P29", "each kernel, chosen by name, agrees with the definition"},
     // a backend: its table and devices
-    {"backend.table", "P30", "what is not optional is there; names and families are sound"},
+    {"backend.table", "P30",
+     "what is not optional is there; names and kernel families are sound"},
     {"backend.count", "P31", "always the same number of devices, or why there are none"},
     {"backend.info", "P31", "every field is filled, and always the same"},
     {"backend.info-size", "P31", "no more than struct_size bytes are written"},
@@ -160,7 +161,7 @@ const struct check_info all_checks[] = {
     {"segment.borrows", "P40", "nothing is borrowed but what the segment points to"},
     {"segment.empty", "P39", "no steps, and steps over no elements"},
     {"segment.operations", "P41", "what step_check takes compiles, what not has a reason"},
-    {"segment.takes", "P59", "programs gather as TAKE says, at any index and place"},
+    {"segment.takes", "P59", "programs gather as TAKE says, at any index and position"},
     {"segment.takes-rows", "P60", "row programs gather, at an index of the row or element"},
     {"segment.memory", "P35", "compiling and running fail cleanly without memory"},
     {"segment.frees", "P39", "executables that come and go leave nothing behind"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening a model of a file, and closing one with what stands on it.
+// Opens a model of a file, and closes one with its tokenizer, encoder and caches.
 #include "engine/source.h"
 #include "grammar/grammar.h"
 #include "image/vision.h"

@@ -199,7 +199,8 @@ tn_status tn_params_load(tn_params *params, const char *path)
     tn_file_close(file);
     if (status == TN_OK && !(read->source = strdup(path)))
         status = train_fail_memory();
-    if (status == TN_OK) { // what was read changes places with what was there: nothing
+    if (status == TN_OK) { // swaps the arrays that were read with the old ones, which
+                           // cannot fail
         struct tn_params empty = *params;
         *params = *read;
         *read = empty;

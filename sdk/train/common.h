@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of libtenon-train share: messages, numbers from seeds, parameters.
+// Shared by the files of libtenon-train: messages, numbers from seeds, parameters.
 #ifndef TRAIN_COMMON_H
 #define TRAIN_COMMON_H
 
@@ -61,8 +61,9 @@ struct tn_params {
     uint64_t count, room;
     bool fixed;    // the step is traced: no parameter can be added
     bool is_whole; // while a network is evaluated: none is made
-    // While a body is traced: what stands for each parameter. Of a state, its last value.
-    tn_array **place;
+    // While a body is traced: the array that stands for each parameter, of a state its last
+    // value.
+    tn_array **traced;
     char optimiser[32]; // whose state there is; "": none
     char *source;       // the checkpoint that was read; NULL: none
     struct train_note notes[MOST_NOTES];

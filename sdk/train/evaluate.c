@@ -11,7 +11,7 @@ struct evaluation {
     void *user;
     const tn_table *tables;
     uint64_t num_tables, num_out;
-    tn_array **inputs, **place; // room for tables and parameters; for parameters
+    tn_array **inputs, **traced; // room for tables and parameters; for parameters
     double *sums;
 };
 
@@ -21,11 +21,12 @@ static tn_status evaluation_body(tn_scope *s, tn_array *const *inputs, uint64_t 
     struct evaluation *e = user;
     tn_net net = {.params = e->params, .scope = s};
     (void)num_inputs, (void)num_outputs;
-    memcpy(e->place, inputs + e->num_tables, (size_t)e->params->count * sizeof(*e->place));
-    e->params->place = e->place;
+    memcpy(e->traced, inputs + e->num_tables,
+           (size_t)e->params->count * sizeof(*e->traced));
+    e->params->traced = e->traced;
     e->params->is_whole = true;
     outputs[0] = e->body(&net, inputs, e->user);
-    e->params->place = NULL;
+    e->params->traced = NULL;
     e->params->is_whole = false;
     return tn_scope_status(s);
 }
@@ -107,7 +108,7 @@ tn_status tn_evaluate(tn_params *params, tn_loss_body body, void *user,
     e.inputs = calloc((size_t)(num_tables + 2 * params->count), sizeof(*e.inputs));
     e.sums = calloc((size_t)num_means + 1, sizeof(*e.sums));
     if (e.inputs && e.sums) {
-        e.place = e.inputs + num_tables + params->count;
+        e.traced = e.inputs + num_tables + params->count;
         status = evaluate_tables(&e, batch);
     } else {
         status = train_fail_memory();

@@ -142,8 +142,8 @@ static tn_status report_steps(struct fit *f, bool *out_ends)
     return TN_OK;
 }
 
-// A member of the group has failed, and the parameters are those of the step before: each
-// that is left writes them, to one path or its own machine's, whole.
+// A member of the group has failed, and the parameters are those of the step before. Each
+// remaining member writes all of them, to one path or its own machine's.
 static tn_status save_what_is_left(struct fit *f, tn_status status)
 {
     const tn_fit_options *o = f->options;

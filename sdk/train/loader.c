@@ -345,7 +345,7 @@ tn_status tn_loader_next(tn_loader *l, tn_scope *scope, tn_array **out_batch)
     pthread_mutex_unlock(&l->lock);
     if (l->kept[0] && tn_scope_runtime(scope) != l->runtime)
         gather_rows(l, slot);
-    for (uint64_t i = 0; i < l->num_arrays; i++) // nobody else writes a full slot
+    for (uint64_t i = 0; i < l->num_arrays; i++) // only this thread writes a full slot
         out_batch[i] = as_array(l, scope, slot, i);
     pthread_mutex_lock(&l->lock);
     slot->is_full = false;

@@ -218,7 +218,7 @@ static tn_array *params_value_of(tn_net *net, int64_t index, const char *full,
     item->is_state = is_state;
     if (!params_has_shape(item->value, shape))
         return tell_misfit(net, full, item->value, shape, is_state);
-    return net->params->place ? net->params->place[index] : item->value;
+    return net->params->traced ? net->params->traced[index] : item->value;
 }
 
 static tn_array *find_or_make(tn_net *net, const char *name, const tn_shape *shape,
@@ -289,8 +289,8 @@ void tn_net_set_state(tn_net *net, const char *name, tn_array *value)
     memcpy(shape.extent, type->extent, sizeof(shape.extent));
     if (!params_has_shape(value, &shape))
         tell_misfit(net, full, value, &shape, true);
-    else if (net->params->place) // the step is traced: of a plain graph nothing is kept
-        net->params->place[index] = value;
+    else if (net->params->traced) // the step is traced: of a plain graph nothing is kept
+        net->params->traced[index] = value;
 }
 
 // --- paths ------------------------------------------------------------------------------

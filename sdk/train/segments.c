@@ -69,7 +69,7 @@ tn_status tn_checkpoint_sequential(tn_scope *scope, const tn_function_body *bodi
         check_segments(scope, "checkpoint_sequential", bodies ? num_bodies : 0, segments);
     if (status == TN_OK && (!inputs || !outputs || !num_inputs))
         status = tn_scope_fail(scope, TN_ERR_ARGUMENT,
-                               "checkpoint_sequential: no inputs, or no place for outputs");
+                               "checkpoint_sequential: no inputs, or outputs is NULL");
     tn_array *const *now = inputs;
     for (uint64_t i = 0; i < segments && status == TN_OK; i++) {
         struct chain_segment s = {bodies, users, segment_start(num_bodies, segments, i),
@@ -111,14 +111,14 @@ static tn_status layers_body(tn_scope *scope, tn_array *const *inputs, uint64_t 
     (void)num_inputs, (void)num_outputs;
     if (!before)
         return TN_ERR_MEMORY;
-    memcpy(before, params->place, params->count * sizeof(*before));
+    memcpy(before, params->traced, params->count * sizeof(*before));
     s->net->scope = scope;
     outputs[0] = train_segments_run_layers(s, inputs[0]);
     s->net->scope = around;
     for (uint64_t i = 0, k = 1; i < params->count; i++)
         if (params->items[i].is_state)
-            outputs[k++] = params->place[i];
-    memcpy(params->place, before, params->count * sizeof(*before));
+            outputs[k++] = params->traced[i];
+    memcpy(params->traced, before, params->count * sizeof(*before));
     free(before);
     return tn_scope_status(scope);
 }
@@ -137,7 +137,7 @@ static tn_array *checkpoint_layers(struct net_segment *s, tn_array *x)
         out = outputs[0];
     for (uint64_t i = 0, k = 1; i < params->count && out; i++)
         if (params->items[i].is_state)
-            params->place[i] = outputs[k++];
+            params->traced[i] = outputs[k++];
     free(outputs);
     return out;
 }
@@ -148,7 +148,7 @@ tn_array *tn_net_segments(tn_net *net, tn_net_layer layer, void *user, uint64_t 
     if (check_segments(net->scope, "net_segments", layer ? count : 0, segments))
         return NULL;
     // Without derivatives, or where parameters are made, there is nothing to compute again.
-    bool is_plain = !net->params->place;
+    bool is_plain = !net->params->traced;
     for (uint64_t i = 0; i < segments && x; i++) {
         struct net_segment s = {net, layer, user, segment_start(count, segments, i),
                                 segment_start(count, segments, i + 1)};

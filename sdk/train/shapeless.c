@@ -13,7 +13,7 @@
 static const int64_t factors[3] = {2, 0, 257};
 
 // Formulas learned from calls of a body whose inputs are alike: the same dtypes and ranks,
-// extents of 0 and 1 in the same places, and of others the same ones equal.
+// extents of 0 and 1 in the same positions, and of others the same ones equal.
 struct shapeless_record {
     struct shapeless_record *next;
     uint64_t num_inputs, num_outputs;
@@ -46,12 +46,12 @@ struct tn_shapeless {
 static void shapeless_tell(struct tn_shapeless *s, const struct shapeless_record *r,
                            uint32_t symbol, const char *reason)
 {
-    char place[64] = "an input";
+    char traced[64] = "an input";
     for (uint64_t i = 0, found = 0; i < r->num_inputs && !found; i++)
         for (int32_t axis = 0; axis < r->types[i].rank && !found; axis++) {
             found = r->symbols[i][axis] == (int8_t)symbol;
             if (found)
-                snprintf(place, sizeof(place), "axis %d of input %llu", axis,
+                snprintf(traced, sizeof(traced), "axis %d of input %llu", axis,
                          (unsigned long long)i);
         }
     size_t used = s->why ? strlen(s->why) : 0, size = used + strlen(reason) + 160;
@@ -60,7 +60,7 @@ static void shapeless_tell(struct tn_shapeless *s, const struct shapeless_record
         return;
     s->why = more;
     snprintf(more + used, size - used, "%s%s keeps the extent %lld: %s", used ? "\n" : "",
-             place, (long long)r->first.of[symbol], reason);
+             traced, (long long)r->first.of[symbol], reason);
 }
 
 // --- probes -----------------------------------------------------------------------------

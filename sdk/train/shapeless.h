@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Functions that are traced once for all extents: what their files share.
+// Shared by the files of functions that are traced once for all extents.
 //
 // A graph is read as a tape: words in a fixed order, of which most say what the graph is
 // (EXACT), and others are numbers that may follow from extents. Tapes of the same body for

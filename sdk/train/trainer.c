@@ -220,10 +220,10 @@ static uint64_t states_of(const struct tn_trainer *t, uint64_t i)
     return (uint64_t)optimiser_for(t->optimiser, type)->states;
 }
 
-// The loss, with `places` for parameters, and its gradients, in the order of those that
+// The loss, with `traced` for parameters, and its gradients, in the order of those that
 // are trained.
 static tn_status loss_and_gradients(struct tn_trainer *t, tn_scope *s,
-                                    tn_array *const *inputs, tn_array **places,
+                                    tn_array *const *inputs, tn_array **traced,
                                     tn_array **wrt, tn_array **gradients,
                                     tn_array **out_loss)
 {
@@ -233,18 +233,18 @@ static tn_status loss_and_gradients(struct tn_trainer *t, tn_scope *s,
     uint64_t count = 0;
     for (uint64_t i = 0; i < params->count; i++)
         if (!params->items[i].is_state)
-            wrt[count++] = places[i];
-    params->place = places;
+            wrt[count++] = traced[i];
+    params->traced = traced;
     *out_loss = t->loss(&net, inputs, t->user);
-    params->place = NULL;
+    params->traced = NULL;
     return tn_vjp(s, out_loss, NULL, 1, wrt, count, gradients);
 }
 
 // The carried arrays behind the step: those of `gradients`, which are of trained parameters
-// alone, by the optimiser, and states of layers as `places` have them.
+// alone, by the optimiser, and states of layers as `traced` have them.
 static tn_status trainer_build_update(const struct tn_trainer *t, tn_scope *s,
                                       tn_array *step, tn_array *const *carried,
-                                      tn_array *const *places, tn_array *const *gradients,
+                                      tn_array *const *traced, tn_array *const *gradients,
                                       tn_array **out)
 {
     const struct tn_params *params = t->params;
@@ -260,7 +260,7 @@ static tn_status trainer_build_update(const struct tn_trainer *t, tn_scope *s,
     for (uint64_t i = 0, at = 0, k = 0; i < params->count && status == TN_OK;
          at += 1 + states_of(t, i), i++) {
         if (params->items[i].is_state) // what the layer set, or as it was
-            out[at] = places[i];
+            out[at] = traced[i];
         else
             status = apply_optimiser(t, s, &u, carried + at, gradients[k++], out + at);
     }
@@ -277,13 +277,13 @@ static tn_status trainer_body(tn_scope *s, tn_array *const *inputs, uint64_t num
     (void)num_inputs, (void)num_outputs;
     if (!room)
         return tn_scope_fail(s, TN_ERR_MEMORY, "out of memory");
-    tn_array **places = room, **gradients = room + count;
+    tn_array **traced = room, **gradients = room + count;
     for (uint64_t i = 0, at = 0; i < count; at += 1 + states_of(t, i), i++)
-        places[i] = carried[at];
+        traced[i] = carried[at];
     tn_status status =
-        loss_and_gradients(t, s, inputs, places, room + 2 * count, gradients, &outputs[0]);
+        loss_and_gradients(t, s, inputs, traced, room + 2 * count, gradients, &outputs[0]);
     if (status == TN_OK)
-        status = trainer_build_update(t, s, inputs[t->num_batch], carried, places,
+        status = trainer_build_update(t, s, inputs[t->num_batch], carried, traced,
                                       gradients, outputs + 1);
     free(room);
     return status;
@@ -303,12 +303,12 @@ static tn_status gradients_body(tn_scope *s, tn_array *const *inputs, uint64_t n
     (void)num_inputs;
     if (!room)
         return tn_scope_fail(s, TN_ERR_MEMORY, "out of memory");
-    tn_array **places = room, **gradients = room + count;
-    memcpy(places, inputs + t->num_batch + BEHIND_BATCH, count * sizeof(tn_array *));
+    tn_array **traced = room, **gradients = room + count;
+    memcpy(traced, inputs + t->num_batch + BEHIND_BATCH, count * sizeof(tn_array *));
     tn_status status =
-        loss_and_gradients(t, s, inputs, places, room + 2 * count, gradients, &outputs[0]);
+        loss_and_gradients(t, s, inputs, traced, room + 2 * count, gradients, &outputs[0]);
     for (uint64_t i = 0, k = 0; i < count && status == TN_OK; i++)
-        outputs[1 + i] = t->params->items[i].is_state ? places[i] : gradients[k++];
+        outputs[1 + i] = t->params->items[i].is_state ? traced[i] : gradients[k++];
     if (status == TN_OK)
         status = group_average(&t->group, s, outputs, num_outputs);
     free(room);
@@ -404,7 +404,7 @@ static tn_status trainer_make_states(struct tn_trainer *t, tn_scope *s,
 }
 
 // A function of which inputs from `first` on are carried to the outputs from `to` on, and
-// those from `given` on to `first` are given away.
+// those from `given` on to `first` are donated.
 static tn_status trainer_create_function(struct tn_trainer *t, tn_scope *s,
                                          tn_function_body body, uint64_t given,
                                          uint64_t first, uint64_t to, tn_function **out)

@@ -224,8 +224,8 @@ PIN(offsetof(struct tn_device_collective, struct_size) == 0, "tn_device_collecti
 PIN(offsetof(struct tn_device_collective, flags) == 4, "tn_device_collective.flags");
 PIN(offsetof(struct tn_device_collective, name) == 8, "tn_device_collective.name");
 PIN(offsetof(struct tn_device_collective, ready) == 16, "tn_device_collective.ready");
-PIN(offsetof(struct tn_device_collective, attach) == 24, "tn_device_collective.attach");
-PIN(offsetof(struct tn_device_collective, detach) == 32, "tn_device_collective.detach");
+PIN(offsetof(struct tn_device_collective, open) == 24, "tn_device_collective.open");
+PIN(offsetof(struct tn_device_collective, close) == 32, "tn_device_collective.close");
 PIN(offsetof(struct tn_device_collective, run) == 40, "tn_device_collective.run");
 PIN(sizeof(struct tn_scan_call_options) == 32, "tn_scan_call_options");
 PIN(offsetof(struct tn_scan_call_options, struct_size) == 0, "tn_scan_call_options.struct_size");
@@ -674,7 +674,7 @@ PIN(offsetof(struct tn_planned_launch, code_bytes) == 64, "tn_planned_launch.cod
 PIN(offsetof(struct tn_planned_launch, spec) == 72, "tn_planned_launch.spec");
 PIN(offsetof(struct tn_planned_launch, push) == 80, "tn_planned_launch.push");
 PIN(offsetof(struct tn_planned_launch, constants) == 88, "tn_planned_launch.constants");
-PIN(offsetof(struct tn_planned_launch, places) == 96, "tn_planned_launch.places");
+PIN(offsetof(struct tn_planned_launch, ranges) == 96, "tn_planned_launch.ranges");
 PIN(offsetof(struct tn_planned_launch, num_spec) == 104, "tn_planned_launch.num_spec");
 PIN(offsetof(struct tn_planned_launch, num_push) == 108, "tn_planned_launch.num_push");
 PIN(offsetof(struct tn_planned_launch, num_constants) == 112, "tn_planned_launch.num_constants");
@@ -1391,7 +1391,7 @@ PIN(sizeof(struct tn_pair_rule) == 24, "tn_pair_rule");
 PIN(offsetof(struct tn_pair_rule, primitive) == 0, "tn_pair_rule.primitive");
 PIN(offsetof(struct tn_pair_rule, input) == 8, "tn_pair_rule.input");
 PIN(offsetof(struct tn_pair_rule, reserved) == 12, "tn_pair_rule.reserved");
-PIN(offsetof(struct tn_pair_rule, merge) == 16, "tn_pair_rule.merge");
+PIN(offsetof(struct tn_pair_rule, rewrite) == 16, "tn_pair_rule.rewrite");
 PIN(sizeof(struct tn_primitive) == 216, "tn_primitive");
 PIN(offsetof(struct tn_primitive, struct_size) == 0, "tn_primitive.struct_size");
 PIN(offsetof(struct tn_primitive, flags) == 4, "tn_primitive.flags");

@@ -277,7 +277,7 @@ static void fold_in_two(const struct cpu_kernels *kernels, bool is_f64,
 
 // Rows of 2 * half real numbers to half + 1 complex ones, `there`, and to real ones again.
 static void run_real(const struct run *r, const struct cpu_kernels *kernels,
-                     const void *turns, void *there, void *back)
+                     const void *factors, void *there, void *back)
 {
     int64_t half = r->what.n;
     struct cpu_fft_call call = {.plan = r->plan,
@@ -289,7 +289,7 @@ static void run_real(const struct run *r, const struct cpu_kernels *kernels,
                                 .scale = 0.5,
                                 .scratch = r->scratch};
     struct cpu_fft_fold fold = {.half = half,
-                                .turns = turns,
+                                .factors = factors,
                                 .in = there,
                                 .out = there,
                                 .rows = REAL_ROWS,
@@ -336,16 +336,16 @@ static void expect_real(const struct run *r, const void *there, const void *back
 
 static void check_real(int64_t half, bool is_f64, int64_t step)
 {
-    void *first = NULL, *turns = aligned((uint64_t)(half / 2 + 1) * 16);
+    void *first = NULL, *factors = aligned((uint64_t)(half / 2 + 1) * 16);
     uint64_t bytes = (uint64_t)((half + 1) * REAL_ROWS) * (is_f64 ? 16 : 8);
-    cpu_fft_turns(turns, half, is_f64);
+    cpu_fft_unpack_factors(factors, half, is_f64);
     for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
         if (((*k)->needs & cpu_features()) != (*k)->needs)
             continue;
         struct run r = run_new(
             *k, &(struct transform){half, REAL_ROWS, half, half + 1, is_f64, false});
         void *back = aligned(bytes);
-        run_real(&r, *k, turns, r.out, back);
+        run_real(&r, *k, factors, r.out, back);
         bool same = first && has_fma(*k);
         if (same)
             cr_assert(eq(int, memcmp(first, r.out, bytes), 0), "%s: other bits for %lld",
@@ -363,7 +363,7 @@ static void check_real(int64_t half, bool is_f64, int64_t step)
         run_free(&r);
     }
     free(first);
-    free(turns);
+    free(factors);
 }
 
 Test(cpu_fft, real_rows_are_transformed_as_half_as_many_complex_numbers)

@@ -132,7 +132,7 @@ struct told {
     uint32_t count;
     tn_planned_launch launch; // the last one, with copies of its lists
     uint32_t spec[4], push[4], constants[8];
-    uint64_t places[6];
+    uint64_t ranges[6];
     char step[16];
 };
 
@@ -147,7 +147,7 @@ static void take(void *context, const tn_planned_launch *launch)
     if (launch->num_constants > 0)
         memcpy(told->constants, launch->constants,
                launch->num_constants * sizeof(uint32_t));
-    memcpy(told->places, launch->places, 2 * launch->num_operands * sizeof(uint64_t));
+    memcpy(told->ranges, launch->ranges, 2 * launch->num_operands * sizeof(uint64_t));
     snprintf(told->step, sizeof(told->step), "%s", launch->step);
 }
 
@@ -192,7 +192,7 @@ Test(vulkan_plan, a_launch_is_told_with_its_constants_wherever_they_lie)
     // Where they lie is no constant of the kernel.
     cr_assert(told.push[0] == 0 && told.push[1] == 7 && told.launch.num_push == 2);
     cr_assert(told.spec[0] == 0 && told.spec[1] == 9 && told.launch.num_spec == 1);
-    cr_assert(told.places[0] == 64 && told.places[1] == 32 && told.places[2] == 0);
+    cr_assert(told.ranges[0] == 64 && told.ranges[1] == 32 && told.ranges[2] == 0);
     cr_assert(told.launch.groups[0] == 3 && told.launch.groups[1] == 1);
     launch_with_constants((struct vk_operand){VK_SLOT_CONSTANTS, VK_READS, 4, 12}, 5);
     tell_last();

@@ -408,7 +408,7 @@ Test(grammar, wrong_grammars_are_refused)
         {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED, "{\"allOf\":[{\"$ref\":\"#\"},{}]}",
          "schema: #: cannot be merged with what is beside it: too many schemas"},
         {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"$ref\":\"#/$defs/%zz\",\"$defs\":{}}",
-         "schema: #: no such place in the schema: #/$defs/%zz"},
+         "schema: #: the schema has nothing at #/$defs/%zz"},
         {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"properties\":{\"a\":{\"type\":\"text\"}}}",
          "schema: #/properties/a: no type: text"},
 #define BOTH(one, other)                                                                   \
@@ -442,7 +442,7 @@ Test(grammar, wrong_grammars_are_refused)
          "schema: #: expected some in oneOf"},
 #undef BOTH
         {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"$ref\":\"#/$defs/x\"}",
-         "schema: #: no such place in the schema: #/$defs/x"},
+         "schema: #: the schema has nothing at #/$defs/x"},
         {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED, "{\"pattern\":\"(?=a)\"}",
          "schema: #: pattern '(?=a)', at character 2: got '?', expected a group without "
          "conditions"},

@@ -193,7 +193,7 @@ static bool begin_theirs(struct measured *m, const char *expression)
     return good;
 }
 
-// Compares one result; the peer has its own at the same places.
+// Compares one result; the peer has its own at the same positions.
 static double compare_one(struct measured *m, const struct bench_cases_sample *sample,
                           int index)
 {

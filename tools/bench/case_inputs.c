@@ -120,7 +120,7 @@ int case_inputs(const char *text, struct case_input *out)
 
 // --- elements --------------------------------------------------------------------------
 
-// A hash of the place alone, so that the peer's vector code gives the same numbers.
+// A hash of the position alone, so that the peer's vector code gives the same numbers.
 static float unit_at(uint64_t i, uint32_t seed)
 {
     uint32_t h = ((uint32_t)i * 0x9e3779b1u) ^ seed;

@@ -86,10 +86,11 @@
      "y = scaled_dot_product_attention(q, k, v, is_causal=True); y, vjp(y, g, q, k, v)", \
      .work = 7.0 * b * h * l * l * d, .allowed = 2e-2, __VA_ARGS__}
 
-// Where two elements of a window are nearly equal, or one is near 0, rounding decides where the gradient
-// goes. Elements depend on the place of an input: in this order the batch of 64 has no such elements within
-// 5.7e-5 in the first pooling, 3.2e-4 behind it. Of the 1.6 million windows of a batch of 1024 some are
-// within rounding, which may change its gradients by 2.8e-3.
+// Where two elements of a window are nearly equal, or one is near 0, rounding decides where
+// the gradient goes. Elements depend on the position of an input: in this order the batch
+// of 64 has no such elements within 5.7e-5 in the first pooling, 3.2e-4 behind it. Of the
+// 1.6 million windows of a batch of 1024 some are within rounding, which may change its
+// gradients by 2.8e-3.
 #define LENET(batch, ...) \
     {"training", "LeNet-5, batch of " #batch ": loss and gradients", \
      "j:f32[10] e:f32~[400,120] h:f32[84] a:f32[6,5,5,1] d:f32[16] c:f32[16,5,5,6] i:f32~[84,10] " \

@@ -12,7 +12,7 @@ and a watch on activations ask of one array, over its columns and over all of it
 columns of a table. watch: norms, extrema, means and counts of 24 gradients. projections: those of 8
 transformer layers on four rows, with adapters. gated: 16 gated linear units on four rows. recurrent: an LSTM
 over 32 steps. Graphs that gather: edges, messages along the edges of a
-graph that are summed at their ends; embeddings of words, places and kinds; bilinear, an image between its
+graph that are summed at their ends; embeddings of words, positions and kinds; bilinear, an image between its
 pixels. Values are zeros: only types matter. `tenon bench @FOLDER/NAME.graph` times a graph that --keep saved.
 """
 
@@ -113,7 +113,7 @@ def encoder(p, layers=12, length=128, width=256, heads=4):
 # --- a step of a decoder -----------------------------------------------------------------
 
 
-def decoder(p, layers=8, width=256, heads=4, places=256, words=1024):
+def decoder(p, layers=8, width=256, heads=4, positions=256, words=1024):
     part = width // heads
     position, frequencies = p.input("i64", 1), p.input("f32", part // 2)
     start, lengths = p.let(f"concatenate([0, 0], {position}, [0])"), p.let(f"{position} + 1")
@@ -130,7 +130,7 @@ def decoder(p, layers=8, width=256, heads=4, places=256, words=1024):
         q = p.let(f"rope({heads_of(h)}, {frequencies}, {position})")
         k = p.let(f"rope({heads_of(h)}, {frequencies}, {position})")
         v = p.let(heads_of(h))
-        keys, values = (p.let(f"dynamic_slice_update({p.input('f32', 1, heads, places, part)}, {new}, {start})") for new in (k, v))
+        keys, values = (p.let(f"dynamic_slice_update({p.input('f32', 1, heads, positions, part)}, {new}, {start})") for new in (k, v))
         seen = f"scaled_dot_product_attention({q}, {keys}, {values}, lengths={lengths})"
         x = p.let(f"{x} + reshape({seen}, shape=[1, {width}]) @ {weights(width, width)}")
         h = p.let(f"rms_norm({x}, {p.input('f32', width)})")
@@ -293,8 +293,8 @@ def recurrent(p, steps=32, rows=4, width=512):
     given = [p.let(f"{x} @ {p.input('f32', width, width)} + {p.input('f32', width)}") for _ in range(4)]
     factors, results = [p.input("f32", width, width) for _ in range(4)], []
     for step in range(steps):
-        place = f"start=[{step * rows}, 0], stop=[{(step + 1) * rows}, {width}]"
-        i, f, g, o = (p.let(f"slice({a}, {place}) + {h} @ {b}") for a, b in zip(given, factors))
+        slice_text = f"start=[{step * rows}, 0], stop=[{(step + 1) * rows}, {width}]"
+        i, f, g, o = (p.let(f"slice({a}, {slice_text}) + {h} @ {b}") for a, b in zip(given, factors))
         c = p.let(f"sigmoid({f}) * {c} + sigmoid({i}) * tanh({g})")
         h = p.let(f"sigmoid({o}) * tanh({c})")
         results.append(h)

@@ -13,14 +13,14 @@ WIDTH, HEADS, LAYERS, CONTEXT, BATCH, BYTES = 64, 4, 2, 64, 32, 256
 
 class Transformer(nn.Module):
     def __init__(self):
-        self.bytes, self.places = nn.Embedding(BYTES, WIDTH), nn.Embedding(CONTEXT, WIDTH)
+        self.bytes, self.positions = nn.Embedding(BYTES, WIDTH), nn.Embedding(CONTEXT, WIDTH)
         self.encoder = nn.TransformerEncoder(LAYERS, WIDTH, HEADS, activation=tn.gelu)
         for layer in self.encoder.layers:  # projections with biases, as in C
             layer.attention = nn.MultiHeadAttention(WIDTH, HEADS, bias=True)
         self.scores = nn.Linear(WIDTH, BYTES)
 
     def forward(self, ids):
-        return self.scores(self.encoder(self.bytes(ids) + self.places(tn.arange(CONTEXT)), is_causal=True))
+        return self.scores(self.encoder(self.bytes(ids) + self.positions(tn.arange(CONTEXT)), is_causal=True))
 
 
 def windows(path):

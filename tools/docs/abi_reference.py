@@ -149,16 +149,16 @@ def read(path):
 
 
 def offsets():
-    """For each struct its size and its members' places."""
-    sizes, places = {}, {}
+    """For each struct its size and its members' offsets."""
+    sizes, positions = {}, {}
     for line in OFFSETS.read_text().splitlines():
         size = re.match(r"PIN\(sizeof\(struct (\w+)\) == (\d+)", line)
-        place = re.match(r"PIN\(offsetof\(struct (\w+), (\w+)\) == (\d+)", line)
+        position = re.match(r"PIN\(offsetof\(struct (\w+), (\w+)\) == (\d+)", line)
         if size:
             sizes[size[1]] = size[2]
-        if place:
-            places.setdefault(place[1], []).append(f"`{place[2]}` {place[3]}")
-    return {name: (size, places.get(name, [])) for name, size in sizes.items()}
+        if position:
+            positions.setdefault(position[1], []).append(f"`{position[2]}` {position[3]}")
+    return {name: (size, positions.get(name, [])) for name, size in sizes.items()}
 
 
 def headers():
@@ -193,8 +193,8 @@ def item_lines(item, layout):
     lines = ["", f"### {title(item)}", "", "```c", *item.code, "```", "", *prose(item.doc)]
     for name in item.names:
         if name in layout:
-            size, places = layout[name]
-            lines += ["", f"Size {size} bytes. Offsets: {', '.join(places)}."]
+            size, positions = layout[name]
+            lines += ["", f"Size {size} bytes. Offsets: {', '.join(positions)}."]
     return lines
 
 

@@ -236,7 +236,7 @@ void fuse_spread_row_values(struct group *rows, struct group *single)
         single->inputs[i].layout = fuse_over_rows(&single->inputs[i].layout, rows);
     for (uint32_t i = 0; i < single->num_results; i++)
         single->results[i].is_row = true;
-    rows->has_siblings = true; // what a device declines is separated first
+    rows->has_siblings = true; // where a device declines, siblings are separated first
 }
 
 const tn_layout *fuse_layout(const struct group *group, const struct member *member,
@@ -291,7 +291,7 @@ bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t g)
 // --- the device's consent --------------------------------------------------------------
 
 // Siblings are separated first: each of them may be what the device takes.
-static void mark_apart(struct fuser *f, const struct group *group)
+static void fuse_rows_refuse(struct fuser *f, const struct group *group)
 {
     for (uint32_t i = group->first_op; i != NONE; i = f->next_member[i])
         if (group->has_siblings)
@@ -334,6 +334,6 @@ bool fuse_ask_device(struct fuser *f, const struct group *group,
     // A program whose reductions nothing uses has none left: its elements are of no row.
     bool runs = program->flags & TN_EXPR_ROWS && fuse_device_runs(f->work, group, program);
     if (!runs)
-        mark_apart(f, group);
+        fuse_rows_refuse(f, group);
     return runs;
 }

@@ -116,7 +116,8 @@ static tn_status sort_by_effects(const struct task *task)
         list[i] = (struct ordered){node->kind == NODE_PRIM ? node->number : 0, node};
         for (uint32_t k = 0; k < node->num_inputs; k++) {
             const struct node *input = node->inputs[k] ? node->inputs[k]->node : node;
-            uint32_t at = input->position; // of no meaning where the walk did not come
+            uint32_t at = input->position; // undefined for nodes that the walk did not
+                                           // reach
             if (at < i && task->nodes[at] == input && list[at].effect > list[i].effect)
                 list[i].effect = list[at].effect;
         }

@@ -240,7 +240,8 @@ tn_status abi_check_backend(const tn_backend *backend, const char *id,
         count++;
     if (count > MAX_NAMES)
         return reason_record(reason, TN_ERR_REFUSED, REASON_RECORD, id,
-                             "%s: its backend has more than %d families", id, MAX_NAMES);
+                             "%s: its backend has more than %d kernel families", id,
+                             MAX_NAMES);
     return check_packings(backend, id, reason);
 }
 

@@ -25,7 +25,7 @@ tn_status abi_check_entry(const tn_plugin *entry, uint64_t symbol_size, const tn
                           struct reason *reason);
 
 // Checks that a backend's table has a valid size, all required slots and a bounded list of
-// families.
+// kernel families.
 tn_status abi_check_backend(const tn_backend *backend, const char *id,
                             struct reason *reason);
 // Checks that an op pack's table has a valid size, and lists without a NULL entry or name.

@@ -21,7 +21,7 @@ struct position {
 };
 
 // An identifier or keyword, once for all uses that spell it: names are equal where their
-// pointers are. What it stands for hangs on it, so that nothing is looked up twice.
+// pointers are. It points to its macro and its symbol, so that nothing is looked up twice.
 struct name {
     const char *text; // ends with a NUL
     uint32_t size, hash;

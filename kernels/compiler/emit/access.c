@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Places in memory: pointers to parts of variables, loads and stores, and the values of
+// Accesses to memory: pointers to parts of variables, loads and stores, and the values of
 // types whose form in memory is not that in registers.
 #include "emit.h"
 

@@ -41,7 +41,7 @@ static void emit_arguments(struct translator *t, const struct tree_expr *e, uint
     const struct type *wide = e->number > 0 ? emit_builtin_widest(e) : NULL;
     for (uint32_t i = 0; i < e->number; i++) {
         const struct tree_expr *argument = e->arguments[i];
-        if (builtin_is_place(e->builtin, i)) {
+        if (builtin_is_lvalue(e->builtin, i)) {
             out[i] = 0;
             continue;
         }
@@ -264,7 +264,7 @@ static uint32_t emit_builtin_word(struct translator *t, struct tree_expr *e)
     return emit_value(t, convert_base(t, e, TYPE_UINT32));
 }
 
-// An array's element: the place where a transfer begins.
+// A pointer to the array's element with which a transfer begins.
 static void matrix_element(struct translator *t, const struct tree_expr *call,
                            struct access *out)
 {

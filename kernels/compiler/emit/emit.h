@@ -49,7 +49,7 @@ uint32_t memory_scope(struct translator *t, uint32_t scope); // its id
 uint32_t memory_operands(struct translator *t, const struct access *a, bool is_store,
                          uint32_t *out);
 
-// expressions (value.c), places in memory (access.c), calls of built-in functions
+// expressions (value.c), accesses to memory (access.c), calls of built-in functions
 // (builtin.c)
 uint32_t emit_value(struct translator *t, const struct tree_expr *e);
 void emit_effects(struct translator *t, const struct tree_expr *e); // without a value

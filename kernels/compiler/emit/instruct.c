@@ -23,7 +23,7 @@ uint32_t emit_extended(struct translator *t, uint32_t number, const struct type 
 
 void start_block(struct translator *t, struct ir_block *block)
 {
-    ir_place(t->ir, t->function->ir, block);
+    ir_append_block(t->ir, t->function->ir, block);
 }
 
 void branch_to(struct translator *t, struct ir_block *block)

@@ -192,7 +192,8 @@ static uint32_t emit_length(struct translator *t, const struct tree_expr *e)
     } else {
         struct access access;
         access_of(t, e->left, &access);
-        // The last index is the member's: OpArrayLength names it apart.
+        // The last index is the member's, which OpArrayLength takes as an operand of its
+        // own.
         access.num_indices--;
         access.type = e->left->left->type->base == TYPE_REFERENCE
                           ? e->left->left->type->record->contents

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What stands before a declaration's type.
+// Qualifiers in front of a declaration's type.
 #ifndef KERNELS_COMPILER_QUALIFIERS_H
 #define KERNELS_COMPILER_QUALIFIERS_H
 

@@ -317,7 +317,7 @@ struct ir_block *ir_block(struct ir *ir)
     return block;
 }
 
-void ir_place(struct ir *ir, struct ir_function *function, struct ir_block *block)
+void ir_append_block(struct ir *ir, struct ir_function *function, struct ir_block *block)
 {
     block->function = function;
     block->previous = function->last;

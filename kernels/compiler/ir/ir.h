@@ -140,7 +140,7 @@ struct ir_function *ir_function(struct ir *ir, uint32_t result, uint32_t count,
 // A block, not in a function yet: it can be branched to.
 struct ir_block *ir_block(struct ir *ir);
 // Appends the block to the function, and appends to it from now on.
-void ir_place(struct ir *ir, struct ir_function *function, struct ir_block *block);
+void ir_append_block(struct ir *ir, struct ir_function *function, struct ir_block *block);
 // A local variable, in the first block of the function that is being written.
 uint32_t ir_local(struct ir *ir, uint32_t pointer_type);
 
@@ -221,8 +221,8 @@ bool ir_has_effects(const struct ir *ir, const struct ir_inst *inst);
 bool ir_is_pure(const struct ir *ir, const struct ir_inst *inst);
 
 // Rewrites the module: inlines, forwards loads and stores, folds constants, joins equal
-// values, drops what nobody needs, numbers the ids anew. The result computes the same bits.
-// Nothing is added to the module behind it: it is written.
+// values, drops dead code, numbers the ids anew. The result computes the same bits. Nothing
+// is added to the module behind it: it is written.
 void ir_optimise(struct ir *ir);
 
 // The module's words, in *result, by malloc. What no entry point needs is written as well.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What nobody needs: instructions without effects whose results are not used, variables
-// that are only written, functions that are not called, types, constants, names.
+// Dead code elimination: removes instructions without effects whose results are not used,
+// variables that are only written, functions that are not called, types, constants, names.
 #include "optimise.h"
 #include "../../spirv/numbers.h"
 

@@ -123,7 +123,7 @@ static bool compare_integers(uint32_t op, uint64_t a, uint64_t b, uint32_t width
     }
 }
 
-// Results wrap, which the builtins do without a word of the sanitizers.
+// Results wrap; the builtins do so without a report of the sanitizers.
 static bool combine_integers(uint32_t op, uint64_t a, uint64_t b, uint32_t width,
                              uint64_t *out)
 {

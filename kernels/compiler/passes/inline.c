@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls to the bodies of what they call: bottom up, so that a body has no calls that could
-// be inlined.
+// Inlines calls: bottom up, so that a body has no calls that could be inlined.
 //
 // Every call is inlined but these: of functions without exactly one return outside of
 // selections and loops; recursive ones; and, when the caller has grown to more than

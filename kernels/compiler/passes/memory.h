@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What memory holds, within a block: a load of what was just stored, or just loaded,
-// through the same pointer is that value.
+// Forwards values through memory within a block: a load through a pointer that a store or
+// another load just used gives the same value.
 //
-// Volatile and coherent memory is left alone, calls, barriers and atomic operations end
-// what is known. Two buffers may be the same memory.
+// Accesses to volatile and coherent memory stay. After calls, barriers and atomic
+// operations nothing is known. Two buffers may be the same memory.
 #ifndef KERNELS_COMPILER_OPT_MEMORY_H
 #define KERNELS_COMPILER_OPT_MEMORY_H
 

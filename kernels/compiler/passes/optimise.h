@@ -15,7 +15,7 @@ enum {
     PASS_VALUES = 16,   // constants, identities, equal values
     PASS_MEMORY = 32,   // loads of what was just stored or loaded; with PASS_VALUES
     PASS_FLOW = 64,     // branches on constants, blocks
-    PASS_DEAD = 128,    // what nobody needs
+    PASS_DEAD = 128,    // dead code
     PASS_PRIVATE = 256, // variables of the module to local ones
     PASS_ALL = 511,
 };

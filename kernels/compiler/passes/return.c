@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One return for each function, outside of selections and loops, so that its body can take
-// the place of a call.
+// One return for each function, outside of selections and loops, so that its body can be
+// inlined.
 //
 // A selection of which one way returns and the other goes on becomes a selection whose
 // other way is all the rest of the function. Where both ways may go on, the body becomes a
@@ -113,7 +113,7 @@ static bool lower_selection(struct lowering *l, struct ir_block *block, uint32_t
                  return_pass_lower(l, ir->labels[end->operands[2]], to);
     l->depth--;
     if (meet) {
-        ir_place(ir, l->function, meet);
+        ir_append_block(ir, l->function, meet);
         ir_insert(meet, NULL, opt_make(l->o, OpBranch, 0, 1, &exit));
     }
     return works;
@@ -193,7 +193,7 @@ static void wrap_in_loop(struct lowering *l, uint32_t exit)
     for (struct ir_block *block = body; block; block = block->next)
         if (is_return(block->insts.last))
             leave_by(l, block, exit);
-    ir_place(ir, l->function, back);
+    ir_append_block(ir, l->function, back);
     ir_insert(back, NULL, opt_make(o, OpBranch, 0, 1, &header->id));
 }
 
@@ -207,10 +207,10 @@ static void return_pass_add_result(struct lowering *l)
     l->result = ir_local(ir, ir_pointer(ir, StorageClassFunction, type));
 }
 
-static void place_exit(struct lowering *l, struct ir_block *exit)
+static void exit_append(struct lowering *l, struct ir_block *exit)
 {
     struct optimiser *o = l->o;
-    ir_place(o->ir, l->function, exit);
+    ir_append_block(o->ir, l->function, exit);
     if (!l->result) {
         ir_insert(exit, NULL, opt_make(o, OpReturn, 0, 0, NULL));
         return;
@@ -242,7 +242,7 @@ bool opt_return(struct optimiser *o, struct ir_function *function)
         return_pass_lower(&l, function->first, exit->id);
     else
         wrap_in_loop(&l, exit->id);
-    place_exit(&l, exit);
+    exit_append(&l, exit);
     o->ir->at = NULL;
     return true;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Values that are known without computing them: members of what was put together, choices
-// between one thing, and identities that keep all bits. Of floats there are none: x + 0 is
-// not x where x is -0, and NaNs may change.
+// Values that are known without computing them: members of a composite that was just built,
+// selections between equal values, and identities that keep all bits. Of floats there are
+// none: x + 0 is not x where x is -0, and NaNs may change.
 #include "optimise.h"
 #include "../../spirv/numbers.h"
 

@@ -228,7 +228,7 @@ static void find_live(struct ssa *s, struct ssa_pass_marks *m, uint32_t number)
     }
 }
 
-static void place_phi(struct ssa *s, uint32_t at, uint32_t number)
+static void phi_insert(struct ssa *s, uint32_t at, uint32_t number)
 {
     struct optimiser *o = s->o;
     const struct ir_flow *flow = s->flow;
@@ -249,7 +249,7 @@ static void place_phi(struct ssa *s, uint32_t at, uint32_t number)
     ir_insert(flow->blocks[at], flow->blocks[at]->insts.first, placed->phi);
 }
 
-static void place_phis(struct ssa *s, struct ssa_pass_marks *m, uint32_t number)
+static void phis_insert(struct ssa *s, struct ssa_pass_marks *m, uint32_t number)
 {
     const struct ssa_pass_variable *v = &s->variables[number];
     uint32_t count = 0;
@@ -265,7 +265,7 @@ static void place_phis(struct ssa *s, struct ssa_pass_marks *m, uint32_t number)
             if (m->has_phi[join] == number + 1 || m->is_live[join] != number + 1)
                 continue;
             m->has_phi[join] = number + 1;
-            place_phi(s, join, number);
+            phi_insert(s, join, number);
             if (m->is_stored[join] != number + 1)
                 m->queue[count++] = join;
         }
@@ -284,7 +284,7 @@ static void find_fixed_preds(struct ssa *s)
         }
 }
 
-static void place_all_phis(struct ssa *s)
+static void phis_insert_all(struct ssa *s)
 {
     struct ir *ir = s->o->ir;
     size_t size = ((size_t)s->flow->num + 1) * sizeof(uint32_t);
@@ -295,7 +295,7 @@ static void place_all_phis(struct ssa *s)
     find_joins(s);
     for (uint32_t i = 0; i < s->num; i++)
         if (s->variables[i].inst)
-            place_phis(s, &m, i);
+            phis_insert(s, &m, i);
 }
 
 // --- values ------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ void opt_ssa(struct optimiser *o, struct ir_function *function)
     ssa_pass_reject_bad_uses(&s);
     s.flow = flow_of(o->ir, function);
     find_accesses(&s);
-    place_all_phis(&s);
+    phis_insert_all(&s);
     for (uint32_t i = 0; i < s.num; i++)
         if (s.variables[i].inst && s.variables[i].inst->num_operands > 1)
             s.variables[i].value = s.variables[i].inst->operands[1];

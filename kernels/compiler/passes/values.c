@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Values: what is known without computing it, and what was computed before. A walk over the
-// dominator tree: a value holds below the block that makes it.
+// Value numbering: replaces values that are known without computing them, or that were
+// computed before. A walk over the dominator tree: a value holds below the block that makes
+// it.
 #include "optimise.h"
 #include "memory.h"
 #include "../../spirv/numbers.h"

@@ -32,7 +32,7 @@ struct glsl_token {
     union {
         struct name *name;
         uint32_t punctuator;
-        uint64_t integer; // bits of an integer literal, sign-extended by nobody
+        uint64_t integer; // bits of an integer literal, not sign-extended
         double number;    // value of a float literal
     };
 };

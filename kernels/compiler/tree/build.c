@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Expressions: their types, and what of them is constant.
+// Builds expressions: finds their types and folds constants.
 #include "build.h"
 
 #include <string.h>

@@ -40,7 +40,8 @@ struct tree_expr *function_value(struct translator *t, struct symbol *symbol,
 // conversions (convert.c)
 enum { RANK_EXACT, RANK_PROMOTION, RANK_CONVERSION, RANK_NONE = 255 };
 uint32_t convert_rank(struct translator *t, const struct type *from, const struct type *to);
-// Implicitly; fails where GLSL has no such conversion. `what` is of what.
+// Converts implicitly; fails where GLSL has no such conversion. `what` names the operand in
+// the message.
 struct tree_expr *convert_to(struct translator *t, struct tree_expr *e,
                              const struct type *type, const char *what);
 struct tree_expr *convert_base(struct translator *t, struct tree_expr *e, enum base base);

@@ -99,7 +99,7 @@ static uint32_t num_arguments(const char *pattern)
     return count;
 }
 
-bool builtin_is_place(const struct builtin *b, uint32_t argument)
+bool builtin_is_lvalue(const struct builtin *b, uint32_t argument)
 {
     const char *pattern = strchr(b->pattern, ':');
     if (pattern == NULL) { // of these the first argument is an output, the second memory
@@ -109,10 +109,10 @@ bool builtin_is_place(const struct builtin *b, uint32_t argument)
                (argument == 1 && (is_load || is_store));
     }
     for (pattern++;; pattern++) {
-        bool is_place = *pattern == '&' || *pattern == '*';
-        pattern += is_place;
+        bool is_lvalue = *pattern == '&' || *pattern == '*';
+        pattern += is_lvalue;
         if (argument == 0)
-            return is_place;
+            return is_lvalue;
         argument--;
         if (pattern[1] >= '2' && pattern[1] <= '4')
             pattern++;
@@ -141,11 +141,11 @@ static uint32_t cost_of(struct translator *t, const struct builtin *b, enum base
     const char *pattern = strchr(b->pattern, ':') + 1;
     uint32_t cost = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bool is_place = *pattern == '&' || *pattern == '*';
+        bool is_lvalue = *pattern == '&' || *pattern == '*';
         bool is_vector = *pattern == 'V';
         const struct type *type = next_type(t, &pattern, base, rows);
         uint32_t rank = convert_rank(t, arguments[i]->type, type);
-        if (rank == RANK_NONE || (is_place && rank != RANK_EXACT) ||
+        if (rank == RANK_NONE || (is_lvalue && rank != RANK_EXACT) ||
             (is_vector && rows == 1))
             return RANK_NONE;
         cost += rank;
@@ -208,7 +208,7 @@ static struct tree_expr *builtin_call_of(struct translator *t, const struct matc
     e->number = count;
     e->op = match->base;
     for (uint32_t i = 0; i < count; i++) {
-        if (builtin_is_place(b, i)) {
+        if (builtin_is_lvalue(b, i)) {
             e->has_effects = true;
             bool is_read = b->how == HOW_COOPMAT_LOAD || b->how == HOW_COOPMAT_LOAD_TENSOR;
             if (b->code[0] != OpAtomicLoad && !(is_read && i == 1))

@@ -42,9 +42,8 @@ enum how {
 //   T  a scalar or vector of the class   t  a scalar of it, repeated where T is a vector
 //   s  a scalar of it, as it is          B I U F  of T's size: bool, int, uint, float
 //   b i u f d h l L v c C k K  bool, int, uint, float, double, float16_t, int64_t,
-//   uint64_t,
-//      void, int8_t, uint8_t, int16_t, uint16_t; with a digit: a vector
-//   V  a vector of the class             &  before an output   *  before a place in memory
+//      uint64_t, void, int8_t, uint8_t, int16_t, uint16_t; with a digit: a vector
+//   V  a vector of the class             &  before an output   *  before a pointer
 //   ?  in front: the emitter checks
 struct builtin {
     char name[32], pattern[12]; // texts inside: pointers would need relocations
@@ -61,8 +60,8 @@ enum { MOST_ARGUMENTS = 12 };
 extern const struct builtin builtin_table[];
 extern const uint32_t builtin_table_size;
 
-// Whether an argument is written, or is a place in memory.
-bool builtin_is_place(const struct builtin *b, uint32_t argument);
+// Whether an argument is passed as an lvalue: it is written, or is a pointer.
+bool builtin_is_lvalue(const struct builtin *b, uint32_t argument);
 // Types of calls whose patterns begin with '?', from HOW_COOPMAT_LOAD on (coopmat.c), and
 // from HOW_TENSOR on (tensor.c). NULL: the arguments do not fit.
 const struct type *coopmat_check(struct translator *t, const struct builtin *b,

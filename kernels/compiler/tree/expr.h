@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What names stand for, and the nodes of expressions.
+// Symbols, which are the meanings of names, and the nodes of expressions.
 #ifndef KERNELS_COMPILER_EXPR_H
 #define KERNELS_COMPILER_EXPR_H
 
@@ -52,7 +52,7 @@ struct parameter {
     uint8_t memory;
 };
 
-// Whether what is passed is a value, and no variable's place.
+// Whether the parameter gets a value, not a pointer to a variable.
 static inline bool parameter_is_by_value(const struct parameter *p)
 {
     return !p->is_out && p->is_const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Names and what they stand for. The innermost declaration hangs on the name; leaving a
-// scope puts back what it hid.
+// Symbols. A name points to its innermost declaration; leaving a scope restores the
+// declaration that it hid.
 #include "expr.h"
 
 void scope_open(struct translator *t)

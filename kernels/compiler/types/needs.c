@@ -23,8 +23,8 @@ void needs_declare(struct translator *t, uint64_t needs)
     for (uint32_t i = 0; i < NUM_NEEDS; i++) {
         if (!(needs >> i & 1))
             continue;
-        bool has_place = t->seen_needs >> i & 1;
-        ir_capability(t->ir, capabilities[i], has_place ? &t->need_places[i] : NULL);
+        bool has_position = t->seen_needs >> i & 1;
+        ir_capability(t->ir, capabilities[i], has_position ? &t->need_positions[i] : NULL);
         const char *extension = spirv_capability_extension(capabilities[i], t->ir->version);
         if (extension != NULL)
             ir_extension(t->ir, extension);

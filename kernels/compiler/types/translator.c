@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every file of the front end stands on: errors, and what the code needs of the
-// device.
+// Shared by all files of the front end: errors, and the capabilities that the code needs.
 #include "translator.h"
 
 #include <stdio.h>
@@ -39,18 +38,18 @@ const char *token_text(struct translator *t, const struct glsl_token *token)
     return text;
 }
 
-static void note_places(struct translator *t, uint64_t needs)
+static void note_positions(struct translator *t, uint64_t needs)
 {
     for (uint32_t i = 0; i < NUM_NEEDS; i++)
         if (needs >> i & 1)
-            t->need_places[i] = t->token[t->token > t->first ? -1 : 0].at;
+            t->need_positions[i] = t->token[t->token > t->first ? -1 : 0].at;
     t->seen_needs |= needs;
 }
 
 void use_needs(struct translator *t, uint64_t needs)
 {
     if ((needs & ~t->seen_needs) != 0)
-        note_places(t, needs & ~t->seen_needs);
+        note_positions(t, needs & ~t->seen_needs);
     *(t->function_needs != NULL ? t->function_needs : &t->needs) |= needs;
 }
 

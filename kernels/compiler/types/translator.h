@@ -38,13 +38,13 @@ struct translator {
     uint64_t needs;           // of what is outside of functions
     uint64_t *function_needs; // of the one being emitted; NULL: none
     uint64_t seen_needs;      // anywhere; the first positions, for errors
-    struct position need_places[NUM_NEEDS];
+    struct position need_positions[NUM_NEEDS];
     struct {
         uint32_t value[3], id[3]; // local size; specialisation numbers, UINT32_MAX: none
         uint32_t made;            // id of gl_WorkGroupSize; 0: not made yet
         bool is_spec;
     } local_size;
-    // Ids of specialisation constants by number, sorted by nothing: there are few.
+    // Ids of specialisation constants by number, unsorted: there are few.
     struct {
         uint32_t number, id;
     } * specs;

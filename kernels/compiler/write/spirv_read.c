@@ -187,7 +187,7 @@ static void spirv_read_begin_block(struct spirv_reader_state *r, uint32_t count,
     struct ir_block *block = compiler_allocate(r->c, sizeof(*block));
     block->id = result_of(r, words[0]);
     r->ir->labels[block->id] = block;
-    ir_place(r->ir, r->function, block);
+    ir_append_block(r->ir, r->function, block);
     r->block = block;
 }
 

@@ -45,8 +45,8 @@ struct attention {
     int64_t blocks, lanes, parts; // blocks of rows of a group; parts of the keys of a block
 };
 
-// A row of queries: keys [low, high) are seen by place; the greatest score so far, and the
-// sum of weights. `sink`: the score of no key, minus infinity without one.
+// A row of queries: keys [low, high) are seen by position; the greatest score so far, and
+// the sum of weights. `sink`: the score of no key, minus infinity without one.
 struct attention_row {
     int64_t low, high, mask_at;
     double most, sum, sink;
@@ -70,12 +70,12 @@ struct attention_block {
     const uint16_t *k_tiles, *v_tiles;
 };
 
-// places.c
+// positions.c
 // Group `number` of all batches.
 struct attention_unit attention_unit(const struct attention *s, int64_t number);
 // How many keys there are for an index of the first axis; no further than 2^61 from 0.
 int64_t attention_length(const struct attention *s, int64_t index);
-// The keys that a query at row `row` of a group sees by its place.
+// The keys that a query at row `row` of a group sees by its position.
 struct attention_row attention_see(const struct attention *s,
                                    const struct attention_unit *unit, int64_t row);
 

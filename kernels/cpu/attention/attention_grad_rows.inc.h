@@ -18,7 +18,8 @@ static void NAME(multiply_keys)(const struct attention_gradient *g,
                   0, scores, (int)pitch);
 }
 
-// Cuts the scores of row i for keys [first, first + count) to those that it sees by place:
+// Cuts the scores of row i for keys [first, first + count) to those that it sees by
+// position:
 // [*begin, *end). The others become 0.
 static void NAME(cut_row)(const struct attention_grad_block *b, int64_t i, T *row,
                           int64_t first, int64_t count, int64_t *begin, int64_t *end)

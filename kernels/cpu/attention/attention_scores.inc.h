@@ -25,8 +25,8 @@ static int64_t NAME(pad_row)(T *row, int64_t begin, int64_t end, int64_t most)
     return padded < end ? end : padded;
 }
 
-// Scores of a row for keys [begin, end) of a block, which are seen by place, with the mask.
-// Key 0 of the block is key `first`.
+// Scores of a row for keys [begin, end) of a block, which are seen by position, with the
+// mask. Key 0 of the block is key `first`.
 static void NAME(mask_row)(const struct attention *s, T *row, int64_t begin, int64_t end,
                            int64_t first, int64_t mask_at)
 {

@@ -2,7 +2,7 @@
 // Convolutions that give each channel filters of its own ("depthwise"), and their
 // gradients. Pixels are rows of adjacent channels; all elements are f32, or all are f64.
 //
-// A product of an output and a tap reads one source pixel. Its place is linear in both
+// A product of an output and a tap reads one source pixel. Its position is linear in both
 // along each axis, so that one description serves the forward pass and the gradient of the
 // input, which with a stride s consists of s convolutions along the axis.
 #ifndef KERNELS_CPU_DEPTHWISE_H
@@ -35,7 +35,7 @@ struct cpu_depthwise {
     int64_t start_row, start_pixel; // 0, or those of `to` when `start` is `to`
 };
 
-// The gradient of the weights: to[tap] += x[place of i and tap] * g[i].
+// The gradient of the weights: to[tap] += x[position of i and tap] * g[i].
 struct cpu_depthwise_sums {
     const void *x, *g;
     void *to; // as the weights above

@@ -62,7 +62,7 @@ static void axis_whole(const struct cpu_depthwise_axis *a, int64_t *first, int64
 
 // --- sums over taps ----------------------------------------------------------------------
 
-// Neighbouring outputs that have the same taps.
+// Adjacent outputs that have the same taps.
 struct conv_span {
     const REAL *from, *weights, *start; // of the first tap and output
     REAL *to;
@@ -177,7 +177,7 @@ static void depthwise_row(const struct cpu_depthwise *p, const struct cpu_depthw
 
 // --- sums over pixels --------------------------------------------------------------------
 
-// Neighbouring pixels of the gradient whose taps are the same ones.
+// Adjacent pixels of the gradient whose taps are the same ones.
 struct conv_run {
     const REAL *x, *g;
     REAL *to;
@@ -259,7 +259,7 @@ static void depthwise_sum_row(const struct cpu_depthwise_sums *p,
                               const struct cpu_depthwise_axis *x, int64_t row)
 {
     int64_t top, bottom, left, right, first, end, next;
-    struct conv_run r; // of which run_sum reads `taps` places
+    struct conv_run r; // of which run_sum reads `taps` positions
     r.to = p->to;
     r.x_pixel = x->by_output * p->x_pixel;
     r.g_pixel = x->step * p->g_pixel;

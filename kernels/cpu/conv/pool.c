@@ -93,11 +93,11 @@ static void pool_mean_f32(float *out, const float *x, int64_t pixels, int64_t st
     }
 }
 
-static void blend_f32(float *out, const float *x, const int32_t *places,
+static void blend_f32(float *out, const float *x, const int32_t *positions,
                       const float *weights, int64_t taps, int64_t step, int64_t n)
 {
-    const float *a = x + (taps > 0 ? places[0] * step : 0);
-    const float *b = x + (taps > 1 ? places[1] * step : 0);
+    const float *a = x + (taps > 0 ? positions[0] * step : 0);
+    const float *b = x + (taps > 1 ? positions[1] * step : 0);
     if (taps == 0) {
         VECTORIZE for (int64_t j = 0; j < n; j++)
         {
@@ -115,7 +115,7 @@ static void blend_f32(float *out, const float *x, const int32_t *places,
         }
     }
     for (int64_t k = 2; k < taps; k++) {
-        const float *c = x + places[k] * step;
+        const float *c = x + positions[k] * step;
         VECTORIZE for (int64_t j = 0; j < n; j++)
         {
             out[j] += c[j] * weights[k];
@@ -124,29 +124,29 @@ static void blend_f32(float *out, const float *x, const int32_t *places,
 }
 
 static void blend_points_f32(float *out, const float *x, const int32_t *starts,
-                             const int32_t *places, const float *weights, int64_t each,
+                             const int32_t *positions, const float *weights, int64_t each,
                              int64_t n)
 {
     if (each == 1) {
         VECTORIZE for (int64_t i = 0; i < n; i++)
         {
-            out[i] = x[places[i]] * weights[i];
+            out[i] = x[positions[i]] * weights[i];
         }
         return;
     }
     if (each == 2) {
         VECTORIZE for (int64_t i = 0; i < n; i++)
         {
-            out[i] = x[places[2 * i]] * weights[2 * i] +
-                     x[places[2 * i + 1]] * weights[2 * i + 1];
+            out[i] = x[positions[2 * i]] * weights[2 * i] +
+                     x[positions[2 * i + 1]] * weights[2 * i + 1];
         }
         return;
     }
     for (int64_t i = 0; i < n; i++) {
         int32_t k = starts[i], end = starts[i + 1];
-        float sum = k < end ? x[places[k]] * weights[k] : 0;
+        float sum = k < end ? x[positions[k]] * weights[k] : 0;
         for (k++; k < end; k++)
-            sum += x[places[k]] * weights[k];
+            sum += x[positions[k]] * weights[k];
         out[i] = sum;
     }
 }

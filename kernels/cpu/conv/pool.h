@@ -32,14 +32,14 @@ struct cpu_conv_kernels {
     // at to + p * step.
     void (*pool_share_f32)(float *to, const float *g, int64_t pixels, int64_t channels,
                            int64_t step, float share);
-    // out[j] = the sum over k < taps of x[places[k] * step + j] * weights[k], in the order
-    // of k, for j < n. `out` overlaps no part of x that is read.
-    void (*blend_f32)(float *out, const float *x, const int32_t *places,
+    // out[j] = the sum over k < taps of x[positions[k] * step + j] * weights[k], in the
+    // order of k, for j < n. `out` overlaps no part of x that is read.
+    void (*blend_f32)(float *out, const float *x, const int32_t *positions,
                       const float *weights, int64_t taps, int64_t step, int64_t n);
-    // out[i] = the sum of x[places[k]] * weights[k] over starts[i] <= k < starts[i + 1],
+    // out[i] = the sum of x[positions[k]] * weights[k] over starts[i] <= k < starts[i + 1],
     // for i < n. Where all have 1 or 2 terms, `each` says so; else it is 0.
     void (*blend_points_f32)(float *out, const float *x, const int32_t *starts,
-                             const int32_t *places, const float *weights, int64_t each,
+                             const int32_t *positions, const float *weights, int64_t each,
                              int64_t n);
     // The gradient of max pooling, for one element of the window as in pool_max_f32. The
     // first element of a window that equals the maximum `out` gets the gradient: where x ==

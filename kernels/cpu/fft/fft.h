@@ -56,7 +56,8 @@ struct cpu_fft {
     const void *spectrum; // [convolution->n], over convolution->n: of the roots, PRIME;
                           // of the chirp's conjugate, CHIRP
     const void *chirp;    // CHIRP: [n]: exp(-pi i j j / n)
-    const int32_t *order; // PRIME: [n - 1] places of what is read, and [n - 1] of results
+    const int32_t *order; // PRIME: [n - 1] positions of what is read, and [n - 1] of
+                          // results
 };
 
 // Rows of n complex numbers, real part first, each `in_row` and `out_row` numbers apart.
@@ -72,7 +73,7 @@ struct cpu_fft_call {
     void *scratch;
     // For plans of kind LANES and PRIME, else NULL: the rows of n numbers are 2 n real
     // ones, and they are transformed to, or from, n + 1 numbers; as cpu_fft_fold, below.
-    const void *turns;
+    const void *factors;
 };
 typedef void cpu_fft_fn(const struct cpu_fft_call *call);
 
@@ -115,18 +116,18 @@ static inline int64_t cpu_fft_blocks(const struct cpu_fft *plan, bool is_second)
 // n = 2 * half real numbers are half complex ones, z, whose transform Z and that of the
 // real numbers, X, give each other:
 //
-//   forward   X[k] = Z[k] + conj(Z[half - k]) - turns[k] (Z[k] - conj(Z[half - k]))
-//   inverse   Z[k] = X[k] + conj(X[half - k]) - conj(turns[k]) (X[k] - conj(X[half - k]))
+//   forward   X[k] = Z[k] + conj(Z[half - k]) - factors[k] (Z[k] - conj(Z[half - k]))
+//   inverse   Z[k] = X[k] + conj(X[half - k]) - conj(factors[k]) (X[k] - conj(X[half - k]))
 //
-// with turns[k] = i exp(-2 pi i k / n). The forward one gives twice the transform: callers
-// scale Z by a half of what they want.
+// with factors[k] = i exp(-2 pi i k / n). The forward one gives twice the transform:
+// callers scale Z by a half of what they want.
 
 // Rows of half complex numbers Z and half + 1 complex numbers X; inverse from X to Z, which
 // takes X[0] and X[half] for real. `out` may be `in` going forward, where the rows lie
 // alike.
 struct cpu_fft_fold {
     int64_t half;
-    const void *turns; // half / 2 + 1 complex numbers, by cpu_fft_turns
+    const void *factors; // half / 2 + 1 complex numbers, by cpu_fft_unpack_factors
     const void *in;
     void *out;
     int64_t rows, in_row, out_row; // rows and their distances in complex numbers
@@ -135,6 +136,6 @@ struct cpu_fft_fold {
 };
 typedef void cpu_fft_fold_fn(const struct cpu_fft_fold *fold);
 
-void cpu_fft_turns(void *turns, int64_t half, bool is_f64);
+void cpu_fft_unpack_factors(void *factors, int64_t half, bool is_f64);
 
 #endif // KERNELS_CPU_FFT_H

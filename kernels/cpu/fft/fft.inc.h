@@ -61,21 +61,21 @@ INLINE void fold_pair(struct lanes *a, struct lanes *b, REAL re, REAL im)
 }
 
 // n numbers to n + 1.
-static void fold_lanes(struct lanes *z, const REAL *turns, int64_t n)
+static void fold_lanes(struct lanes *z, const REAL *factors, int64_t n)
 {
     vector first = z[0].re, last = z[0].im;
     for (int64_t k = 1; 2 * k <= n; k++)
-        fold_pair(&z[k], &z[n - k], turns[2 * k], turns[2 * k + 1]);
+        fold_pair(&z[k], &z[n - k], factors[2 * k], factors[2 * k + 1]);
     z[0] = (struct lanes){2 * (first + last), (vector){0}};
     z[n] = (struct lanes){2 * (first - last), (vector){0}};
 }
 
 // n + 1 numbers to n, with their parts exchanged.
-static void unfold_lanes(struct lanes *z, const REAL *turns, int64_t n)
+static void unfold_lanes(struct lanes *z, const REAL *factors, int64_t n)
 {
     vector first = z[0].re, last = z[n].re;
     for (int64_t k = 1; 2 * k <= n; k++)
-        fold_pair(&z[k], &z[n - k], turns[2 * k], -turns[2 * k + 1]);
+        fold_pair(&z[k], &z[n - k], factors[2 * k], -factors[2 * k + 1]);
     z[0] = (struct lanes){first + last, first - last};
     for (int64_t k = 0; k < n; k++)
         z[k] = swapped(z[k]);
@@ -83,18 +83,18 @@ static void unfold_lanes(struct lanes *z, const REAL *turns, int64_t n)
 
 static void rows_in_lanes(const struct cpu_fft_call *call)
 {
-    int64_t n = call->plan->n, of_real = call->turns != NULL && !call->is_inverse;
-    int64_t to_real = call->turns != NULL && call->is_inverse;
+    int64_t n = call->plan->n, of_real = call->factors != NULL && !call->is_inverse;
+    int64_t to_real = call->factors != NULL && call->is_inverse;
     struct lanes *x = call->scratch, *y = x + n;
     for (int64_t r = 0; r < call->rows; r += LANES) {
         int64_t count = call->rows - r < LANES ? call->rows - r : LANES;
         load_rows(x, (const REAL *)call->in + 2 * r * call->in_row, n + to_real,
                   call->in_row, count, call->is_inverse && !to_real);
         if (to_real)
-            unfold_lanes(x, call->turns, n);
+            unfold_lanes(x, call->factors, n);
         struct lanes *z = transform_lanes(call->plan, x, y);
         if (of_real)
-            fold_lanes(z, call->turns, n);
+            fold_lanes(z, call->factors, n);
         store_rows((REAL *)call->out + 2 * r * call->out_row, z, n + of_real, call->out_row,
                    count, call->is_inverse, (REAL)call->scale);
     }
@@ -111,7 +111,7 @@ static void *align(void *memory)
 // LANES of the columns, or rows, of a block: of the last block, which begins within the one
 // before, or of less than a block.
 struct fft_group {
-    int64_t block, inner; // its place: of inner lanes within a block
+    int64_t block, inner; // its position: of inner lanes within a block
     int64_t begin;        // the first of its columns
     int64_t first, end;   // lanes that no group before has, from first to before end
 };
@@ -136,8 +136,8 @@ static int64_t count_groups(int64_t size)
 }
 
 // Factors of row r of columns, where there is no table of all.
-INLINE struct lanes turn_of(const struct cpu_fft *plan, const struct fft_group *g,
-                            int64_t r)
+INLINE struct lanes unpack_factor_of(const struct cpu_fft *plan, const struct fft_group *g,
+                                     int64_t r)
 {
     const REAL *base = (const REAL *)plan->bases + 2 * (g->block * plan->first->n + r);
     const REAL *re = (const REAL *)plan->steps + 2 * r * BLOCK + g->inner, *im = re + BLOCK;
@@ -167,9 +167,9 @@ static void first_group(const struct cpu_fft_call *call, const struct fft_group 
     int64_t rows = plan->first->n, columns = plan->second->n;
     const struct fft_source from = {call->is_inverse ? SWAPPED_ROWS : ROWS, NULL,
                                     (const REAL *)call->in + 2 * g->begin, columns};
-    const struct fft_sink turned = {.place = TURNED,
+    const struct fft_sink turned = {.form = MULTIPLIED,
                                     .lanes = to,
-                                    .turns = (const REAL *)plan->steps + g->begin,
+                                    .factors = (const REAL *)plan->steps + g->begin,
                                     .stride = columns,
                                     .apart = plan->n};
     bool is_full = g->end == LANES && plan->first->kind == CPU_FFT_LANES;
@@ -181,7 +181,7 @@ static void first_group(const struct cpu_fft_call *call, const struct fft_group 
     struct lanes *y = transform_lanes(plan->first, x, x + rows);
     if (plan->bases)
         for (int64_t r = 0; r < rows; r++)
-            to[r] = product(y[r], turn_of(plan, g, r));
+            to[r] = product(y[r], unpack_factor_of(plan, g, r));
     else
         for (int64_t r = 0; r < rows; r++)
             put(&turned, r, y[r]);
@@ -267,7 +267,7 @@ static void second_group(const struct cpu_fft_call *call, const struct fft_group
     REAL *out = (REAL *)call->out + 2 * g->begin, scale = (REAL)call->scale;
     int64_t rows = plan->first->n;
     if (first == 0 && g->end == LANES && plan->second->kind == CPU_FFT_LANES) {
-        const struct fft_sink to = {.place = call->is_inverse ? SWAPPED_ROWS : ROWS,
+        const struct fft_sink to = {.form = call->is_inverse ? SWAPPED_ROWS : ROWS,
                                     .rows = out,
                                     .stride = rows,
                                     .scale = scale};
@@ -422,7 +422,7 @@ static void store_reversed(REAL *out, struct lanes a, int64_t count)
 static void fold_row(const struct cpu_fft_fold *fold, const REAL *in, REAL *out)
 {
     int64_t half = fold->half, inverse = fold->is_inverse;
-    const REAL *turns = fold->turns;
+    const REAL *factors = fold->factors;
     bool has_ends = fold->begin == 0 && fold->end > 0;
     REAL first = 0, last = 0;
     if (has_ends) {
@@ -434,7 +434,7 @@ static void fold_row(const struct cpu_fft_fold *fold, const REAL *in, REAL *out)
         int64_t other = 2 * (half - k - count + 1);
         struct lanes a, b = load_reversed(in + other, count), by;
         load_columns(&a, in + 2 * k, 1, 0, count, false);
-        load_columns(&by, turns + 2 * k, 1, 0, count, false);
+        load_columns(&by, factors + 2 * k, 1, 0, count, false);
         by.im = inverse ? -by.im : by.im;
         struct lanes even = {a.re + b.re, a.im - b.im}, odd = {a.re - b.re, a.im + b.im};
         odd = product(odd, by);

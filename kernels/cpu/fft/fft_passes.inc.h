@@ -56,29 +56,29 @@ INLINE struct lanes plus_i(struct lanes a, struct lanes b)
 
 // Where a pass reads or writes: vectors; or rows of complex numbers, each `stride` numbers
 // apart, whose parts are exchanged on request.
-enum fft_place { VECTORS, TURNED, ROWS, SWAPPED_ROWS };
+enum fft_form { VECTORS, MULTIPLIED, ROWS, SWAPPED_ROWS };
 
 struct fft_source {
-    enum fft_place place;
+    enum fft_form form;
     const struct lanes *lanes;
     const REAL *rows;
     int64_t stride;
 };
 INLINE struct lanes fetch(const struct fft_source *from, int64_t i)
 {
-    if (from->place == VECTORS)
+    if (from->form == VECTORS)
         return from->lanes[i];
-    return load(from->rows + 2 * from->stride * i, from->place == SWAPPED_ROWS);
+    return load(from->rows + 2 * from->stride * i, from->form == SWAPPED_ROWS);
 }
 
-// TURNED: vectors, multiplied by a row of factors each, the imaginary ones `apart` numbers
-// behind the real ones. Rows are scaled.
+// MULTIPLIED: vectors, multiplied by a row of factors each, the imaginary ones `apart`
+// numbers behind the real ones. Rows are scaled.
 struct fft_sink {
-    enum fft_place place;
+    enum fft_form form;
     struct lanes *lanes;
     REAL *rows;
     int64_t stride, apart;
-    const REAL *turns;
+    const REAL *factors;
     REAL scale;
 };
 INLINE struct lanes factors_at(const REAL *re, int64_t apart)
@@ -87,17 +87,17 @@ INLINE struct lanes factors_at(const REAL *re, int64_t apart)
 }
 INLINE void put(const struct fft_sink *to, int64_t i, struct lanes a)
 {
-    switch (to->place) {
+    switch (to->form) {
     case VECTORS:
         to->lanes[i] = a;
         break;
-    case TURNED:
-        to->lanes[i] = product(a, factors_at(to->turns + to->stride * i, to->apart));
+    case MULTIPLIED:
+        to->lanes[i] = product(a, factors_at(to->factors + to->stride * i, to->apart));
         break;
     case ROWS:
     case SWAPPED_ROWS:
         store(to->rows + 2 * to->stride * i, scaled(to->scale, a),
-              to->place == SWAPPED_ROWS);
+              to->form == SWAPPED_ROWS);
     }
 }
 
@@ -323,7 +323,7 @@ OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct la
                        const struct fft_source *from)
 {
     const struct fft_source in = *from;
-    const struct fft_sink out = {.place = VECTORS, .lanes = y};
+    const struct fft_sink out = {.form = VECTORS, .lanes = y};
     const REAL *roots = pass->roots, *twiddles = pass->twiddles;
     int64_t stride = pass->stride, groups = pass->groups;
     for (int64_t q = 0; q < stride; q++)
@@ -343,9 +343,9 @@ OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct la
     (&(struct fft_source){constant, (given)->lanes, (given)->rows, (given)->stride})
 #define TO(given, constant)                                                                \
     (&(struct fft_sink){constant, (given)->lanes, (given)->rows, (given)->stride,          \
-                        (given)->apart, (given)->turns, (given)->scale})
-#define FROM_VECTORS(x) (&(struct fft_source){.place = VECTORS, .lanes = (x)})
-#define TO_VECTORS(y) (&(struct fft_sink){.place = VECTORS, .lanes = (y)})
+                        (given)->apart, (given)->factors, (given)->scale})
+#define FROM_VECTORS(x) (&(struct fft_source){.form = VECTORS, .lanes = (x)})
+#define TO_VECTORS(y) (&(struct fft_sink){.form = VECTORS, .lanes = (y)})
 
 // Passes of radices that have a butterfly.
 #define PASS(radix)                                                                        \
@@ -362,9 +362,9 @@ OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct la
     static void last_##radix(const struct cpu_fft_pass *pass, const struct fft_sink *to,   \
                              const struct lanes *x)                                        \
     {                                                                                      \
-        if (to->place == TURNED)                                                           \
-            run_last(radix, pass, TO(to, TURNED), FROM_VECTORS(x));                        \
-        else if (to->place == ROWS)                                                        \
+        if (to->form == MULTIPLIED)                                                        \
+            run_last(radix, pass, TO(to, MULTIPLIED), FROM_VECTORS(x));                    \
+        else if (to->form == ROWS)                                                         \
             run_last(radix, pass, TO(to, ROWS), FROM_VECTORS(x));                          \
         else                                                                               \
             run_last(radix, pass, TO(to, SWAPPED_ROWS), FROM_VECTORS(x));                  \
@@ -374,15 +374,15 @@ OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct la
     static void first_##radix(const struct cpu_fft_pass *pass, const struct fft_sink *to,  \
                               const struct fft_source *from)                               \
     {                                                                                      \
-        bool swaps = from->place == SWAPPED_ROWS;                                          \
+        bool swaps = from->form == SWAPPED_ROWS;                                           \
         if (pass->groups > 1 && swaps)                                                     \
             run_pass(radix, pass, to->lanes, FROM(from, SWAPPED_ROWS));                    \
         else if (pass->groups > 1)                                                         \
             run_pass(radix, pass, to->lanes, FROM(from, ROWS));                            \
         else if (swaps)                                                                    \
-            run_last(radix, pass, TO(to, TURNED), FROM(from, SWAPPED_ROWS));               \
+            run_last(radix, pass, TO(to, MULTIPLIED), FROM(from, SWAPPED_ROWS));           \
         else                                                                               \
-            run_last(radix, pass, TO(to, TURNED), FROM(from, ROWS));                       \
+            run_last(radix, pass, TO(to, MULTIPLIED), FROM(from, ROWS));                   \
     }
 PASS(2)
 PASS(3)
@@ -516,6 +516,6 @@ static void run_rows_to(const struct cpu_fft *plan, const struct fft_source *fro
             run_lanes_to(plan, y, x, 1, to);
         return;
     }
-    load_columns(x, from->rows, plan->n, from->stride, LANES, from->place == SWAPPED_ROWS);
+    load_columns(x, from->rows, plan->n, from->stride, LANES, from->form == SWAPPED_ROWS);
     run_lanes_to(plan, x, y, 0, to);
 }

@@ -179,7 +179,7 @@ static int64_t convolution_length(int64_t least)
 // About the cycles that a vector of numbers takes where it is one of 16 floats.
 
 #define COST_TRANSPOSE 9
-#define COST_TURN 4
+#define COST_FACTOR 4
 #define COST_ROOM (1.0 / 128) // of a vector between the passes of a part
 #define COST_ROW 60           // of a row of parts, once
 #define COST_CHIRP 180        // of a convolution with a chirp
@@ -213,7 +213,7 @@ static double cost_of_rows(const struct cpu_fft_rows *of, int64_t lanes)
 static double cost_of_parts(int64_t first, int64_t second, int64_t lanes)
 {
     double room = (double)(first + 2 * second) * COST_ROOM; // in the first-level cache
-    return (cost_of_lanes(first) + COST_TURN) * waste_of(second, lanes) +
+    return (cost_of_lanes(first) + COST_FACTOR) * waste_of(second, lanes) +
            (cost_of_lanes(second) + COST_TRANSPOSE) * waste_of(first, lanes) + room +
            COST_ROW * (double)lanes / (double)(first * second);
 }
@@ -362,8 +362,8 @@ static void fill_steps(const struct planner *planner, const struct cpu_fft *plan
     }
 }
 
-// Bytes of what lies between the parts: tiles of lanes, of whose last rows too many are
-// read; or a row, where the second part is long.
+// Bytes of scratch between the two passes: tiles of lanes, with room for reads behind the
+// last rows; or a row, where the second pass is long.
 static uint64_t between_bytes(int64_t first, int64_t second, bool is_f64)
 {
     int64_t lanes = fft_plan_lanes_of(is_f64);
@@ -456,7 +456,7 @@ static void build_chirp(struct planner *planner, struct cpu_fft *plan, int64_t n
 }
 
 // Fills the tables of a prime for lanes: the spectrum of exp(-2 pi i g^-q / n), over n - 1,
-// and the places g^q and g^-q, for a g whose powers are all but 0.
+// and the positions g^q and g^-q, for a g whose powers are all but 0.
 static void fill_prime(const struct planner *planner, const struct cpu_fft *plan,
                        void *spectrum, int32_t *order)
 {
@@ -537,10 +537,10 @@ const struct cpu_fft *cpu_fft_plan(void *memory, const struct cpu_fft_rows *of,
     return fft_plan_build(&planner, of->n, of->rows, &size);
 }
 
-void cpu_fft_turns(void *turns, int64_t half, bool is_f64)
+void cpu_fft_unpack_factors(void *factors, int64_t half, bool is_f64)
 {
     for (int64_t k = 0; k <= half / 2; k++) {
         struct root root = fft_plan_root_of(k, 2 * half);
-        set_root(turns, k, (struct root){-root.im, root.re}, is_f64);
+        set_root(factors, k, (struct root){-root.im, root.re}, is_f64);
     }
 }

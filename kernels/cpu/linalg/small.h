@@ -19,7 +19,7 @@ struct small_group {
 
 // Matrices in memory: the first element of each lane's, and the distances of rows and of
 // columns in elements.
-struct small_places {
+struct small_matrices {
     char *at[SMALL_MOST_LANES];
     int64_t row, column;
 };
@@ -35,11 +35,11 @@ struct small_answer {
 // first, right-hand sides from n.
 struct small_kernels {
     int64_t lanes;
-    void (*load)(const struct small_group *group, const struct small_places *from,
+    void (*load)(const struct small_group *group, const struct small_matrices *from,
                  int64_t first, int64_t columns);
     void (*load_identity)(const struct small_group *group, int64_t first);
     // Stores the first `count` lanes.
-    void (*store)(const struct small_group *group, const struct small_places *to,
+    void (*store)(const struct small_group *group, const struct small_matrices *to,
                   int64_t first, int64_t columns, int64_t count);
     // LU factors by exchanges of rows, the right-hand sides with them: L^-1 of these is
     // left.

@@ -26,7 +26,7 @@ static inline VECTOR OF(size_of)(VECTOR v)
 
 // Elements [0, count) of each lane's memory, to vectors at `to`: by squares, since all
 // lanes' memory may compete for the same lines of the nearest cache.
-static void OF(load_run)(VECTOR *to, const struct small_places *from, int64_t offset,
+static void OF(load_run)(VECTOR *to, const struct small_matrices *from, int64_t offset,
                          int64_t count)
 {
     NUMBER square[SMALL_VECTOR / sizeof(NUMBER)][SMALL_VECTOR / sizeof(NUMBER)];
@@ -42,8 +42,8 @@ static void OF(load_run)(VECTOR *to, const struct small_places *from, int64_t of
     }
 }
 
-static void OF(store_run)(const VECTOR *from, const struct small_places *to, int64_t offset,
-                          int64_t count, int64_t lanes)
+static void OF(store_run)(const VECTOR *from, const struct small_matrices *to,
+                          int64_t offset, int64_t count, int64_t lanes)
 {
     NUMBER square[SMALL_VECTOR / sizeof(NUMBER)][SMALL_VECTOR / sizeof(NUMBER)];
     for (int64_t begin = 0; begin < count; begin += COUNT) {
@@ -58,7 +58,7 @@ static void OF(store_run)(const VECTOR *from, const struct small_places *to, int
     }
 }
 
-static void OF(load)(const struct small_group *group, const struct small_places *from,
+static void OF(load)(const struct small_group *group, const struct small_matrices *from,
                      int64_t first, int64_t columns)
 {
     for (int64_t i = 0; i < group->n; i++) {
@@ -81,7 +81,7 @@ static void OF(load_identity)(const struct small_group *group, int64_t first)
             OF(row_of)(group, i)[first + j] = (VECTOR){0} + (NUMBER)(i == j);
 }
 
-static void OF(store)(const struct small_group *group, const struct small_places *to,
+static void OF(store)(const struct small_group *group, const struct small_matrices *to,
                       int64_t first, int64_t columns, int64_t count)
 {
     for (int64_t i = 0; i < group->n; i++) {

@@ -7,7 +7,7 @@ static NUMBER *OF(one_row)(const struct small_group *group, int64_t i)
     return (NUMBER *)group->work + i * (group->n + group->k);
 }
 
-static void OF(load_one)(const struct small_group *group, const struct small_places *from,
+static void OF(load_one)(const struct small_group *group, const struct small_matrices *from,
                          int64_t first, int64_t columns)
 {
     for (int64_t i = 0; i < group->n; i++) {
@@ -25,7 +25,7 @@ static void OF(load_one_identity)(const struct small_group *group, int64_t first
             OF(one_row)(group, i)[first + j] = (NUMBER)(i == j);
 }
 
-static void OF(store_one)(const struct small_group *group, const struct small_places *to,
+static void OF(store_one)(const struct small_group *group, const struct small_matrices *to,
                           int64_t first, int64_t columns, int64_t count)
 {
     (void)count;

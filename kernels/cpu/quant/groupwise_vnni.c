@@ -66,8 +66,8 @@ INLINE struct rounded round_32(const float *x, int64_t count)
     return out;
 }
 
-// Puts the bytes of 32 elements, number `at` of a block, where codes of `bits` bits ask for
-// them: apart by their place in a byte of codes.
+// Stores the bytes of 32 elements, number `at` of a block, in the order in which codes of
+// `bits` bits are unpacked: grouped by the position of a code in its byte.
 INLINE void put_bytes(int32_t bits, __m256i bytes, int64_t at, int8_t (*out)[64])
 {
     if (bits == 8) {

@@ -27,7 +27,7 @@ struct tile_config { // as the processor loads it
     uint8_t rows[16];
 };
 
-// The registers of a thread are zeros behind a call: nobody else has to save them.
+// A thread's tile registers are zeros after a call, so context switches need not save them.
 static void begin_tiles(void)
 {
     static const struct tile_config config = {.palette = 1,

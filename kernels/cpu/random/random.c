@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Threefry-2x32 over neighbouring counters, a lane each, and floats of its words.
+// Threefry-2x32 over adjacent counters, a lane each, and floats of its words.
 #include <tenon/ops/threefry.h>
 #include "cpu/variant.h"
 #include "variants.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gates of recurrent layers: what a position makes of the sums of its gates, and the
-// derivatives. Products of matrices come before them, or behind.
+// Gates of recurrent layers: the states of a position from the sums of its gates, and the
+// derivatives. Callers compute the products of matrices before or behind.
 #ifndef KERNELS_CPU_RECURRENCE_H
 #define KERNELS_CPU_RECURRENCE_H
 

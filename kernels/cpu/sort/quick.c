@@ -85,13 +85,14 @@ typedef uint64_t words64;
 
 #if defined(__AVX512F__)
 
-#define PLACES_BLOCK 256
+#define POSITIONS_BLOCK 256
 
-static bool places_32(const struct cpu_keys *of, const void *x, uint64_t *items, int64_t n)
+static bool positions_32(const struct cpu_keys *of, const void *x, uint64_t *items,
+                         int64_t n)
 {
-    uint32_t keys[PLACES_BLOCK];
-    for (int64_t at = 0; at < n; at += PLACES_BLOCK) {
-        int64_t count = n - at < PLACES_BLOCK ? n - at : PLACES_BLOCK;
+    uint32_t keys[POSITIONS_BLOCK];
+    for (int64_t at = 0; at < n; at += POSITIONS_BLOCK) {
+        int64_t count = n - at < POSITIONS_BLOCK ? n - at : POSITIONS_BLOCK;
         if (!keys_32(of, (const uint32_t *)x + at, keys, count))
             return false;
         for (int64_t i = 0; i < count; i++)
@@ -114,7 +115,7 @@ const struct cpu_quick_kernels V(cpu_quick) = {
 #if defined(__AVX512F__)
     .sort_32 = sort_32,
     .sort_64 = sort_64,
-    .places_32 = places_32,
+    .positions_32 = positions_32,
     .order_32 = order_32,
     .elements_32 = elements_32,
     .elements_64 = elements_64,

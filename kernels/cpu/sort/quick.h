@@ -19,8 +19,8 @@ struct cpu_quick_kernels {
     // Make n words of elements. False where a float is NaN or -0, whose key is not its own.
     bool (*keys_32)(const struct cpu_keys *of, const void *x, uint32_t *keys, int64_t n);
     bool (*keys_64)(const struct cpu_keys *of, const void *x, uint64_t *keys, int64_t n);
-    // Give the word that a sort puts at place `kth`, and leave x in any order; `other` is
-    // as much memory.
+    // Give the word that a sort puts at position `kth`, and leave x in any order; `other`
+    // is as much memory.
     uint32_t (*select_32)(uint32_t *x, uint32_t *other, int64_t n, int64_t kth);
     uint64_t (*select_64)(uint64_t *x, uint64_t *other, int64_t n, int64_t kth);
     // Move words of `from`, in their order: those whose keys are below the pivot, and those
@@ -35,11 +35,12 @@ struct cpu_quick_kernels {
     // n words in ascending order; `other` is as much memory.
     void (*sort_32)(uint32_t *x, uint32_t *other, int64_t n);
     void (*sort_64)(uint64_t *x, uint64_t *other, int64_t n);
-    // keys_32 with an element's place in the lower half of a word.
-    bool (*places_32)(const struct cpu_keys *of, const void *x, uint64_t *items, int64_t n);
-    // Writes the places of elements in order, where keys are spread evenly; `other` has
+    // keys_32 with an element's position in the lower half of a word.
+    bool (*positions_32)(const struct cpu_keys *of, const void *x, uint64_t *items,
+                         int64_t n);
+    // Writes the positions of elements in order, where keys are spread evenly; `other` has
     // room for n words of 64 bits. False: what is written does not count.
-    bool (*order_32)(const struct cpu_keys *of, const void *x, uint64_t *places,
+    bool (*order_32)(const struct cpu_keys *of, const void *x, uint64_t *positions,
                      void *other, int64_t n);
     // Write the elements, `step` elements apart.
     void (*elements_32)(const struct cpu_keys *of, const uint32_t *keys, void *x,

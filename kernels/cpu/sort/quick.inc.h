@@ -61,8 +61,8 @@ static int64_t NAME(part)(WORD *x, WORD *other, int64_t n, WORD pivot, bool or_e
 }
 
 // Few words: each goes where as many others are below it. Equal ones go to one place, and
-// the places behind it get them by a running maximum.
-static void NAME(place)(WORD *x, int64_t n)
+// the positions behind it get them by a running maximum.
+static void NAME(sort_few)(WORD *x, int64_t n)
 {
     WORD from[FEW], to[FEW] = {0}, most = 0;
     VECTOR v[FEW / LANES];
@@ -86,7 +86,7 @@ static void NAME(merge)(WORD *x, WORD *other, int64_t n)
 {
     WORD *from = x, *to = other;
     for (int64_t i = 0; i < n; i += FEW)
-        NAME(place)(x + i, n - i < FEW ? n - i : FEW);
+        NAME(sort_few)(x + i, n - i < FEW ? n - i : FEW);
     for (int64_t width = FEW; width < n; width *= 2) {
         for (int64_t i = 0; i < n; i += 2 * width) {
             int64_t a = i, middle = n - i < width ? n : i + width, b = middle;
@@ -126,7 +126,7 @@ static void NAME(quick)(WORD *x, WORD *other, int64_t n, int depth)
     if (n > FEW)
         NAME(merge)(x, other, n);
     else
-        NAME(place)(x, n);
+        NAME(sort_few)(x, n);
 }
 
 static void NAME(sort)(WORD *x, WORD *other, int64_t n)
@@ -138,7 +138,7 @@ static void NAME(sort)(WORD *x, WORD *other, int64_t n)
 
 // --- selection -------------------------------------------------------------------------
 
-// The word that a sort puts at place `kth`; the others end up in any order.
+// The word that a sort puts at position `kth`; the others end up in any order.
 static WORD NAME(select)(WORD *x, WORD *other, int64_t n, int64_t kth)
 {
     for (int depth = 2 * (64 - __builtin_clzll((uint64_t)n | 1)); n > FEW; depth--) {
@@ -161,7 +161,7 @@ static WORD NAME(select)(WORD *x, WORD *other, int64_t n, int64_t kth)
             kth -= first;
         }
     }
-    NAME(place)(x, n);
+    NAME(sort_few)(x, n);
     return x[kth];
 }
 

@@ -109,7 +109,7 @@ static int64_t next_candidate(const struct cpu_sort *s, const void *row, int64_t
     }
 }
 
-// Words of a key and a place: no two are equal, so that any sort of them is stable.
+// Words of a key and a position: no two are equal, so that any sort of them is stable.
 static bool sort_words(const struct cpu_sort *s, uint64_t *items, uint64_t *other,
                        int64_t n)
 {
@@ -127,7 +127,7 @@ static inline uint64_t item_narrow(const struct cpu_sort *s, const void *row, in
 {
     return sort_elements_key_of(s, row, i) << 32 | (uint64_t)i;
 }
-static inline int64_t place_narrow(uint64_t item)
+static inline int64_t position_narrow(uint64_t item)
 {
     return (int64_t)(item & UINT32_MAX);
 }
@@ -148,7 +148,7 @@ static inline struct wide_item item_wide(const struct cpu_sort *s, const void *r
 {
     return (struct wide_item){sort_elements_key_of(s, row, i), (uint64_t)i};
 }
-static inline int64_t place_wide(struct wide_item item)
+static inline int64_t position_wide(struct wide_item item)
 {
     return (int64_t)item.index;
 }
@@ -159,9 +159,9 @@ static inline int64_t place_wide(struct wide_item item)
 #undef DIGIT
 #undef BEFORE
 
-// The place of the i-th element in order.
-static inline uint64_t sort_elements_place_of(const uint64_t *narrow,
-                                              const struct wide_item *wide, int64_t i)
+// The position of the i-th element in order.
+static inline uint64_t sort_elements_position_of(const uint64_t *narrow,
+                                                 const struct wide_item *wide, int64_t i)
 {
     return narrow ? narrow[i] & UINT32_MAX : wide[i].index;
 }
@@ -169,16 +169,16 @@ static inline uint64_t sort_elements_place_of(const uint64_t *narrow,
 #define WRITE_VALUES(U)                                                                    \
     for (int64_t i = begin; i < end; i++)                                                  \
     ((U *)s->values)[at + i * s->inner] =                                                  \
-        ((const U *)row)[sort_elements_place_of(narrow, wide, i)]
+        ((const U *)row)[sort_elements_position_of(narrow, wide, i)]
 
-// Writes places [begin, end) in order, and the elements there, to the output's row that
+// Writes positions [begin, end) in order, and the elements there, to the output's row that
 // begins with element `at`.
 static void sort_elements_write_row(const struct cpu_sort *s, const void *row,
                                     const uint64_t *narrow, const struct wide_item *wide,
                                     int64_t at, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end && s->indices; i++)
-        s->indices[at + i * s->inner] = (int64_t)sort_elements_place_of(narrow, wide, i);
+        s->indices[at + i * s->inner] = (int64_t)sort_elements_position_of(narrow, wide, i);
     if (!s->values)
         return;
     if (s->size == 1)
@@ -264,7 +264,7 @@ const void *cpu_sort_select(const struct cpu_sort *s, const void *row, void *ite
     if (s->is_wide)
         return select_wide(s, row, items, other, room, counts);
     if (s->k == s->n && s->size == 4 && s->quick->sort_64 &&
-        s->quick->places_32(&of, row, items, s->n)) {
+        s->quick->positions_32(&of, row, items, s->n)) {
         if (!sort_spread(items, other, s->n))
             s->quick->sort_64(items, other, s->n);
         return items;
@@ -298,8 +298,8 @@ bool cpu_sort_keys(const struct cpu_sort *s, const void *row, void *keys, void *
 
 // --- selection --------------------------------------------------------------------------
 
-// Writes the elements that `words` hold, or those at the places that they hold, or these
-// places, to the output's row from element `at` on.
+// Writes the elements that `words` hold, or those at the positions that they hold, or these
+// positions, to the output's row from element `at` on.
 #define WRITE_WORDS(WORD)                                                                  \
     static void write_words_##WORD(const struct cpu_sort *s, const void *row,              \
                                    const WORD *words, int64_t at, int64_t count)           \
@@ -332,7 +332,7 @@ WRITE_WORDS(uint64_t)
         const struct cpu_keys of = sort_elements_keys_of(s);                               \
         int64_t n = s->n, kth = s->kth, ties = kth;                                        \
         WORD *keys = items, *before = items + n + CPU_SPLIT_SLACK, own = 0;                \
-        WORD *behind = other, *places = other + n + CPU_SPLIT_SLACK;                       \
+        WORD *behind = other, *positions = other + n + CPU_SPLIT_SLACK;                    \
         const WORD *from = row;                                                            \
         if (s->size != sizeof(WORD) || !s->quick->keys_##BITS(&of, row, keys, n))          \
             for (int64_t i = 0; i < n; i++)                                                \
@@ -342,9 +342,9 @@ WRITE_WORDS(uint64_t)
         for (int64_t i = 0; i < n; i++)                                                    \
             ties -= keys[i] < pivot;                                                       \
         for (int64_t i = 0; i < n && (s->indices || s->size < 4); i++)                     \
-            places[i] = (WORD)i;                                                           \
+            positions[i] = (WORD)i;                                                        \
         if (s->indices || s->size < 4)                                                     \
-            from = places;                                                                 \
+            from = positions;                                                              \
         s->quick->split_##BITS(keys, from, n, pivot, ties, before, &own, behind);          \
         write_words_##WORD(s, row, before, at, kth);                                       \
         write_words_##WORD(s, row, &own, at + kth * s->inner, 1);                          \

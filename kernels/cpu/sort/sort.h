@@ -2,9 +2,9 @@
 // Stable sorts of the elements of rows, in ascending or descending order; NaN is the
 // greatest.
 //
-// An element becomes an unsigned key in whose order it is to come, with its place: an item,
-// of one word of 64 bits for dtypes of up to 32, otherwise of two. A row is sorted at once,
-// or in parts that are then merged.
+// An element becomes an unsigned key in whose order it is to come, with its position: an
+// item, of one word of 64 bits for dtypes of up to 32, otherwise of two. A row is sorted at
+// once, or in parts that are then merged.
 //
 // Threads. Everything here is pure: memory that is written is the caller's.
 #ifndef KERNELS_CPU_SORT_H
@@ -54,7 +54,7 @@ bool cpu_sort_keys(const struct cpu_sort *s, const void *row, void *keys, void *
                    int64_t at);
 
 // Writes a packed row to the output's row that begins with element `at`: the element that a
-// sort puts at place kth there, those before it in front and the others behind, in their
+// sort puts at position kth there, those before it in front and the others behind, in their
 // order. Both buffers have room for CPU_SPLIT_SLACK items more than elements.
 void cpu_sort_partition(const struct cpu_sort *s, const void *row, void *items, void *other,
                         int64_t at);
@@ -68,7 +68,7 @@ void cpu_sort_part(const struct cpu_sort *s, const void *row, void *items, void 
 void cpu_sort_merge(const struct cpu_sort *s, void *to, const void *items, int64_t width,
                     int64_t begin, int64_t end);
 
-// Writes places [begin, end) in order, and the elements there, to the output's row that
+// Writes positions [begin, end) in order, and the elements there, to the output's row that
 // begins with element `at`.
 void cpu_sort_write(const struct cpu_sort *s, const void *row, const void *sorted,
                     int64_t at, int64_t begin, int64_t end);

@@ -6,7 +6,7 @@
 //   DIGIT(item, pass)  DIGIT_BITS bits of the key, the lowest in pass 0
 //   BEFORE(a, b)  whether a's key is less than b's
 //   QUICK(s, items, other, n)  sorts items in vectors, and whether it did
-//   NAME(item), NAME(place)  the item of an element of a row, and back
+//   NAME(item), NAME(position)  the item of an element of a row, and back
 
 static void NAME(insert)(ITEM *items, int64_t n)
 {
@@ -137,7 +137,7 @@ static ITEM *NAME(select_few)(const struct cpu_sort *s, const void *row, ITEM *i
     int64_t filled = 0;
     for (int64_t i = 0; i < s->n; i++) {
         if (filled == s->k) {
-            i = next_candidate(s, row, i, NAME(place)(items[s->k - 1]));
+            i = next_candidate(s, row, i, NAME(position)(items[s->k - 1]));
             if (i == s->n)
                 break;
         }
@@ -163,7 +163,7 @@ static ITEM *NAME(select)(const struct cpu_sort *s, const void *row, ITEM *items
     if (s->k <= FEW_ITEMS && s->k < s->n)
         return NAME(select_few)(s, row, items);
     for (int64_t i = 0; i < s->n; i++) {
-        i = full ? next_candidate(s, row, i, NAME(place)(items[s->k - 1])) : i;
+        i = full ? next_candidate(s, row, i, NAME(position)(items[s->k - 1])) : i;
         if (i == s->n)
             break;
         ITEM item = NAME(item)(s, row, i);

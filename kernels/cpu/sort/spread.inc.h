@@ -3,14 +3,14 @@
 // quick.c where the processor packs lanes by a mask.
 //
 // Keys are parted by their upper bits, so that a part is a few hundred words of the next
-// bits of a key above an element's place. A part goes to a table of eight times as many
+// bits of a key above an element's position. A part goes to a table of eight times as many
 // slots by its upper bits, each word to the first free slot from there on in order; the
 // slots in use are the part in order. Words whose bits of the key are equal are compared
 // by their whole keys at last.
 
 #define PART_WORDS 512 // of a part on average, at most
-#define MOST_PLACE_BITS 19
-#define MOST_PARTS (1 << (MOST_PLACE_BITS - 9))
+#define MOST_POSITION_BITS 19
+#define MOST_PARTS (1 << (MOST_POSITION_BITS - 9))
 #define PART_ROOM (PART_WORDS + PART_WORDS / 2 + 2 * LANES_32) // words, at most
 #define SLOT_BITS 12
 #define SLOTS (1 << SLOT_BITS)
@@ -22,14 +22,15 @@ struct order_spread {
     const struct cpu_keys *of;
     const uint32_t *x;
     int64_t n;
-    uint32_t place_bits, part_bits, room; // room: words of a part, an odd number of lines
+    uint32_t position_bits, part_bits,
+        room; // room: words of a part, an odd number of lines
     uint32_t *parts, counts[MOST_PARTS];
 };
 
 static uint32_t order_key_of(const struct order_spread *s, uint32_t word)
 {
-    uint32_t key, place = word & ((1u << s->place_bits) - 1);
-    keys_32(s->of, s->x + place, &key, 1);
+    uint32_t key, position = word & ((1u << s->position_bits) - 1);
+    keys_32(s->of, s->x + position, &key, 1);
     return key;
 }
 
@@ -37,7 +38,7 @@ static uint32_t order_key_of(const struct order_spread *s, uint32_t word)
 static bool order_part_keys(struct order_spread *s)
 {
     uint32_t keys[KEYS_BLOCK], most = s->room - 1;
-    uint32_t places = (1u << s->place_bits) - 1, above = 32 - s->part_bits;
+    uint32_t positions = (1u << s->position_bits) - 1, above = 32 - s->part_bits;
     memset(s->counts, 0, sizeof(s->counts));
     for (int64_t at = 0; at < s->n; at += KEYS_BLOCK) {
         int64_t count = s->n - at < KEYS_BLOCK ? s->n - at : KEYS_BLOCK;
@@ -46,7 +47,7 @@ static bool order_part_keys(struct order_spread *s)
         for (int64_t i = 0; i < count; i++) {
             uint32_t key = keys[i], part = key >> above, last = s->counts[part]++;
             s->parts[part * s->room + (last < most ? last : most)] =
-                (key << s->part_bits & ~places) | (uint32_t)(at + i);
+                (key << s->part_bits & ~positions) | (uint32_t)(at + i);
         }
         if (at % (64 * KEYS_BLOCK) != 0 && at + count < s->n)
             continue;
@@ -85,11 +86,12 @@ static bool order_by_slots(const uint32_t *part, uint32_t n, uint32_t *out)
     return true;
 }
 
-// Puts word i of a part in its place among those before it with the same bits of the key.
+// Puts word i of a part in its position among those before it with the same bits of the
+// key.
 static void order_tie(const struct order_spread *s, uint32_t *words, uint32_t i)
 {
     uint32_t word = words[i], key = order_key_of(s, word);
-    for (; i > 0 && (words[i - 1] ^ word) >> s->place_bits == 0 &&
+    for (; i > 0 && (words[i - 1] ^ word) >> s->position_bits == 0 &&
            order_key_of(s, words[i - 1]) > key;
          i--)
         words[i] = words[i - 1];
@@ -98,31 +100,31 @@ static void order_tie(const struct order_spread *s, uint32_t *words, uint32_t i)
 
 static void order_ties(const struct order_spread *s, uint32_t *words, uint32_t n)
 {
-    const words32 unit = (words32){0} + (1u << s->place_bits);
+    const words32 unit = (words32){0} + (1u << s->position_bits);
     for (uint32_t i = 1; i < n; i += LANES_32) {
         words32 differ =
             *(const loose_32 *)(words + i) ^ *(const loose_32 *)(words + i - 1);
         if (!BELOW_32(differ, unit, false))
             continue;
         for (uint32_t k = i; k < n && k < i + LANES_32; k++)
-            if ((words[k] ^ words[k - 1]) >> s->place_bits == 0)
+            if ((words[k] ^ words[k - 1]) >> s->position_bits == 0)
                 order_tie(s, words, k);
     }
 }
 
-static bool order_32(const struct cpu_keys *of, const void *x, uint64_t *places,
+static bool order_32(const struct cpu_keys *of, const void *x, uint64_t *positions,
                      void *other, int64_t n)
 {
     uint32_t words[PART_ROOM + 2 * LANES_32] = {0}, last;
     struct order_spread s = {.of = of, .x = x, .n = n, .parts = other};
-    if (n < LEAST_ORDERED || n > 1 << MOST_PLACE_BITS)
+    if (n < LEAST_ORDERED || n > 1 << MOST_POSITION_BITS)
         return false;
-    s.place_bits = 64 - (uint32_t)__builtin_clzll((uint64_t)n - 1);
-    s.part_bits = s.place_bits - 9;
+    s.position_bits = 64 - (uint32_t)__builtin_clzll((uint64_t)n - 1);
+    s.part_bits = s.position_bits - 9;
     uint32_t mean = (uint32_t)(n >> s.part_bits);
     s.room = ((mean + mean / 2) / LANES_32 | 1) * LANES_32;
     last = order_key_of(&s, (uint32_t)n - 1) << s.part_bits;
-    if ((last | ((1u << s.place_bits) - 1)) == EMPTY || !order_part_keys(&s))
+    if ((last | ((1u << s.position_bits) - 1)) == EMPTY || !order_part_keys(&s))
         return false;
     for (uint32_t part = 0; part < 1u << s.part_bits; part++) {
         uint32_t count = s.counts[part];
@@ -130,8 +132,8 @@ static bool order_32(const struct cpu_keys *of, const void *x, uint64_t *places,
             return false;
         order_ties(&s, words, count);
         for (uint32_t i = 0; i < count; i++)
-            places[i] = words[i] & ((1u << s.place_bits) - 1);
-        places += count;
+            positions[i] = words[i] & ((1u << s.position_bits) - 1);
+        positions += count;
     }
     return true;
 }

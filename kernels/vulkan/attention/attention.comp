@@ -76,7 +76,7 @@ shared vec4 tile_p[P_SIZE]; // weights: a vector for each key and four rows
 shared vec4 exchange[GROUP];
 
 uint lane, lane_x, lane_y;
-uint q_places[Q_LOADS];
+uint q_offsets[Q_LOADS];
 uint first_row;
 
 #define SHARED_CACHES
@@ -108,7 +108,7 @@ void load_rows()
         uint row = i / count, at = i - row * count;
         bool is_row = first_row + row < total_rows;
         tile_q[row * Q_PITCH + at] =
-            is_row ? load_q(place_of_row(first_row + row), at) : vec4(0);
+            is_row ? load_q(q_start_of_row(first_row + row), at) : vec4(0);
     }
 }
 
@@ -119,7 +119,7 @@ void load_queries(uint column)
         uint at = lane + i * GROUP, row = at / SLICE, part = at % SLICE;
         if (row < ROWS)
             tile_q[row * Q_PITCH + part] =
-                first_row + row < total_rows ? load_q(q_places[i], column + part) : vec4(0);
+                first_row + row < total_rows ? load_q(q_offsets[i], column + part) : vec4(0);
     }
 }
 
@@ -144,7 +144,7 @@ void load_values(uint first, uint end)
 // --- rows ---------------------------------------------------------------------------------
 
 // State of the rows, each in a component: the greatest score, and of this invocation's keys the sum of
-// weights. Keys that rows see by place: [low, high).
+// weights. Keys that rows see by position: [low, high).
 struct state {
     vec4 most, sum;
     ivec4 low, high;
@@ -159,7 +159,7 @@ state begin_rows(int length)
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
         uint row = first_row + lane_y + i * Y_LANES;
         uint head = row / args.queries, query = row - head * args.queries;
-        ivec2 seen_keys = row < total_rows ? places(query, length) : ivec2(0);
+        ivec2 seen_keys = row < total_rows ? key_range(query, length) : ivec2(0);
         s.low[i] = seen_keys.x;
         s.high[i] = seen_keys.y;
         s.mask[i] = mask_start + head * args.mask_head + query * args.mask_row;
@@ -170,8 +170,8 @@ state begin_rows(int length)
 // The scores of a key for the rows of an invocation.
 vec4 masked(state s, int key, vec4 scores)
 {
-    ivec4 place = ivec4(key);
-    bvec4 hidden = bvec4(ivec4(lessThan(place, s.low)) | ivec4(greaterThanEqual(place, s.high)));
+    ivec4 position = ivec4(key);
+    bvec4 hidden = bvec4(ivec4(lessThan(position, s.low)) | ivec4(greaterThanEqual(position, s.high)));
     if (args.soft_cap > 0.0)
         scores = capped(scores);
     if ((args.flags & (HAS_ADDED | HAS_SEEN)) != 0u) {
@@ -350,7 +350,8 @@ void finish(uint unit, uint part, uint share, uint column, state s, vec4 total[T
     }
 }
 
-// Workgroups that share keys are neighbours, those with the most keys (IS_CAUSAL) come first.
+// Workgroups that share keys have successive numbers, those with the most keys (IS_CAUSAL)
+// come first.
 void main()
 {
     lane = gl_LocalInvocationIndex;
@@ -380,7 +381,7 @@ void main()
         load_rows();
     else
         [[unroll]] for (uint i = 0u; i < Q_LOADS; i++)
-            q_places[i] = place_of_row(first_row + (lane + i * GROUP) / SLICE);
+            q_offsets[i] = q_start_of_row(first_row + (lane + i * GROUP) / SLICE);
     for (; begin < end; begin += KEYS) {
         multiply_keys(begin, end, scores);
         weigh(begin, scores, s, total);

@@ -33,7 +33,7 @@ uint head_of(uint row)
 }
 
 // Where a row of q begins.
-uint place_of_row(uint row)
+uint q_start_of_row(uint row)
 {
     uint head = head_of(row), query = row - head * args.queries;
     return q_start + head * args.q_head + query * args.q_row;
@@ -64,8 +64,8 @@ int length_of(uint index)
 
 // --- rows ---------------------------------------------------------------------------------
 
-// The keys that query `query` sees by place.
-ivec2 places(uint query, int length)
+// The keys that query `query` sees by position.
+ivec2 key_range(uint query, int length)
 {
     bool has_lengths = (args.flags & HAS_LENGTHS) != 0u;
     int at = int(query) + (has_lengths ? length - int(args.queries) : 0);
@@ -78,7 +78,7 @@ ivec2 places(uint query, int length)
     return ivec2(min(low, high), high);
 }
 
-// Keys that any of `count` rows from `first_row` on sees by place.
+// Keys that any of `count` rows from `first_row` on sees by position.
 uvec2 visible_keys(uint first_row, uint count, int length)
 {
     uint last_row = min(first_row + count, total_rows) - 1u;
@@ -87,7 +87,7 @@ uvec2 visible_keys(uint first_row, uint count, int length)
         first = 0u;
         last = args.queries - 1u;
     }
-    return uvec2(places(first, length).x, places(last, length).y);
+    return uvec2(key_range(first, length).x, key_range(last, length).y);
 }
 
 // cap * tanh(score / cap). Near 0 its error is that of a number near the cap, which a score of

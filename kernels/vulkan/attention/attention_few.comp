@@ -118,11 +118,11 @@ uint lane, slot, first_row, num_parts; // parts: those that have keys, where the
 uvec4 q_lines[Q_LINES];
 vec4 q[Q_SIZE], totals[Q_SIZE];
 float most[OWN], weight_sum[OWN];
-ivec3 own_places[OWN]; // the keys that a row sees by place, and where its mask begins
+ivec3 own_ranges[OWN]; // the keys that a row sees by position, and where its mask begins
 uvec4 k_lines[STEPS], v_lines[STEPS];
 
 #ifdef APPENDS
-uint place;               // the position, in the caches
+uint position;               // the position, in the caches
 uvec4 new_key, new_value; // lines of the row for it, in workgroups that see or write it
 #else
 #define SHARED_CACHES
@@ -160,7 +160,7 @@ vec4 widened(uvec4 line, uint i)
 #define LINE_AT(source, at, out) out = source.d[(at) / LINE + lane];
 #endif
 #ifdef APPENDS
-#define IS_IN_MEMORY(key) (key != place)
+#define IS_IN_MEMORY(key) (key != position)
 #else
 #define IS_IN_MEMORY(key) true
 #endif
@@ -176,12 +176,12 @@ vec4 widened(uvec4 line, uint i)
 // Puts the line of the row where the one that is not in memory is.
 #define TAKE_NEW(lines, begin, line)                                                               \
     [[unroll]] for (uint i = 0u; i < STEPS; i++)                                                   \
-        if ((begin) + i * SLOTS + slot == place)                                                   \
+        if ((begin) + i * SLOTS + slot == position)                                                   \
             lines[i] = line;
 
 // The position, as base.dynamic_slice_update has it: negative ones count from the end, and others
 // outside are the first or the last.
-uint place_of_start()
+uint start_position()
 {
     int at = start.d[args.START_OFFSET], count = int(args.keys);
     return uint(clamp(at < 0 ? max(at, -count) + count : at, 0, count - 1));
@@ -248,9 +248,9 @@ void take_rows(bool has_new, bool writes)
     if (!writes || slot != 0u)
         return;
     if (lane * LINE < args.depth)
-        keys.d[(k_start + place * args.k_row) / LINE + lane] = new_key;
+        keys.d[(k_start + position * args.k_row) / LINE + lane] = new_key;
     if (lane * LINE < args.width)
-        values.d[(v_start + place * args.v_row) / LINE + lane] = new_value;
+        values.d[(v_start + position * args.v_row) / LINE + lane] = new_value;
 }
 #else
 #define TAKE_NEW(lines, begin, line)
@@ -262,13 +262,13 @@ void load_rows()
         uint row = first_row + r;
         bool is_there = row < total_rows && lane * LINE < args.depth;
 #ifdef BLOCKS
-        uint at = place_of_row(row) / 4u + lane * 2u;
+        uint at = q_start_of_row(row) / 4u + lane * 2u;
         q_lines[r * 2u] = is_there ? queries.d[at] : uvec4(0u);
         q_lines[r * 2u + 1u] = is_there ? queries.d[at + 1u] : uvec4(0u);
 #else
         q_lines[r] = uvec4(0u);
         if (is_there)
-            q_lines[r] = queries.d[place_of_row(row) / LINE + lane];
+            q_lines[r] = queries.d[q_start_of_row(row) / LINE + lane];
 #endif
     }
 }
@@ -286,14 +286,14 @@ void widen_rows()
 }
 #endif
 
-// Begins the state of this invocation: places, greatest scores and sums of weights.
+// Begins the state of this invocation: positions, greatest scores and sums of weights.
 void start_scores(int length)
 {
     [[unroll]] for (uint n = 0u; n < OWN; n++) {
         uint row = first_row + (lane + n * LANES) % ROWS;
         uint head = row / args.queries, query = row - head * args.queries;
-        own_places[n] =
-            ivec3(row < total_rows ? places(query, length) : ivec2(0),
+        own_ranges[n] =
+            ivec3(row < total_rows ? key_range(query, length) : ivec2(0),
                   int(mask_start + head * args.mask_head + query * args.mask_row));
         most[n] = -infinity();
         weight_sum[n] = 0.0;
@@ -325,14 +325,14 @@ void multiply_keys()
     }
 }
 
-float masked(ivec3 place, int key, float score)
+float masked(ivec3 range, int key, float score)
 {
-    if (key < place.x || key >= place.y)
+    if (key < range.x || key >= range.y)
         return -infinity();
     if (args.soft_cap > 0.0)
         score = capped(vec4(score)).x;
 #ifndef APPENDS
-    uint at = uint(place.z) + uint(key) * args.mask_key;
+    uint at = uint(range.z) + uint(key) * args.mask_key;
     if ((args.flags & HAS_ADDED) != 0u)
         score += PASTE(FROM_, IN)(PASTE(W_, IN)(added.d[at]));
     else if ((args.flags & HAS_SEEN) != 0u && uint(seen.d[at]) == 0u)
@@ -354,7 +354,7 @@ void add_products(uint begin)
             sum += products[at + j];
         int key = int(begin + step * SLOTS + slot);
         scores[slot * ROWS + r][step] =
-            masked(own_places[n], key, (sum.x + sum.y) + (sum.z + sum.w));
+            masked(own_ranges[n], key, (sum.x + sum.y) + (sum.z + sum.w));
     }
 }
 
@@ -562,7 +562,7 @@ void take_parts(uint number)
         }
 }
 
-// Workgroups that share keys are neighbours.
+// Workgroups that share keys have successive numbers.
 void main()
 {
     uint own = gl_LocalInvocationIndex;
@@ -580,7 +580,7 @@ void main()
     first_row = block * ROWS;
     int length = length_of(start_batch(unit / args.groups, group));
 #ifdef APPENDS
-    place = place_of_start();
+    position = start_position();
     share_rows();
 #else
     load_rows();
@@ -599,7 +599,7 @@ void main()
     LOAD_LINES(k_lines, keys, k_start, args.k_row, args.depth, begin, end)
     start_scores(length);
 #ifdef APPENDS
-    bool writes = block == 0u && part == 0u, has_new = writes || (place >= begin && place < end);
+    bool writes = block == 0u && part == 0u, has_new = writes || (position >= begin && position < end);
     if (has_new)
         share_new_rows(group);
     take_rows(has_new, writes);

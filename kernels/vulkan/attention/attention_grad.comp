@@ -79,7 +79,7 @@ shared vec4 tile_other[OTHER_SIZE];
 shared vec4 tile_p[P_SIZE]; // a vector for each row of the other kind and four own rows
 #ifdef OF_keys
 shared vec4 tile_states[OTHERS];
-shared ivec4 tile_places[OTHERS]; // keys from and to which a query sees, and where its mask begins
+shared ivec4 tile_ranges[OTHERS]; // keys from and to which a query sees, and where its mask begins
 #else
 shared vec4 exchange[GROUP];
 #endif
@@ -102,7 +102,7 @@ uint own_first, first_query; // the first own row, and of all queries the first 
 
 vec4 load_q(uint row, uint column)
 {
-    vec4 x = LOAD(queries, place_of_row(row), args.q_element, column, DEPTH);
+    vec4 x = LOAD(queries, q_start_of_row(row), args.q_element, column, DEPTH);
     return x * args.scale;
 }
 
@@ -276,7 +276,7 @@ void add_width(uint first, uint end, inout vec4 totals[V_TOTALS])
 // --- scores -------------------------------------------------------------------------------
 
 // Scores of own rows with soft cap and mask, minus infinity where a query does not see the key:
-// keys from `low` to `high` are seen by place, the mask of a query and key is at `at`. Where they
+// keys from `low` to `high` are seen by position, the mask of a query and key is at `at`. Where they
 // change with the products, `slopes` are by how much.
 void mask_scores(ivec4 low, ivec4 high, ivec4 key, uvec4 at, inout vec4 scores, out vec4 slopes)
 {
@@ -299,11 +299,11 @@ void mask_scores(ivec4 low, ivec4 high, ivec4 key, uvec4 at, inout vec4 scores, 
     scores = mix(scores, vec4(-infinity()), hidden);
 }
 
-// Place of query `row`: its first key, its last one, and where its mask begins.
-ivec3 place_of(uint row, int length)
+// Position of query `row`: its first key, its last one, and where its mask begins.
+ivec3 seen_range_of(uint row, int length)
 {
     uint head = head_of(row), query = row - head * args.queries;
-    return ivec3(row < total_rows ? places(query, length) : ivec2(0),
+    return ivec3(row < total_rows ? key_range(query, length) : ivec2(0),
                  int(mask_start + head * args.mask_head + query * args.mask_row));
 }
 
@@ -320,7 +320,7 @@ void load_states(uint first, int length)
     for (uint i = lane; i < OTHERS; i += GROUP) {
         uint row = first + i;
         tile_states[i] = row < total_rows ? states.d[first_query + row] : vec4(0);
-        tile_places[i] = ivec4(place_of(row, length), 0);
+        tile_ranges[i] = ivec4(seen_range_of(row, length), 0);
     }
 }
 
@@ -330,9 +330,9 @@ void weigh(inout vec4 scores[EACH], out vec4 slopes[EACH])
     [[unroll]] for (uint j = 0u; j < EACH; j++) {
         uint other = lane_x + LANES * j;
         vec4 state = tile_states[other];
-        ivec4 place = tile_places[other];
+        ivec4 seen_range = tile_ranges[other];
         ivec4 key = int(own_first + lane_y) + int(Y_LANES) * ivec4(0, 1, 2, 3);
-        mask_scores(ivec4(place.x), ivec4(place.y), key, uint(place.z) + uvec4(key) * args.mask_key,
+        mask_scores(ivec4(seen_range.x), ivec4(seen_range.y), key, uint(seen_range.z) + uvec4(key) * args.mask_key,
                     scores[j], slopes[j]);
         scores[j] = weights(scores[j], vec4(state.x)) * state.y;
     }
@@ -436,10 +436,10 @@ void add_all(uint unit, int length)
     vec4 most = vec4(-infinity()), sum = vec4(0), outs = sum_outputs();
     ivec4 low, high, start;
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        ivec3 place = place_of(own_first + lane_y + i * Y_LANES, length);
-        low[i] = place.x;
-        high[i] = place.y;
-        start[i] = place.z;
+        ivec3 seen_range = seen_range_of(own_first + lane_y + i * Y_LANES, length);
+        low[i] = seen_range.x;
+        high[i] = seen_range.y;
+        start[i] = seen_range.z;
     }
     [[unroll]] for (uint i = 0u; i < K_TOTALS; i++)
         totals[i] = vec4(0);
@@ -492,8 +492,8 @@ void add_all(uint unit, int length)
 
 #endif
 
-// Workgroups that share keys are neighbours; of queries those with the most keys (IS_CAUSAL) come
-// first, and of keys those with the most queries.
+// Workgroups that share keys have successive numbers; of queries those with the most keys
+// (IS_CAUSAL) come first, and of keys those with the most queries.
 void main()
 {
     lane = gl_LocalInvocationIndex;

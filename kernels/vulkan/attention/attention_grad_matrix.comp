@@ -103,7 +103,7 @@ float factor;  // of scores, which become powers of two
 #ifdef OF_queries
 SUMS shift, weight_sum, outs; // of a row; each element's share of its row's
 float row_shift;              // of row lane / 2 of the subgroup's
-ivec2 all_see;                // keys that all rows of the subgroup see by place
+ivec2 all_see;                // keys that all rows of the subgroup see by position
 #else
 vec2 next_state;
 #endif
@@ -112,7 +112,7 @@ vec2 next_state;
 
 // --- loading ------------------------------------------------------------------------------
 
-#define Q_LINE(row) queries.d[place_of_row(row) / 8u + column]
+#define Q_LINE(row) queries.d[q_start_of_row(row) / 8u + column]
 #define G_LINE(row) gradients.d[(args.gradient_offset + (first_query + (row)) * args.width) / 8u + column]
 #define K_LINE(key) keys.d[(k_start + (key) * args.k_row) / 8u + column]
 #define V_LINE(key) values.d[(v_start + (key) * args.v_row) / 8u + column]
@@ -239,14 +239,14 @@ float sum_outputs()
 void begin_rows()
 {
     uint row = own_first + own_row + lane / 2u;
-    ivec2 place = places(row % args.queries, key_count);
+    ivec2 seen_range = key_range(row % args.queries, key_count);
     bool is_row = row < total_rows;
-    all_see = ivec2(subgroupMax(is_row ? place.x : 0), subgroupMin(is_row ? place.y : FAR));
+    all_see = ivec2(subgroupMax(is_row ? seen_range.x : 0), subgroupMin(is_row ? seen_range.y : FAR));
 }
 #endif
 
 // Whether all own rows of the subgroup see, or are seen by, the BLOCK rows from `first` on.
-bool is_seen_by_place(uint first)
+bool is_in_key_range(uint first)
 {
 #ifdef OF_queries
     return int(first) >= all_see.x && int(first + BLOCK) <= all_see.y;
@@ -258,7 +258,7 @@ bool is_seen_by_place(uint first)
         begin = 0u;
         end = args.queries - 1u;
     }
-    int low = places(end, key_count).x, high = places(begin, key_count).y;
+    int low = key_range(end, key_count).x, high = key_range(begin, key_count).y;
     return int(own_first + own_row) >= low && int(own_first + own_row + 16u) <= high;
 #endif
 }
@@ -267,8 +267,8 @@ bool is_seen_by_place(uint first)
 float more_of(uint row, uint key)
 {
     uint head = row / args.queries, query = row - head * args.queries;
-    ivec2 place = row < total_rows ? places(query, key_count) : ivec2(0);
-    if (int(key) < place.x || int(key) >= place.y)
+    ivec2 seen_range = row < total_rows ? key_range(query, key_count) : ivec2(0);
+    if (int(key) < seen_range.x || int(key) >= seen_range.y)
         return -infinity();
     if (HAS_MASK == 0u)
         return 0.0;
@@ -368,15 +368,15 @@ float rounded(float x)
 }
 
 // Turns scores into weights, and what these are to change by into what the scores change by.
-// place: of the block's states in `tile_states`.
-void weigh(uint place, uint first)
+// position: of the block's states in `tile_states`.
+void weigh(uint tile_start, uint first)
 {
     [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++) {
 #ifdef OF_queries
         changes[j] = changes[j] - outs;
 #else
         SUMS sums_of;
-        coopMatLoad(sums_of, tile_states, place + OTHERS + j * 16u, 0u,
+        coopMatLoad(sums_of, tile_states, tile_start + OTHERS + j * 16u, 0u,
                     gl_CooperativeMatrixLayoutRowMajor);
         changes[j] = changes[j] - sums_of;
 #endif
@@ -397,7 +397,7 @@ void weigh(uint place, uint first)
     else if (HAS_MASK != 0u)
         [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++)
             weights_of[j] = weights_of[j] * (abs(args.scale) * LOG2_E);
-    if (HAS_MASK != 0u || !is_seen_by_place(first))
+    if (HAS_MASK != 0u || !is_in_key_range(first))
         mask_scores(first);
 #ifdef OF_queries
     choose_shift();
@@ -406,7 +406,7 @@ void weigh(uint place, uint first)
         SUMS x = weights_of[j];
 #ifdef OF_keys
         SUMS shift;
-        coopMatLoad(shift, tile_states, place + j * 16u, 0u,
+        coopMatLoad(shift, tile_states, tile_start + j * 16u, 0u,
                     gl_CooperativeMatrixLayoutRowMajor);
 #endif
         [[unroll]] for (uint i = 0u; i < x.length(); i++)
@@ -553,8 +553,8 @@ void add_tiles(uint first, uint count)
     }
 }
 
-// Workgroups that share keys are neighbours; of queries those with the most keys (IS_CAUSAL) come
-// first, and of keys those with the most queries.
+// Workgroups that share keys have successive numbers; of queries those with the most keys
+// (IS_CAUSAL) come first, and of keys those with the most queries.
 void main()
 {
     lane = gl_SubgroupInvocationID;
@@ -569,10 +569,10 @@ void main()
         num_units *= batches.d[axis * 5u];
 #ifdef OF_queries // as in attention_matrix.comp
     uint of_head = args.queries % ROWS == 0u ? args.queries / ROWS : blocks;
-    uint others = blocks / of_head * num_units, place = number / others;
-    uint other = number - place * others, head = other % (blocks / of_head);
-    uint unit = other / (blocks / of_head), block = blocks - 1u - (head * of_head + place);
-    if (place >= of_head)
+    uint others = blocks / of_head * num_units, block_row = number / others;
+    uint other = number - block_row * others, head = other % (blocks / of_head);
+    uint unit = other / (blocks / of_head), block = blocks - 1u - (head * of_head + block_row);
+    if (block_row >= of_head)
         return;
 #else
     uint unit = number % num_units, block = number / num_units;

@@ -82,9 +82,9 @@ uvec4 next[LOADS];
 uint lane, own_start, own_at, own_row, first_row;
 // Row lane / 2 of the subgroup's: its shift, the keys that it sees by place, where its mask begins.
 float row_shift;
-ivec2 row_places;
+ivec2 row_range;
 uint row_mask;
-ivec2 all_see; // keys that all rows of the subgroup see by place
+ivec2 all_see; // keys that all rows of the subgroup see by position
 float factor;  // of scores, which become powers of two
 
 #define SHARED_CACHES
@@ -116,7 +116,7 @@ void keep_tile(uint start)
 // Sixteen columns at a time go through the subgroup's own memory: a line of each invocation.
 void load_queries()
 {
-    uint row = first_row + own_row + lane / 2u, start = place_of_row(row) / 8u;
+    uint row = first_row + own_row + lane / 2u, start = q_start_of_row(row) / 8u;
     uint sign = args.scale < 0.0 ? 0x80008000u : 0u; // of both elements of a word
     uvec4 lines[PARTS];
     [[unroll]] for (uint c = 0u; c < PARTS; c++) {
@@ -141,10 +141,10 @@ void begin_rows(int length)
     uint row = first_row + own_row + lane / 2u;
     uint head = row / args.queries, query = row - head * args.queries;
     bool is_row = row < total_rows;
-    row_places = is_row ? places(query, length) : ivec2(0);
+    row_range = is_row ? key_range(query, length) : ivec2(0);
     row_mask = mask_start + head * args.mask_head + query * args.mask_row;
-    all_see = ivec2(subgroupMax(is_row ? row_places.x : 0),
-                    subgroupMin(is_row ? row_places.y : FAR));
+    all_see = ivec2(subgroupMax(is_row ? row_range.x : 0),
+                    subgroupMin(is_row ? row_range.y : FAR));
 }
 
 // The greatest element of row lane / 2 of a matrix, or the sum of the row.
@@ -195,7 +195,7 @@ void mask_scores(uint begin)
         [[dont_unroll]] for (uint i = 0u; i < 8u; i++) {
             int key = int(first + i);
             float more = 0.0;
-            if (key < row_places.x || key >= row_places.y) {
+            if (key < row_range.x || key >= row_range.y) {
                 more = -infinity();
             } else if (HAS_MASK != 0u) {
                 uint at = row_mask + uint(key) * args.mask_key;
@@ -346,7 +346,8 @@ void add_tiles(uint begin, uint end)
     }
 }
 
-// Rows that see as many keys by place are neighbours, those with the most (IS_CAUSAL) come first.
+// Rows that see as many keys by position follow each other, those with the most (IS_CAUSAL)
+// come first.
 void main()
 {
     lane = gl_SubgroupInvocationID;
@@ -360,12 +361,12 @@ void main()
     for (uint axis = 0u; axis < args.num_batch; axis++)
         num_units *= batches.d[axis * 5u];
     uint of_head = args.queries % ROWS == 0u ? args.queries / ROWS : blocks;
-    uint others = blocks / of_head * args.parts * num_units, place = number / others;
-    uint other = number - place * others, head = other % (blocks / of_head);
+    uint others = blocks / of_head * args.parts * num_units, position = number / others;
+    uint other = number - position * others, head = other % (blocks / of_head);
     other /= blocks / of_head;
     uint part = other % args.parts, unit = other / args.parts, group = unit % args.groups;
-    uint block = head * of_head + place;
-    if (place >= of_head)
+    uint block = head * of_head + position;
+    if (position >= of_head)
         return;
     first_row = (blocks - 1u - block) * ROWS;
     int length = length_of(start_batch(unit / args.groups, group));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the plans of attention and of its derivative share: the operands, and what the
-// shaders are told of them (attention.glsl).
+// Shared by the launch plans of attention and its derivative: the operands, and the push
+// constants of the shaders (attention.glsl).
 #ifndef KERNELS_VULKAN_ATTENTION_PLAN_ATTENTION_H
 #define KERNELS_VULKAN_ATTENTION_PLAN_ATTENTION_H
 

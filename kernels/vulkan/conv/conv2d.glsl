@@ -133,26 +133,26 @@ uint filter_element(uint o, uvec2 tap, uint c)
 
 // Finds the source of a row under the first tap: its pixel, which may be outside of the source, and the
 // number of this pixel.
-void begin_row(uint row, out ivec2 origin, out int place)
+void begin_row(uint row, out ivec2 origin, out int position)
 {
     uint line = row / grid.y, n = line / grid.x;
     origin = ivec2(line - n * grid.x, row - line * grid.y) * read_step + read_first;
-    place = int(n * source.x * source.y) + origin.x * int(source.y) + origin.y;
+    position = int(n * source.x * source.y) + origin.x * int(source.y) + origin.y;
     if (row >= rows)
         origin = ivec2(-0x40000000);
 }
 
 // For WEIGHT: the number of the pixel that term `k` reads under a tap. False: it is padding.
-bool read_pixel(uint k, uvec2 tap, out uint place)
+bool read_pixel(uint k, uvec2 tap, out uint position)
 {
-    place = k;
+    position = k;
     if (POINTWISE != 0u)
         return true;
     uint line = divide(k, args.by_width[0], args.by_width[1]);
     uint n = divide(line, args.by_height[0], args.by_height[1]);
     uvec2 at = uvec2(ivec2(line - n * grid.x, k - line * grid.y) * read_step + read_first +
                      ivec2(tap) * read_move);
-    place = (n * source.x + at.x) * source.y + at.y;
+    position = (n * source.x + at.x) * source.y + at.y;
     return at.x < source.x && at.y < source.y;
 }
 
@@ -177,7 +177,7 @@ uint row_start(uint row)
 bool has_padding(uint row, uint column)
 {
     ivec2 first, last;
-    int place;
+    int position;
     if (OP == WEIGHT) {
         uvec2 tap;
         uint channel;
@@ -185,7 +185,7 @@ bool has_padding(uint row, uint column)
         first = read_first + ivec2(tap) * read_move;
         last = first + (ivec2(grid) - 1) * read_step;
     } else {
-        begin_row(row, first, place);
+        begin_row(row, first, position);
         last = first + (ivec2(taps) - 1) * read_move;
     }
     return any(lessThan(min(first, last), ivec2(0))) ||
@@ -198,9 +198,9 @@ float sum_anew(uint row, uint column)
     if (HAS_BIAS != 0u && part == 0u)
         sum = of_bias(args.bias_offset + group * columns + column);
     ivec2 origin;
-    int place;
+    int position;
     if (OP != WEIGHT)
-        begin_row(row, origin, place);
+        begin_row(row, origin, position);
     [[dont_unroll]] for (uint k = k_begin; k < k_end; k++) {
         uvec2 tap;
         uint channel, at;
@@ -214,7 +214,7 @@ float sum_anew(uint row, uint column)
             uvec2 p = uvec2(origin + moved);
             if (p.x >= source.x || p.y >= source.y)
                 continue;
-            at = uint(place + moved.x * int(source.y) + moved.y);
+            at = uint(position + moved.x * int(source.y) + moved.y);
             other = OP == FORWARD ? filter_element(column, tap, channel)
                                   : filter_element(channel, tap, column);
         }

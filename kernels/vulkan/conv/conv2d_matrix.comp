@@ -66,7 +66,7 @@ float of_bias(uint at) { return PASTE(FROM_, IN)(PASTE(W_, IN)(bias.d[at])); }
 shared uvec4 slices[SHARED]; // and then sixteen rows of sums of each subgroup
 uvec4 next_a[A_LOADS], next_b[B_LOADS];
 ivec2 origin[A_LOADS]; // of begin_row()
-int place[A_LOADS];
+int position[A_LOADS];
 
 bool a_along_k() { return OP != WEIGHT; }
 bool b_along_k() { return OP == FORWARD; }
@@ -90,7 +90,7 @@ void load_rows(uint k)
         uvec2 at = uvec2(origin[i] + moved);
         next_a[i] = uvec4(0u);
         if (at.x < source.x && at.y < source.y && term < k_end)
-            next_a[i] = pixels.d[from + uint(place[i] + by) * (pitch / 8u)];
+            next_a[i] = pixels.d[from + uint(position[i] + by) * (pitch / 8u)];
     }
 }
 
@@ -264,8 +264,8 @@ uvec4 with_sums_anew(uvec4 value, uint row, uint column)
     return value;
 }
 
-// Sixteen rows of each subgroup at a time go through shared memory, so that neighbouring
-// invocations store neighbouring elements.
+// Sixteen rows of each subgroup at a time go through shared memory, so that adjacent
+// invocations store adjacent elements.
 void store_sums(uint first_row, uint first_column)
 {
     uint own = gl_SubgroupID * 16u * PITCH;
@@ -314,7 +314,7 @@ void main()
     uint own_column = gl_SubgroupID % ACROSS * OWN_COLUMNS;
     if (OP != WEIGHT)
         [[unroll]] for (uint i = 0u; i < A_LOADS; i++)
-            begin_row(row + loaded(i, true, ROWS).x, origin[i], place[i]);
+            begin_row(row + loaded(i, true, ROWS).x, origin[i], position[i]);
     begin_sums(column, own_column);
     if (k_begin < k_end)
         load_slice(row, column, k_begin);

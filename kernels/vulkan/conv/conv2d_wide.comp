@@ -38,10 +38,10 @@ void store(uint row, uint column, vec4 value)
 // Vectors of the left operand for an invocation: elements that rows read; for WEIGHT the gradient.
 #define A_BEGIN                                                                                    \
     ivec2 origin[A_LOADS];                                                                         \
-    int place[A_LOADS];                                                                            \
+    int position[A_LOADS];                                                                            \
     if (OP != WEIGHT)                                                                              \
         [[unroll]] for (uint i = 0u; i < A_LOADS; i++)                                             \
-            begin_row(first_row + a_first.x + i * a_step.x, origin[i], place[i]);
+            begin_row(first_row + a_first.x + i * a_step.x, origin[i], position[i]);
 #define A_LOAD                                                                                     \
     uvec2 a_tap;                                                                                   \
     uint a_channel;                                                                                \
@@ -59,7 +59,7 @@ void store(uint row, uint column, vec4 value)
         } else {                                                                                   \
             uvec2 at = uvec2(origin[i] + moved);                                                   \
             if (at.x < source.x && at.y < source.y && k + a_first.y < k_end)                       \
-                next_a[i] = pixels.d[(a_channel + uint(place[i] + by) * pitch) / 4u];              \
+                next_a[i] = pixels.d[(a_channel + uint(position[i] + by) * pitch) / 4u];              \
         }                                                                                          \
     }
 // Vectors of the right operand: filters; for WEIGHT elements that terms read.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nn.resample2d/1 and its transpose by resample.comp, which gets taps as a table, since
-// places between elements are numbers of f64.
+// positions between elements are numbers of f64.
 #include "../record.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void write_taps(const tn_resample_axis *a, uint32_t *words)
         int64_t count = tn_resample_taps(a, i);
         double at = tn_resample_at(a, i), low = tn_resample_floor(at);
         float between = (float)(at - low);
-        int32_t first = (int32_t)tn_resample_place(a, i, 0);
+        int32_t first = (int32_t)tn_resample_index(a, i, 0);
         if (count > 1 && a->mode != TN_RESAMPLE_PARTS)
             first = (int32_t)(low < (double)a->in ? low : (double)a->in) - (count == 4);
         words[0] = (uint32_t)first;

@@ -68,16 +68,16 @@ float make_element(int image, int row, int column, int channel)
     return all / divisor_of(across);
 }
 #else
-// The first of `count` results from `begin` on with a tap at `place` or behind it, or (`behind`) all
+// The first of `count` results from `begin` on with a tap at `position` or behind it, or (`behind`) all
 // of whose taps are behind it. Taps within an axis of `extent` elements lie in the results' order.
-int first_result(int begin, int count, int extent, int place, bool behind)
+int first_result(int begin, int count, int extent, int position, bool behind)
 {
     int low = 0, high = count;
     while (low < high) {
         int middle = (low + high) / 2;
         taps of = taps_of(begin + middle);
         int tap = clamp(behind ? of.first : of.first + of.count - 1, 0, extent - 1);
-        if (behind ? tap > place : tap >= place)
+        if (behind ? tap > position : tap >= position)
             high = middle;
         else
             low = middle + 1;
@@ -85,14 +85,14 @@ int first_result(int begin, int count, int extent, int place, bool behind)
     return low;
 }
 
-// The share of the element at `place` in a result.
-float share_of(taps of, int extent, int place)
+// The share of the element at `position` in a result.
+float share_of(taps of, int extent, int position)
 {
     if (args.parts != 0u)
         return 1.0 / float(of.count);
     float sum = 0.0;
     for (int k = 0; k < of.count; k++)
-        if (clamp(of.first + k, 0, extent - 1) == place)
+        if (clamp(of.first + k, 0, extent - 1) == position)
             sum += weight_of(of, k);
     return sum;
 }

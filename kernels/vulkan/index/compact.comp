@@ -5,7 +5,7 @@
 //   OP_mark     packs each tile of TILE elements into bits, and counts them; with BALLOT by
 //               subgroups, which have all a power of two of invocations
 //   OP_scan     turns the counts of tiles into sums over the tiles before, and writes the sum of all
-//   OP_place    writes the numbers of the true elements
+//   OP_write    writes the numbers of the true elements
 //   OP_indices  turns these into indices along an axis, and writes `fill` behind the last
 //   OP_take     moves the rows that have these numbers, elements of SIZE bytes; or writes `fill`
 //
@@ -120,10 +120,10 @@ void main()
     }
 }
 
-#elif defined(OP_place)
+#elif defined(OP_write)
 layout(std430, binding = 0) readonly buffer Bits { uint d[]; } bits;
 layout(std430, binding = 1) readonly buffer Counts { uint d[]; } counts;
-layout(std430, binding = 2) writeonly buffer Places { uint d[]; } places;
+layout(std430, binding = 2) writeonly buffer Positions { uint d[]; } positions;
 shared uint words[WORDS], sums[WORDS];
 
 void main()
@@ -155,12 +155,12 @@ void main()
         uint at = r * 8u + (lane >> 5), mark = words[at], bit = 1u << (lane & 31u);
         uint to = sums[at] + uint(bitCount(mark & (bit - 1u)));
         if ((mark & bit) != 0u && to < args.size)
-            places.d[to] = tile * TILE + r * 256u + lane;
+            positions.d[to] = tile * TILE + r * 256u + lane;
     }
 }
 
 #else
-layout(std430, binding = 0) readonly buffer Places { uint d[]; } places;
+layout(std430, binding = 0) readonly buffer Positions { uint d[]; } positions;
 layout(std430, binding = 1) readonly buffer Counts { uint d[]; } counts;
 #ifdef OP_indices
 layout(std430, binding = 2) writeonly buffer Out { uvec2 d[]; } result;
@@ -172,7 +172,7 @@ void main()
         return;
     uvec2 index = uvec2(args.fill0, args.fill1);
     if (i < counts.d[args.tiles])
-        index = uvec2(places.d[i] / args.inner % args.extent, 0u);
+        index = uvec2(positions.d[i] / args.inner % args.extent, 0u);
     result.d[args.out_offset + i] = index;
 }
 
@@ -199,7 +199,7 @@ void main()
     uint row = i / args.inner;
     if (row < counts.d[args.tiles])
         result.d[args.out_offset + i] =
-            source.d[args.in_offset + places.d[row] * args.inner + (i - row * args.inner)];
+            source.d[args.in_offset + positions.d[row] * args.inner + (i - row * args.inner)];
     else
         result.d[args.out_offset + i] = PASTE(FILL_, SIZE);
 }

@@ -19,8 +19,8 @@
 struct compaction {
     uint64_t n, size, inner; // elements of the mask, of which so many are kept; of a row
     uint64_t tiles;
-    uint64_t bits, counts, places; // bytes
-    uint32_t mask, count;          // numbers of the input and the output
+    uint64_t bits, counts, positions; // bytes
+    uint32_t mask, count;             // numbers of the input and the output
 };
 
 static struct compaction compact_plan_describe(const tn_layout *x, const tn_layout *mask,
@@ -33,7 +33,7 @@ static struct compaction compact_plan_describe(const tn_layout *x, const tn_layo
     uint64_t found = c.size < c.n ? c.size : c.n;
     c.bits = c.tiles * TILE_BYTES;
     c.counts = ceil_div(4 * (c.tiles + 1), TN_VULKAN_ALIGNMENT) * TN_VULKAN_ALIGNMENT;
-    c.places = 4 * found;
+    c.positions = 4 * found;
     return c;
 }
 
@@ -53,9 +53,10 @@ static tn_vulkan_operand compact_plan_counts_of(const struct compaction *c, uint
 {
     return tn_vulkan_scratch(c->bits, c->counts, access);
 }
-static tn_vulkan_operand compact_plan_places_of(const struct compaction *c, uint16_t access)
+static tn_vulkan_operand compact_plan_positions_of(const struct compaction *c,
+                                                   uint16_t access)
 {
-    return tn_vulkan_scratch(c->bits + c->counts, c->places, access);
+    return tn_vulkan_scratch(c->bits + c->counts, c->positions, access);
 }
 
 // --- launches --------------------------------------------------------------------------
@@ -90,7 +91,7 @@ static bool has_ballots(const tn_vulkan_limits *limits)
 }
 
 // The numbers of the mask's true elements, and how many there are.
-static tn_status plan_places(const tn_vulkan_plan *plan, const struct compaction *c)
+static tn_status plan_positions(const tn_vulkan_plan *plan, const struct compaction *c)
 {
     const tn_step *step = plan->step;
     struct compact_last last = {
@@ -105,20 +106,20 @@ static tn_status plan_places(const tn_vulkan_plan *plan, const struct compaction
     struct kernel_launch scan = {.name = "compact_scan", .groups = 1};
     kernel_bind(&scan, compact_plan_counts_of(c, TN_VULKAN_READS | TN_VULKAN_WRITES));
     kernel_bind(&scan, tn_vulkan_output(c->count));
-    struct kernel_launch place = {.name = "compact_place", .groups = c->tiles};
-    kernel_bind(&place, compact_plan_bits_of(c, TN_VULKAN_READS));
-    kernel_bind(&place, compact_plan_counts_of(c, TN_VULKAN_READS));
-    kernel_bind(&place, compact_plan_places_of(c, TN_VULKAN_WRITES));
+    struct kernel_launch write = {.name = "compact_write", .groups = c->tiles};
+    kernel_bind(&write, compact_plan_bits_of(c, TN_VULKAN_READS));
+    kernel_bind(&write, compact_plan_counts_of(c, TN_VULKAN_READS));
+    kernel_bind(&write, compact_plan_positions_of(c, TN_VULKAN_WRITES));
     tn_status status = plan_launch_of(plan, c, &mark, &last);
     if (status == TN_OK)
         status = plan_launch_of(plan, c, &scan, &last);
-    return status ? status : plan_launch_of(plan, c, &place, &last);
+    return status ? status : plan_launch_of(plan, c, &write, &last);
 }
 
 // Binds what the last launches read.
-static void bind_places(struct kernel_launch *launch, const struct compaction *c)
+static void bind_positions(struct kernel_launch *launch, const struct compaction *c)
 {
-    kernel_bind(launch, compact_plan_places_of(c, TN_VULKAN_READS));
+    kernel_bind(launch, compact_plan_positions_of(c, TN_VULKAN_READS));
     kernel_bind(launch, compact_plan_counts_of(c, TN_VULKAN_READS));
 }
 
@@ -140,7 +141,7 @@ static int32_t nonzero_accepts(const tn_kernel_query *query)
 static uint64_t nonzero_scratch(const tn_kernel_query *query)
 {
     struct compaction c = describe_nonzero(&query->inputs[0], query->attrs);
-    return c.bits + c.counts + c.places;
+    return c.bits + c.counts + c.positions;
 }
 
 static tn_status nonzero_plan(const tn_vulkan_plan *plan)
@@ -151,11 +152,11 @@ static tn_status nonzero_plan(const tn_vulkan_plan *plan)
     const uint64_t fill = (uint64_t)(int64_t)attrs->fill_value;
     struct compact_last last = {.inner = 1,
                                 .fill = {(uint32_t)fill, (uint32_t)(fill >> 32)}};
-    tn_status status = plan_places(plan, &c);
+    tn_status status = plan_positions(plan, &c);
     for (int32_t axis = x->rank - 1; axis >= 0 && status == TN_OK; axis--) {
         struct kernel_launch launch = {.name = "compact_indices",
                                        .groups = ceil_div(c.size, GROUP)};
-        bind_places(&launch, &c);
+        bind_positions(&launch, &c);
         kernel_bind(&launch, tn_vulkan_output((uint32_t)axis));
         last.extent = (uint64_t)x->extent[axis];
         last.out_offset =
@@ -185,7 +186,7 @@ static int32_t boolean_mask_accepts(const tn_kernel_query *query)
 static uint64_t boolean_mask_scratch(const tn_kernel_query *query)
 {
     struct compaction c = describe_mask(&query->inputs[0], &query->inputs[1], query->attrs);
-    return c.bits + c.counts + c.places;
+    return c.bits + c.counts + c.positions;
 }
 
 #define MOST_MOVED 16 // bytes
@@ -207,10 +208,10 @@ static tn_status boolean_mask_plan(const tn_vulkan_plan *plan)
     kernel_fill(x->dtype, attrs->fill_value, last.fill);
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "compact_take_%u", (uint32_t)by * bytes);
-    tn_status status = plan_places(plan, &c);
+    tn_status status = plan_positions(plan, &c);
     struct kernel_launch launch = {.name = name,
                                    .groups = ceil_div(c.size * last.inner, GROUP)};
-    bind_places(&launch, &c);
+    bind_positions(&launch, &c);
     kernel_bind(&launch, tn_vulkan_input(0));
     kernel_bind(&launch, tn_vulkan_output(0));
     return status ? status : plan_launch_of(plan, &c, &launch, &last);

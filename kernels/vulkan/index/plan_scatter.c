@@ -180,13 +180,13 @@ static tn_status scatter_plan_values(const tn_vulkan_plan *plan,
 {
     char name[VARIANT_NAME];
     tn_dtype dtype = tn_step_output(plan->step, 0)->layout.dtype;
-    snprintf(name, sizeof(name), "scatter_split_place_%u", dtype_bytes(dtype));
-    struct kernel_launch place = {.name = name, .groups = s->tiles};
-    kernel_bind(&place, scatter_plan_keys_of(s, TN_VULKAN_READS));
-    kernel_bind(&place, scatter_plan_counts_of(s, TN_VULKAN_READS));
-    kernel_bind(&place, tn_vulkan_input(2));
-    kernel_bind(&place, scatter_plan_values_of(s, TN_VULKAN_WRITES));
-    tn_status status = plan_part(plan, s, first, &place, 8);
+    snprintf(name, sizeof(name), "scatter_split_write_%u", dtype_bytes(dtype));
+    struct kernel_launch write = {.name = name, .groups = s->tiles};
+    kernel_bind(&write, scatter_plan_keys_of(s, TN_VULKAN_READS));
+    kernel_bind(&write, scatter_plan_counts_of(s, TN_VULKAN_READS));
+    kernel_bind(&write, tn_vulkan_input(2));
+    kernel_bind(&write, scatter_plan_values_of(s, TN_VULKAN_WRITES));
+    tn_status status = plan_part(plan, s, first, &write, 8);
     if (status)
         return status;
     snprintf(name, sizeof(name), "scatter_split_sum_%s", dtype_glsl(dtype));

@@ -7,18 +7,18 @@
 //             these in each tile of TILE updates; INDEX: an integer dtype
 //   OP_scan   turns the counts of an element into sums over the tiles before, and totals
 //   OP_bases  turns totals into sums over the elements before
-//   OP_place  moves updates, elements of SIZE bytes
+//   OP_write  moves updates, elements of SIZE bytes
 //   OP_sum    adds those of an element; IN: a dtype
 //
 // Counts of a tile lie behind each other; totals and bases, and the sum of all, behind all counts.
 #extension GL_KHR_shader_subgroup_basic : require
 #include "program/types.glsl"
-#ifdef OP_place
+#ifdef OP_write
 layout(local_size_x = 128) in;
 #else
 layout(local_size_x = 256) in;
 #endif
-layout(constant_id = 0) const uint SHARED_WORDS = 1; // OP_count: at least extent; OP_place: 8 * extent
+layout(constant_id = 0) const uint SHARED_WORDS = 1; // OP_count: at least extent; OP_write: 8 * extent
 layout(constant_id = 1) const uint BY_SUBGROUP = 0;  // 32 successive invocations are of one
 layout(push_constant) uniform Args {
     uint count, first; // updates of this part, and where it begins
@@ -132,7 +132,7 @@ void main()
         counts.d[args.bases + args.extent] = sum;
 }
 
-#elif defined(OP_place)
+#elif defined(OP_write)
 #define S_2 uint16_t
 #define S_4 uint
 #define S_8 uvec2

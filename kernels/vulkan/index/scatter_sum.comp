@@ -4,10 +4,10 @@
 // a position. Updates of one key are added in the order of positions, without atomics, so the
 // result has the reference's bits.
 //
-// The updates of a row are neighbours among the sorted pairs. The invocations at the first pair of
-// a row walk along its pairs, a few columns each. Rows of more than LONG_ROW updates are left to
-// workgroups of their own, the first `long_groups` of the dispatch: all their invocations fetch
-// updates ahead, and a few of them sum. IN: a dtype.
+// The updates of a row are adjacent among the sorted pairs. The invocations at the first
+// pair of a row walk along its pairs, a few columns each. Rows of more than LONG_ROW
+// updates are left to workgroups of their own, the first `long_groups` of the dispatch: all
+// their invocations fetch updates ahead, and a few of them sum. IN: a dtype.
 #include "program/types.glsl"
 layout(local_size_x = 256) in;
 layout(std430, binding = 0) readonly buffer Keys { uint d[]; } keys;

@@ -12,25 +12,25 @@
 #define TILE 64
 
 // A matrix in memory: the first element, and the strides of rows and columns.
-struct linalg_places {
+struct linalg_matrix {
     int64_t offset, row, column;
 };
 
 struct linalg_blocks {
     const char *family; // of variants
     struct product p;   // of its operands batches and strides: a by b
-    struct linalg_places source, result, triangle;
+    struct linalg_matrix source, result, triangle;
     uint64_t columns; // of the result
     bool has_triangle, is_unit;
 };
 
-static struct linalg_places linalg_plan_turned(struct linalg_places m)
+static struct linalg_matrix linalg_plan_turned(struct linalg_matrix m)
 {
-    return (struct linalg_places){m.offset, m.column, m.row};
+    return (struct linalg_matrix){m.offset, m.column, m.row};
 }
 
 // The last row first; `columns`: the last column first, too.
-static struct linalg_places linalg_plan_reversed(struct linalg_places m, uint64_t n,
+static struct linalg_matrix linalg_plan_reversed(struct linalg_matrix m, uint64_t n,
                                                  bool columns)
 {
     int64_t last = (int64_t)n - 1;
@@ -40,7 +40,7 @@ static struct linalg_places linalg_plan_reversed(struct linalg_places m, uint64_
     return m;
 }
 
-static void push_places(struct kernel_launch *launch, const struct linalg_places *m)
+static void linalg_matrix_push(struct kernel_launch *launch, const struct linalg_matrix *m)
 {
     kernel_push(launch, (uint64_t)m->row);
     kernel_push(launch, (uint64_t)m->column);
@@ -72,9 +72,9 @@ static tn_status plan_op(const tn_vulkan_plan *plan, const struct linalg_blocks 
                               (uint64_t)b->triangle.offset};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         kernel_push(&launch, words[i]);
-    push_places(&launch, &b->source);
-    push_places(&launch, &b->result);
-    push_places(&launch, &b->triangle);
+    linalg_matrix_push(&launch, &b->source);
+    linalg_matrix_push(&launch, &b->result);
+    linalg_matrix_push(&launch, &b->triangle);
     for (int i = 0; i < MAX_BATCH_AXES; i++)
         kernel_push(&launch, b->p.extent[i]);
     for (int i = 0; i < MAX_BATCH_AXES; i++)
@@ -92,9 +92,9 @@ static tn_status cholesky_plan(const tn_vulkan_plan *plan)
     const tn_layout *a = &tn_step_input(plan->step, 0)->layout;
     struct linalg_blocks b = {.family = "cholesky", .p = product_of_batches(a, a)};
     uint64_t n = b.columns = b.p.terms;
-    b.source = (struct linalg_places){a->offset, b.p.a.row, b.p.a.column};
+    b.source = (struct linalg_matrix){a->offset, b.p.a.row, b.p.a.column};
     b.result =
-        (struct linalg_places){tn_step_output(plan->step, 0)->layout.offset, (int64_t)n, 1};
+        (struct linalg_matrix){tn_step_output(plan->step, 0)->layout.offset, (int64_t)n, 1};
     if (attrs->upper) {
         b.source = linalg_plan_turned(b.source);
         b.result = linalg_plan_turned(b.result);
@@ -123,9 +123,9 @@ static tn_status solve_plan(const tn_vulkan_plan *plan)
                               .is_unit = attrs->unit_diagonal != 0};
     uint64_t n = b.p.terms;
     b.columns = b.p.columns;
-    b.triangle = (struct linalg_places){a->offset, b.p.a.row, b.p.a.column};
-    b.source = (struct linalg_places){x->offset, b.p.b.row, b.p.b.column};
-    b.result = (struct linalg_places){tn_step_output(plan->step, 0)->layout.offset,
+    b.triangle = (struct linalg_matrix){a->offset, b.p.a.row, b.p.a.column};
+    b.source = (struct linalg_matrix){x->offset, b.p.b.row, b.p.b.column};
+    b.result = (struct linalg_matrix){tn_step_output(plan->step, 0)->layout.offset,
                                       (int64_t)b.columns, 1};
     if (attrs->transpose != TN_LINALG_NONE)
         b.triangle = linalg_plan_turned(b.triangle);

@@ -56,7 +56,7 @@ void start_batch(uint batch)
     }
 }
 
-uint place(uint row, uint column)
+uint position(uint row, uint column)
 {
     return result_start + row * args.result_row + column * args.result_column;
 }
@@ -65,23 +65,23 @@ uint place(uint row, uint column)
 T load(uint row, uint column)
 {
     return begin == 0u ? source.d[source_start + row * args.source_row + column * args.source_column]
-                       : result.d[place(row, column)];
+                       : result.d[position(row, column)];
 }
 
 void store(uint row, uint column, T value)
 {
-    result.d[place(row, column)] = value;
+    result.d[position(row, column)] = value;
 }
 
 #ifdef CHOLESKY
 // The operands of an update: both are columns of the factor.
 T left(uint row, uint column)
 {
-    return result.d[place(row, column)];
+    return result.d[position(row, column)];
 }
 T right(uint row, uint column)
 {
-    return result.d[place(column, row)];
+    return result.d[position(column, row)];
 }
 #define LEFT_BY_ROWS (args.result_row == 1u)
 #define RIGHT_BY_ROWS (args.result_row != 1u)
@@ -92,7 +92,7 @@ T left(uint row, uint column)
 }
 T right(uint row, uint column)
 {
-    return result.d[place(row, column)];
+    return result.d[position(row, column)];
 }
 // Whether neighbours along the rows, not along the columns, are neighbours in memory.
 #define LEFT_BY_ROWS (args.triangle_row + 1u <= 2u)

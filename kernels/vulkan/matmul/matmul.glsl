@@ -52,8 +52,8 @@ uint output_position(uint at, uint i)
     return (i / RUN * 16u + at) * RUN + i % RUN;
 }
 
-// The term, and the row or column, of load number `part` of an invocation. Neighbouring invocations
-// load neighbouring terms (along_k) or rows, whichever are closer together in memory.
+// The term, and the row or column, of load number `part` of an invocation. Adjacent invocations
+// load adjacent terms (along_k) or rows, whichever are closer together in memory.
 uvec2 loaded_position(uint part, uint along_k)
 {
     uint at = gl_LocalInvocationIndex + 256u * part;

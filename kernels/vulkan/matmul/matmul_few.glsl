@@ -65,7 +65,7 @@ shared LINE left_rows[LEFTS][CHUNK][LINES];
 shared LINE part_sums[AT_ONCE][FACTORS][256];
 
 #define LOAD_RIGHT(n) next[i][n] = load_right_##n(term, own_column);
-#define LOAD_LEFT(n) if (place.z == n) next_left[i] = load_left_##n(row, k);
+#define LOAD_LEFT(n) if (position.z == n) next_left[i] = load_left_##n(row, k);
 
 // Loads terms from, from + PARTS, ... of a column.
 #define LOAD_ROUND(from)                                                                           \
@@ -77,8 +77,8 @@ shared LINE part_sums[AT_ONCE][FACTORS][256];
 // Loads terms [from, from + CHUNK) of rows of the left operands.
 #define LOAD_CHUNK(from)                                                                           \
     [[unroll]] for (uint i = 0u; i < LOADS; i++) {                                                 \
-        uvec3 place = brought(i);                                                                  \
-        uint k = min((from) + place.x, k_end - 1u), row = min(first_row + place.y, rows - 1u);     \
+        uvec3 position = brought(i);                                                                  \
+        uint k = min((from) + position.x, k_end - 1u), row = min(first_row + position.y, rows - 1u);     \
         EACH_LEFT(LOAD_LEFT)                                                                       \
     }
 
@@ -120,7 +120,7 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
               uint k_end)
 {
     uint at = gl_LocalInvocationIndex, first_row = tile_row * ROWS;
-    // Neighbouring invocations take terms or columns, whichever lie closer together in memory.
+    // Adjacent invocations take terms or columns, whichever lie closer together in memory.
     bool along = B_ALONG_K != 0u;
     uint part = along ? at % PARTS : at / COLUMNS;
     uint own_column = min(tile_column * COLUMNS + (along ? at / PARTS : at % COLUMNS), columns - 1u);
@@ -135,10 +135,10 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
     }
     for (uint first = k_begin; first < k_end; first += CHUNK) {
         [[unroll]] for (uint i = 0u; i < LOADS; i++) {
-            uvec3 place = brought(i);
-            bool is_inside = first + place.x < k_end && first_row + place.y < rows;
-            if (place.z < LEFTS)
-                LANE(left_rows[place.z][place.x][place.y / WIDTH], place.y % WIDTH) =
+            uvec3 position = brought(i);
+            bool is_inside = first + position.x < k_end && first_row + position.y < rows;
+            if (position.z < LEFTS)
+                LANE(left_rows[position.z][position.x][position.y / WIDTH], position.y % WIDTH) =
                     is_inside ? COMPUTED(next_left[i]) : 0.0;
         }
         barrier();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The grid of a batched product of matrices: what matmul.comp, matmul_wide.comp, matmul_matrix.comp
-// and matmul_matrix2.comp share. The including file defines multiply(), NUM_BATCH, STEP_X, STEP_Y, STEP_Z, `args`, the
-// places where the operands of a batch begin: a_start, b_start, out_start, and TILE, or
-// TILE_ROWS and TILE_COLUMNS where these differ.
+// and matmul_matrix2.comp share. The including file defines multiply(), NUM_BATCH, STEP_X, STEP_Y,
+// STEP_Z, `args`, the positions where the operands of a batch begin: a_start, b_start, out_start, and
+// TILE, or TILE_ROWS and TILE_COLUMNS where these differ.
 #ifdef TILE
 #define TILE_ROWS TILE
 #define TILE_COLUMNS TILE

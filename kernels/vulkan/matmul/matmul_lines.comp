@@ -59,7 +59,7 @@ vec4 four_of_bf16(uvec4 line, uint quad)
 
 // Where four terms of x are that begin at term 4 * quad of the chunk: quads of the same number in their
 // parts side by side.
-uint place_of(uint row, uint quad)
+uint position_of(uint row, uint quad)
 {
     return row * (CHUNK / 4u) + quad % QUADS * (CHUNK / 4u / QUADS) + quad / QUADS;
 }
@@ -78,7 +78,7 @@ void bring_x(uint first_row, uint first)
     [[unroll]] for (uint i = 0u; i < BROUGHT; i++) {
         uint at = gl_LocalInvocationIndex + 256u * i;
         uint row = X_ALONG_K != 0u ? at / CHUNK : at % ROWS, k = X_ALONG_K != 0u ? at % CHUNK : at / ROWS;
-        space[place_of(row, k / 4u)][k % 4u] = brought[i];
+        space[position_of(row, k / 4u)][k % 4u] = brought[i];
     }
 }
 
@@ -116,14 +116,14 @@ void multiply(uvec4 now[LOADS], uint from, uint share)
                 [[unroll]] for (uint c = 0u; c < EACH; c++)
                     w[c] = PASTE(four_of_, IN)(now[begin + c], q);
                 [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-                    vec4 x = space[place_of(r, quad + q)];
+                    vec4 x = space[position_of(r, quad + q)];
                     [[unroll]] for (uint t = 0u; t < 4u; t++)
                         sums[r][0] += vec4(w[0][t], w[1][t], w[2][t], w[3][t]) * x[t];
                 }
             }
         } else {
             [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-                vec4 x = space[place_of(r, quad)];
+                vec4 x = space[position_of(r, quad)];
                 [[unroll]] for (uint t = 0u; t < 4u; t++)
                     [[unroll]] for (uint q = 0u; q < QUADS; q++)
                         sums[r][q] += PASTE(four_of_, IN)(now[begin + t], q) * x[t];
@@ -160,7 +160,7 @@ void add_shares(uint first, uint count, uint first_row, uint tile_column)
 
 void main()
 {
-    // Neighbouring workgroups read the same part of w.
+    // Adjacent workgroups read the same part of w.
     uint down = (args.rows + ROWS - 1u) / ROWS, number = group_number();
     uint first_row = number % down * ROWS, tile_column = number / down * GROUPS * OF_GROUP;
     uint at = gl_LocalInvocationIndex;

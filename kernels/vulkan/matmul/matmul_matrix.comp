@@ -68,7 +68,7 @@ uint a_start, b_start, out_start;
 shared uvec4 slices[2 * SLICE]; // of both operands; and then sixteen rows of each subgroup
 uvec4 next_a[LOADS], next_b[LOADS];
 
-// The line and the place in it of load `part` of this invocation.
+// The line and the position in it of load `part` of this invocation.
 uvec2 loaded_position(uint part, uint along_k)
 {
     uint at = gl_LocalInvocationIndex + part * GROUP;
@@ -165,8 +165,8 @@ void store(uint row, uint column, float value)
         PASTE(S_, OUT)(PASTE(TO_, OUT)(value));
 }
 
-// Sixteen rows of each subgroup at a time go through shared memory, so that neighbouring
-// invocations store neighbouring elements.
+// Sixteen rows of each subgroup at a time go through shared memory, so that adjacent
+// invocations store adjacent elements.
 void store_quarter(uint first_row, uint first_column)
 {
     uint own = gl_SubgroupID * 16u * PITCH;
@@ -193,8 +193,8 @@ void store_quarter(uint first_row, uint first_column)
 #define EACH 8u
 #endif
 #define LINE (QUARTER / EACH)
-// Sixteen rows of each subgroup at a time go through shared memory, so that neighbouring
-// invocations store neighbouring vectors.
+// Sixteen rows of each subgroup at a time go through shared memory, so that adjacent
+// invocations store adjacent vectors.
 void store_quarter(uint first_row, uint first_column)
 {
     uint own = gl_SubgroupID * 16u * (LINE + 1u);

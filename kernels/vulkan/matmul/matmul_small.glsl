@@ -13,7 +13,7 @@ shared vec4 slice_a[TILE * PITCH]; // rows of a
 shared vec4 slice_b[TILE * PITCH]; // columns of b
 shared float part_sums[256];
 
-// The (term, row or column) of element `i` that an invocation loads. Neighbouring
+// The (term, row or column) of element `i` that an invocation loads. Adjacent
 // invocations take terms or rows, whichever lie closer together in memory.
 uvec2 loaded_position(uint i, uint along_k)
 {

@@ -64,15 +64,15 @@ shared uvec4 slices[OF_SLICES > OF_SUMS ? OF_SLICES : OF_SUMS]; // of w and x; a
 shared uint num_done;
 uvec4 next_w[W_LOADS], next_x[X_LOADS];
 
-// The line, and the place in it, of load `i` of w.
-uvec2 w_place(uint i)
+// The line, and the position in it, of load `i` of w.
+uvec2 w_position(uint i)
 {
     uint at = gl_LocalInvocationIndex + i * GROUP, line = W_ALONG_K != 0u ? DEPTH / 8u : COLUMNS / 8u;
     return uvec2(at / line, at % line);
 }
 
 // The row, and the eight terms, of load `i` of x.
-uvec2 x_place(uint i)
+uvec2 x_position(uint i)
 {
     uint at = gl_LocalInvocationIndex + i * GROUP;
     return X_BY == 2u ? uvec2(at % ROWS, at / ROWS) : uvec2(at / (DEPTH / 8u), at % (DEPTH / 8u));
@@ -80,7 +80,7 @@ uvec2 x_place(uint i)
 
 #define LOAD_W(num_lines, num_elements)                                                            \
     [[unroll]] for (uint i = 0u; i < W_LOADS; i++) {                                               \
-        uvec2 at = w_place(i);                                                                     \
+        uvec2 at = w_position(i);                                                                     \
         next_w[i] = uvec4(0u);                                                                     \
         if (at.x < (num_lines) && at.y * 8u < (num_elements))                                      \
             next_w[i] = w_source.d[(from + at.x * args.w_line) / 8u + at.y];                       \
@@ -106,7 +106,7 @@ uint x_element(uint row, uint k, uint k_end)
 void load_x(uint first_row, uint k, uint k_end)
 {
     [[unroll]] for (uint i = 0u; i < X_LOADS; i++) {
-        uvec2 at = x_place(i);
+        uvec2 at = x_position(i);
         uint row = first_row + at.x, first = k + at.y * 8u;
         if (X_BY == 0u) {
             next_x[i] = uvec4(0u);
@@ -122,11 +122,11 @@ void load_x(uint first_row, uint k, uint k_end)
 void keep_slices()
 {
     [[unroll]] for (uint i = 0u; i < W_LOADS; i++) {
-        uvec2 at = w_place(i);
+        uvec2 at = w_position(i);
         slices[at.x * (W_ALONG_K != 0u ? ALONG_K : ALONG_COLUMNS) + at.y] = next_w[i];
     }
     [[unroll]] for (uint i = 0u; i < X_LOADS; i++) {
-        uvec2 at = x_place(i);
+        uvec2 at = x_position(i);
         slices[X_BEGIN + at.x * ALONG_K + at.y] = next_x[i];
     }
 }

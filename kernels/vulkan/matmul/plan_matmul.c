@@ -210,8 +210,8 @@ static uint32_t matrix_tile(const tn_vulkan_limits *limits, const tn_step *step,
 }
 
 // Whether a matrix is lines in memory, one behind the other: neither broadcast nor
-// reversed. Its last byte is at a distance that has 31 bits: with which numbers a driver
-// computes the places of a tensor's elements is not said.
+// reversed. Its last byte is at a distance that has 31 bits: drivers do not document how
+// wide the integers are with which they compute addresses of a tensor's elements.
 static bool is_lines(const struct matrix *m, uint64_t rows, uint64_t columns)
 {
     uint64_t across = m->column == 1 ? m->row : m->column;

@@ -27,7 +27,7 @@ struct product product_describe(const tn_layout *a, const tn_layout *b);
 // The same, each matrix by itself: batches of a whose rows follow each other are no rows.
 struct product product_of_batches(const tn_layout *a, const tn_layout *b);
 
-// Whether neighbouring terms of the operands are neighbours in memory: matmul.comp's
+// Whether adjacent terms of the operands are neighbours in memory: matmul.comp's
 // A_ALONG_K and B_ALONG_K.
 bool product_a_along_k(const struct product *p);
 bool product_b_along_k(const struct product *p);

@@ -22,21 +22,21 @@ static const struct tiles of_f32 = {32, 128, 512, 1024, 4096, 2},
                           of_halves = {64, 64, 256, 256, 1024, 4};
 
 // Products of many terms and much work get the largest tile that they fill, and so many
-// parts that nearly all places for workgroups of a large device are taken, once or several
-// times: gradients of weights. On an H200, of f32, in powers of 2 that were at least 256
-// workgroups: 384x16384x384 takes 136 us, 384x16384x1536 503; before, in tiles of 128x128,
-// 195 and 660.
+// splits that nearly all workgroups which a large device runs at once have work, once or
+// several times: gradients of weights. On an H200, of f32, in powers of 2 that were at
+// least 256 workgroups: 384x16384x384 takes 136 us, 384x16384x1536 503; before, in tiles of
+// 128x128, 195 and 660.
 #define LONG_TERMS 4096
 #define LONG_WORK (UINT64_C(1) << 29)
 #define LONG_PARTS 32
 #define LONG_PART 512  // terms
 #define LONG_STEP 16   // terms of parts are multiples
-#define WELL_FILLED 95 // percent of the places
+#define WELL_FILLED 95 // percent of the workgroups that run at once
 
 // Tiles for at least so many rows, and workgroups with them that run at once on a device of
 // 132 processors.
 struct long_tile {
-    uint32_t rows, columns, places;
+    uint32_t rows, columns, resident;
 };
 static const struct long_tile long_f32 = {64, 128, 528}, long_few = {32, 64, 264},
                               long_halves = {128, 128, 264};
@@ -57,13 +57,13 @@ static uint64_t count_long_parts(const struct product *p, bool is_half)
              best = 1;
     uint64_t most_filled = 0;
     if (p->terms < LONG_TERMS || p->rows < t->rows || p->columns < t->columns ||
-        2 * tiles > t->places ||
+        2 * tiles > t->resident ||
         tn_saturated_multiply(p->rows * p->columns, p->terms) < LONG_WORK)
         return 1;
     for (uint64_t parts = 2; parts <= LONG_PARTS && parts * LONG_PART <= p->terms;
          parts++) {
-        uint64_t rounds = ceil_div(tiles * parts, t->places);
-        uint64_t filled = 100 * tiles * parts / (rounds * t->places);
+        uint64_t rounds = ceil_div(tiles * parts, t->resident);
+        uint64_t filled = 100 * tiles * parts / (rounds * t->resident);
         bool has_last = part_terms(p->terms, parts) * (parts - 1) < p->terms;
         if (filled > most_filled && most_filled < WELL_FILLED && has_last) {
             most_filled = filled;

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// x with a border of one value: each element of the result is x's at its place, or the value. Both are
-// contiguous; elements of SIZE bytes.
+// x with a border of one value: each element of the result is x's at its position, or the value. Both
+// are contiguous; elements of SIZE bytes.
 #include "program/types.glsl"
 #include "program/divide.glsl"
 layout(local_size_x = 256) in;
@@ -45,7 +45,7 @@ uint quotient(uint rest, uint axis)
                           : rest / args.extent[axis - 1u];
 }
 
-// The element of x at the place of element i, or x's first one; whether there is one.
+// The element of x at the position of element i, or x's first one; whether there is one.
 bool find(uint i, out uint at)
 {
     uint rest = i, step = 1u, sum = 0u;

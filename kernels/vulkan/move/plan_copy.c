@@ -29,7 +29,7 @@ struct plan_copying {
     struct copy_plan_entry entries[TN_MAX_RANK];
 };
 
-// Describes a copy of an input without axes of one element, and with neighbours merged
+// Describes a copy of an input without axes of one element, and with adjacent axes merged
 // where both sides allow.
 static struct plan_copying copy_plan_describe(const tn_vulkan_plan *plan, uint32_t input,
                                               const tn_layout *to)

@@ -84,7 +84,7 @@ void look_behind(uint part, uint first)
 
 // Where row `row` of a sequence begins, from where caches do: of regions, `axis` are positions, and
 // `most` slots.
-uint row_place(uint part, uint sequence, uint row)
+uint row_position(uint part, uint sequence, uint row)
 {
     int count = int(regions.d[part].axis), first = indices.d[args.index_offset + sequence];
     int slot = slots.d[args.slots_offset + sequence], position = first + int(row);
@@ -101,7 +101,7 @@ uint row_place(uint part, uint sequence, uint row)
 #endif
 
 // Where an element of a region comes from and goes to.
-uvec2 place(uint part, uint rest)
+uvec2 element_position(uint part, uint rest)
 {
     uint a = regions.d[part].from_offset, b = regions.d[part].to_offset, row = 0u;
     bool is_cache = part < uint(CACHES);
@@ -115,7 +115,7 @@ uvec2 place(uint part, uint rest)
         if (is_cache && axis == 2u)
             row = c;
         if (is_cache && axis == 0u) {
-            uint begin = row_place(part, c, row);
+            uint begin = row_position(part, c, row);
             b = begin == NOWHERE ? NOWHERE : b + begin;
         }
 #endif
@@ -177,7 +177,7 @@ void main()
     if (part < uint(CACHES))
         look_behind(part, number - own);
 #endif
-    uvec2 at = place(part, is_there ? number : 0u);
+    uvec2 at = element_position(part, is_there ? number : 0u);
 #ifdef BLOCKS
     if (part == 0u)
         WRITE_BLOCK(0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What updates.comp is told of each of its copies.
+// Push constants of updates.comp for each of its copies.
 #ifndef KERNELS_VULKAN_MOVE_UPDATES_H
 #define KERNELS_VULKAN_MOVE_UPDATES_H
 

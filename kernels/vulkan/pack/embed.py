@@ -206,23 +206,23 @@ class Texts:
 
     def add(self, name):
         """The [(begin, size)] of a file's text."""
-        places = []
+        positions = []
         for key, text in pieces(name).items():
             if key not in self.begin:
                 self.begin[key] = len(self.text)
                 self.text += text
             begin = self.begin[key]
-            if places and sum(places[-1]) == begin:
-                places[-1] = (places[-1][0], places[-1][1] + len(text))
+            if positions and sum(positions[-1]) == begin:
+                positions[-1] = (positions[-1][0], positions[-1][1] + len(text))
             else:
-                places.append((begin, len(text)))
-        return places
+                positions.append((begin, len(text)))
+        return positions
 
     def add_head(self, name):
         """The begin of a file's text, which is whole and ends with a NUL."""
         begin = len(self.text)
-        places = self.add(name)
-        if len(places) > 1:  # it includes what lies elsewhere already
+        positions = self.add(name)
+        if len(positions) > 1:  # it includes what lies elsewhere already
             begin = len(self.text)
             self.text += resolve(name)
         self.text += '\0'
@@ -235,7 +235,7 @@ def write_sources(out):
         'program/expression.glsl', 'program/complex.glsl', 'matmul/matmul_products.comp',
         'matmul/matmul_joint.comp', 'reduce/reduce_op.glsl', 'reduce/reduce_loop.glsl')]
     variants = read_variants()
-    places = {name: texts.add(name)
+    positions = {name: texts.add(name)
               for name in sorted({variant[1] for variant in variants}, key=os.path.basename)}
     data = texts.text.encode()
     assert len(data) == len(texts.text), 'kernels are ASCII outside of comments'
@@ -246,17 +246,17 @@ def write_sources(out):
         file.write('const struct glsl_texts glsl_texts = {sizeof(glsl_packed) - 1, %s};\n'
                    % ', '.join(str(size) for size in (len(data), *heads)))
         file.write('const struct glsl_piece glsl_pieces[] = {\n')
-        for name, list_ in places.items():
+        for name, list_ in positions.items():
             first[name] = count
             count += len(list_)
             file.write('    %s, // %s\n' % (
-                ', '.join('{%d, %d}' % place for place in list_), os.path.basename(name)))
+                ', '.join('{%d, %d}' % position for position in list_), os.path.basename(name)))
         file.write('};\nconst uint16_t glsl_first_piece[] = {\n    %s};\n' % ', '.join(
             str(first[source]) for _, source, *_ in variants))
         file.write('const tn_vulkan_module own_modules[] = {\n')
         for name, source, defines, _ in variants:
             file.write('    {"%s", 0, %d, 0, "%s"},\n'
-                       % (name, sum(size for _, size in places[source]),
+                       % (name, sum(size for _, size in positions[source]),
                           ' '.join('%s=%s' % define for define in defines)))
         file.write('};\n')
 

@@ -82,15 +82,15 @@ static bool halves_fit(const tn_layout *w, const struct product *p)
 }
 
 // Scratch memory: sums of parts, and x with the scales of its rows.
-struct halves_places {
+struct halves_offsets {
     uint64_t x, end;
 };
 
-static struct halves_places halves_at(const struct product *p)
+static struct halves_offsets halves_at(const struct product *p)
 {
     uint32_t parts = halves_divide(p).parts;
     uint64_t sums = parts > 1 ? p->rows * p->columns * parts * sizeof(float) : 0;
-    struct halves_places at = {.x = ceil_div(sums, ALIGNMENT) * ALIGNMENT};
+    struct halves_offsets at = {.x = ceil_div(sums, ALIGNMENT) * ALIGNMENT};
     at.end = at.x + p->rows * p->terms * PIECES * sizeof(uint16_t) +
              ceil_div(p->rows, 4) * 4 * sizeof(float);
     return at;
@@ -113,7 +113,7 @@ bool halves_takes_matrices(const tn_vulkan_limits *limits, const tn_layout *w,
 
 static tn_vulkan_operand halves_scratch_x(const struct product *p, uint16_t access)
 {
-    struct halves_places at = halves_at(p);
+    struct halves_offsets at = halves_at(p);
     return tn_vulkan_scratch(at.x, at.end - at.x, access);
 }
 

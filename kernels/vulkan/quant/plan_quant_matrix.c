@@ -105,7 +105,7 @@ static uint64_t count_x(const struct quant_product *p)
 
 // Scratch memory: sums of parts, x as floats of 16 bits and the scales of its rows, and the
 // weights, if they are decoded apart. Where these begin, and the end.
-struct places {
+struct quant_offsets {
     uint64_t x, weights, end;
 };
 
@@ -114,11 +114,11 @@ static uint64_t quant_matrix_plan_aligned(uint64_t bytes)
     return ceil_div(bytes, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
 }
 
-static struct places quant_matrix_plan_places_of(const struct quant_product *p)
+static struct quant_offsets quant_matrix_plan_offsets_of(const struct quant_product *p)
 {
     uint32_t parts = quant_matrix_plan_count_parts(p);
     uint64_t sums = parts > 1 ? p->rows * p->columns * parts * sizeof(float) : 0;
-    struct places at = {.x = quant_matrix_plan_aligned(sums)};
+    struct quant_offsets at = {.x = quant_matrix_plan_aligned(sums)};
     at.weights = at.x + quant_matrix_plan_aligned(count_x(p) * sizeof(uint16_t) +
                                                   ceil_div(p->rows, 4) * 4 * sizeof(float));
     at.end =
@@ -128,7 +128,7 @@ static struct places quant_matrix_plan_places_of(const struct quant_product *p)
 
 uint64_t quant_matrix_scratch(const struct quant_product *p)
 {
-    return quant_may_round(p) ? quant_matrix_plan_places_of(p).end : 0;
+    return quant_may_round(p) ? quant_matrix_plan_offsets_of(p).end : 0;
 }
 
 // bf16 has the range of f32, and is off by less than the attribute allows. Blocks are
@@ -167,13 +167,13 @@ static uint32_t packed_rows(const struct quant_product *p)
 
 static tn_vulkan_operand scratch_x(const struct quant_product *p, uint16_t access)
 {
-    struct places at = quant_matrix_plan_places_of(p);
+    struct quant_offsets at = quant_matrix_plan_offsets_of(p);
     return tn_vulkan_scratch(at.x, at.weights - at.x, access);
 }
 
 static tn_vulkan_operand scratch_weights(const struct quant_product *p, uint16_t access)
 {
-    struct places at = quant_matrix_plan_places_of(p);
+    struct quant_offsets at = quant_matrix_plan_offsets_of(p);
     return tn_vulkan_scratch(at.weights, at.end - at.weights, access);
 }
 
@@ -233,7 +233,7 @@ static tn_status quant_matrix_plan_multiply_floats(const tn_vulkan_plan *plan,
         kernel_spec(&launch, constants[i]);
     kernel_bind(&launch, scratch_x(p, TN_VULKAN_READS));
     kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
-    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, quant_matrix_plan_places_of(p).x,
+    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, quant_matrix_plan_offsets_of(p).x,
                                                        TN_VULKAN_WRITES)
                                    : tn_vulkan_output(0));
     uint64_t terms = p->terms / parts;

@@ -5,7 +5,7 @@
 //
 // Part p of a row is elements 32 * (p / 4) + 4 * (p % 4) and the three behind, and the same 16
 // behind (low and high). In formats of 32 elements these are the low and the high bits of four
-// bytes (q8_0: bytes of their own). Parts that neighbouring invocations take are neighbours in
+// bytes (q8_0: bytes of their own). Parts that adjacent invocations take are neighbours in
 // memory.
 //
 // The including file defines W_BINDING, and w_odd(): whether arrays begin at an odd byte,
@@ -332,9 +332,9 @@ uvec2 part_halves(uint fractions, vec2 scales)
         values[i] = integer_of(fractions >> (8u * i) & 0xffu) * scales.x;
     float least = scales.x;
 #else
-    uvec4 places = uvec4(fractions << 16, fractions << 8, fractions, fractions >> 8);
+    uvec4 shifted = uvec4(fractions << 16, fractions << 8, fractions, fractions >> 8);
     float least = scales.y - (128.0 + float(ZERO)) * scales.x;
-    values = uintBitsToFloat(0x43000000u | places & 0xff0000u) * scales.x + least;
+    values = uintBitsToFloat(0x43000000u | shifted & 0xff0000u) * scales.x + least;
 #endif
     uvec4 bits = floatBitsToUint(values) + 0x8000u;
     bool is_none = (floatBitsToUint(least) & 0x7f800000u) == 0x7f800000u;

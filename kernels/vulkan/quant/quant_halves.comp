@@ -32,7 +32,7 @@ bool w_in_pairs()
 
 // 16 rows and 64 elements of each are 32 invocations'. The row of load i, which half of these and
 // the part there. Neighbours read neighbours in memory.
-uvec3 loaded_place(uint own, uint i)
+uvec3 loaded_position(uint own, uint i)
 {
     if (IS_PACKED != 0u)
         return uvec3(own % 16u, i / 2u, i % 2u * 2u + own / 16u);
@@ -47,19 +47,19 @@ void main()
     uvec4 read[LOADS];
     Head heads[LOADS];
     [[unroll]] for (uint i = 0u; i < LOADS; i++) {
-        uvec3 place = loaded_place(own % 32u, i);
-        uint row = min(first_row + place.x, args.rows - 1u);
+        uvec3 position = loaded_position(own % 32u, i);
+        uint row = min(first_row + position.x, args.rows - 1u);
         if (IS_PACKED == 3u)
             num_packed = row + 1u;
         Row from = weight_row(args.w_offset, row, args.row_32s * 32u, num_packed);
-        uint of_row = min(first_32 + place.y, args.row_32s - 1u);
-        read[i] = part_fetch(from, of_row, place.z);
+        uint of_row = min(first_32 + position.y, args.row_32s - 1u);
+        read[i] = part_fetch(from, of_row, position.z);
         heads[i] = head_fetch(from, of_row);
     }
     [[unroll]] for (uint i = 0u; i < LOADS; i++) {
-        uvec3 place = loaded_place(own % 32u, i);
-        uint row = first_row + place.x, of_row = first_32 + place.y;
+        uvec3 position = loaded_position(own % 32u, i);
+        uint row = first_row + position.x, of_row = first_32 + position.y;
         if (row < args.rows && of_row < args.row_32s)
-            result.d[(row * args.row_32s + of_row) * 4u + place.z] = part_floats(part_unpack(read[i], heads[i], of_row, place.z));
+            result.d[(row * args.row_32s + of_row) * 4u + position.z] = part_floats(part_unpack(read[i], heads[i], of_row, position.z));
     }
 }

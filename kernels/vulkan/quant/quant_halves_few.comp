@@ -56,7 +56,7 @@ void add_shares(uint first, uint first_row, uint first_column)
 {
     uint outputs = COLUMNS * uint(GROUP_ROWS);
     barrier();
-    // Four invocations of neighbouring outputs' sums at a time, then one.
+    // Four invocations of adjacent outputs' sums at a time, then one.
     for (uint own = gl_LocalInvocationIndex; own < outputs * 4u; own += 256u) {
         uint of = own / 4u, quarter = own % 4u, column = of % COLUMNS, r = of / COLUMNS;
         uint line = column % EACH * uint(GROUP_ROWS) + r, from = column / EACH * LANES + quarter;

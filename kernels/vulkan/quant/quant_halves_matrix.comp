@@ -155,8 +155,8 @@ void store(uint row, uint column, float sum, uint k, uint k_end)
     result.d[args.out_offset + (gl_WorkGroupID.z * args.rows + row) * args.columns + column] = sum;
 }
 
-// Sixteen rows of each subgroup at a time go through shared memory, so that neighbouring invocations
-// store neighbouring elements.
+// Sixteen rows of each subgroup at a time go through shared memory, so that adjacent invocations
+// store adjacent elements.
 void store_sums(uint first_row, uint first_column, uint k, uint k_end)
 {
     uint own = gl_SubgroupID * 16u * SUMS_PITCH;

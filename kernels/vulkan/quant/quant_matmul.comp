@@ -105,7 +105,7 @@ void main()
         [[unroll]] for (uint r = 0u; r < uint(ROWS); r++)
             part_sums[c * uint(ROWS) + r][gl_LocalInvocationIndex] = sums[c][r];
     barrier();
-    // Four invocations of neighbouring outputs' sums at a time, then one.
+    // Four invocations of adjacent outputs' sums at a time, then one.
     uint outputs = COLUMNS * uint(ROWS);
     for (uint own = gl_LocalInvocationIndex; own < outputs * 4u; own += 256u) {
         uint of = own / 4u, quarter = own % 4u, column = of % COLUMNS, r = of / COLUMNS;

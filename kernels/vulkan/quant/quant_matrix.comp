@@ -57,7 +57,7 @@ uvec4 next[LOADS]; // of the next step, as it lies in memory
 Head heads[LOADS];
 
 // The column and the part of load i of this invocation. Neighbours read neighbours in memory.
-uvec2 loaded_place(uint i)
+uvec2 loaded_position(uint i)
 {
     if (IS_PACKED != 0u)
         return uvec2(OWN % 16u + i / 2u * 16u, i % 2u * 2u + OWN / 16u);
@@ -68,13 +68,13 @@ void load_step(uint at)
 {
     uint num_packed = IS_PACKED == 0u ? 0u : args.columns / 16u * 16u;
     [[unroll]] for (uint i = 0u; i < LOADS; i++) {
-        uvec2 place = loaded_place(i);
-        uint column = min(first_column + place.x, args.columns - 1u);
+        uvec2 position = loaded_position(i);
+        uint column = min(first_column + position.x, args.columns - 1u);
         if (IS_PACKED == 3u)
             num_packed = column + 1u;
         Row from = weight_row(args.w_offset, column, args.terms, num_packed);
         uint step = min(at, args.terms / 32u - 1u);
-        next[i] = part_fetch(from, step, place.y);
+        next[i] = part_fetch(from, step, position.y);
         if (IS_PACKED == 0u || i % 2u == 0u)
             heads[i] = head_fetch(from, step);
     }
@@ -87,9 +87,9 @@ shared uint is_exceeded[SUBGROUPS * COLUMNS];
 void keep_step(uint at)
 {
     [[unroll]] for (uint i = 0u; i < LOADS; i++) {
-        uvec2 place = loaded_place(i);
-        uvec4 part = part_unpack(next[i], heads[IS_PACKED == 0u ? i : i & ~1u], at, place.y);
-        staged[first_staged + place.x * PITCH + place.y] = part_floats(part);
+        uvec2 position = loaded_position(i);
+        uvec4 part = part_unpack(next[i], heads[IS_PACKED == 0u ? i : i & ~1u], at, position.y);
+        staged[first_staged + position.x * PITCH + position.y] = part_floats(part);
         excess[IS_PACKED != 0u ? i / 2u : i] |= part_excess(part);
     }
 }
@@ -146,7 +146,7 @@ void gather_excess()
     barrier();
     [[unroll]] for (uint i = 0u; i < LOADS; i++)
         if (excess[IS_PACKED != 0u ? i / 2u : i] != 0u)
-            is_exceeded[gl_SubgroupID % ACROSS * COLUMNS + loaded_place(i).x] = 1u;
+            is_exceeded[gl_SubgroupID % ACROSS * COLUMNS + loaded_position(i).x] = 1u;
 }
 
 // Adds the sums of the subgroups that share columns, sixteen rows at a time.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rounding of x to bytes: 32 elements, which four neighbouring invocations of a subgroup share, to
+// Rounding of x to bytes: 32 elements, which four adjacent invocations of a subgroup share, to
 // multiples of their greatest magnitude / 127.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require

@@ -109,12 +109,12 @@ float term(uint source, uint row, uint k)
     if (row >= args.rows || k >= args.units)
         return 0.0;
 #ifdef OP_back
-    uint place = before * args.rows + row;
+    uint position = before * args.rows + row;
 #ifdef GRU
     if (source == 2u)
-        return READ(of_c, place * args.units + k);
+        return READ(of_c, position * args.units + k);
 #endif
-    return READ(slopes, (place * GATES + source) * args.units + k);
+    return READ(slopes, (position * GATES + source) * args.units + k);
 #else
     return begins ? READ(first, row * args.units + k)
                   : READ(hidden, (before * args.rows + row) * args.units + k);
@@ -189,9 +189,9 @@ float sigmoid(float x)
 
 #ifndef OP_back
 // The input of a unit's gate, and its sum with the product with w.
-float given_of(uint place, uint gate, uint unit)
+float given_of(uint position, uint gate, uint unit)
 {
-    float x = READ(given, (place * GATES + gate) * args.units + unit);
+    float x = READ(given, (position * GATES + gate) * args.units + unit);
     return (args.flags & HAS_BIAS) != 0u ? x + READ(bias, gate * args.units + unit) : x;
 }
 
@@ -200,11 +200,11 @@ void make_unit(uint row, uint unit)
     uint own_row = row, own_unit = unit;
     row += first_row;
     unit += first_unit;
-    uint place = at * args.rows + row, element = place * args.units + unit;
+    uint position = at * args.rows + row, element = position * args.units + unit;
     uint state = row * args.units + unit;
     float x[GATES];
     [[unroll]] for (uint gate = 0u; gate < GATES; gate++)
-        x[gate] = given_of(place, gate, unit);
+        x[gate] = given_of(position, gate, unit);
 #if defined(LSTM)
     [[unroll]] for (uint gate = 0u; gate < GATES; gate++) {
         float sum = x[gate] + sum_of(gate, own_row, own_unit);
@@ -234,7 +234,7 @@ void make_unit(uint row, uint unit)
     if ((args.flags & KEEPS) != 0u) {
         WRITE(cells, element, kept);
         [[unroll]] for (uint gate = 0u; gate < GATES; gate++)
-            WRITE(made, (place * GATES + gate) * args.units + unit, x[gate]);
+            WRITE(made, (position * GATES + gate) * args.units + unit, x[gate]);
     }
 #endif
     hand_on(0u, own_row, own_unit, h);
@@ -260,8 +260,8 @@ void make_unit(uint row, uint unit)
     uint own_row = row, own_unit = unit;
     row += first_row;
     unit += first_unit;
-    uint place = at * args.rows + row, element = place * args.units + unit;
-    uint state = row * args.units + unit, gates = place * GATES * args.units + unit;
+    uint position = at * args.rows + row, element = position * args.units + unit;
+    uint state = row * args.units + unit, gates = position * GATES * args.units + unit;
     float d = handed_back(own_row, own_unit, state);
     if (at == ~0u) {
         WRITE(of_h, state, d);

@@ -3,7 +3,7 @@
 // Running sums, products, maxima and minima along an axis of outer x n x inner elements, all
 // contiguous. OP_x: sum, prod, max, min. IN, OUT: dtypes. ACC: the type that is computed in.
 //
-// COLUMNS: an invocation runs along a column; neighbours read neighbouring elements. Otherwise a
+// COLUMNS: an invocation runs along a column; neighbours read adjacent elements. Otherwise a
 // workgroup runs along a row, TILE elements at a time, and a few long rows are cut into parts: a
 // first dispatch (TOTALS) writes the result of each part to `totals`, and in a second one each
 // workgroup begins with what the parts before its own come to.
@@ -71,7 +71,7 @@ ACC next(ACC a, ACC x)
 }
 
 // Element i of a row that begins at `base`; a reversed row is read from its end.
-uint place(uint base, uint i)
+uint position(uint base, uint i)
 {
     return base + (REVERSE != 0u ? args.n - 1u - i : i) * args.inner;
 }
@@ -97,8 +97,8 @@ void run_column(uint row)
     uint base = base_of(row);
     ACC a = neutral();
     for (uint i = 0u; i < args.n; i++) {
-        a = next(a, load(place(base, i)));
-        store(place(base, i), a);
+        a = next(a, load(position(base, i)));
+        store(position(base, i), a);
     }
 }
 
@@ -124,7 +124,7 @@ ACC run_part(uint base, uint begin, uint end, ACC before)
         [[unroll]] for (uint k = 0u; k < EACH; k++) {
             x[k] = neutral();
             if (first + k < end)
-                x[k] = load(place(base, first + k));
+                x[k] = load(position(base, first + k));
             if (k > 0u)
                 x[k] = next(x[k - 1u], x[k]);
         }
@@ -136,7 +136,7 @@ ACC run_part(uint base, uint begin, uint end, ACC before)
         if (TOTALS == 0u)
             [[unroll]] for (uint k = 0u; k < EACH; k++)
                 if (first + k < end)
-                    store(place(base, first + k), next(own, x[k]));
+                    store(position(base, first + k), next(own, x[k]));
     }
     return before;
 }

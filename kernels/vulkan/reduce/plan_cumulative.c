@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <tenon/ops/base_attrs.h>
 
-#define LEAST_INNER 32 // neighbouring elements from which on columns are run along
+#define LEAST_INNER 32 // adjacent elements from which on columns are run along
 #define FEW_ROWS 64    // so few are cut into parts
 #define LEAST_PART 4096
 #define MAX_PARTS 256 // as many as a workgroup has invocations

@@ -14,8 +14,8 @@
 #define MIN_WIDE_CHUNK 4096
 #define MAX_SPLITS 512
 
-// Appends the axes in `set`, with neighbours merged, from index `first` on. Returns their
-// number.
+// Appends the axes in `set`, with adjacent ones merged, from index `first` on. Returns
+// their number.
 static uint32_t reduce_plan_collect_axes(const tn_layout *x, uint32_t set, uint32_t first,
                                          struct reduction *out)
 {

@@ -47,11 +47,11 @@ uint walk(uint rest, uint first, uint count)
 }
 
 #define neutral_all neutral
-#define place uint
+#define position uint
 #define loaded accumulator
 #define taken(from, x, r) (x)
 
-uint place_of(uint output_index)
+uint position_of(uint output_index)
 {
     return args.in_offset + walk(output_index, 0u, NUM_KEPT);
 }

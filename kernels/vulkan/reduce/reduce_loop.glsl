@@ -4,8 +4,8 @@
 // reduction with elements is empty.
 //
 // What includes this defines NUM_OUTPUTS, NUM_REDUCED, SPLITS; `accumulator` with combine() and
-// neutral_all(); `place`, by place_of(output), and `loaded`, by load(place, output, r); taken(place, loaded,
-// r), an accumulator; and write_result(unit, output, accumulator).
+// neutral_all(); `position`, by position_of(output), and `loaded`, by load(position, output, r);
+// taken(position, loaded, r), an accumulator; and write_result(unit, output, accumulator).
 
 shared accumulator lanes[256];
 
@@ -26,7 +26,7 @@ void main()
     uint chunk = (NUM_REDUCED + SPLITS - 1u) / SPLITS;
     uint begin = split * chunk;
     uint end = min(begin + chunk, NUM_REDUCED);
-    place from = place_of(output_index);
+    position from = position_of(output_index);
 
     uint r = begin + lane;
     bool has = r < end;

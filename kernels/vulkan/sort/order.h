@@ -7,18 +7,19 @@
 
 #include <tenon/ops/base_attrs.h>
 
-// The rows, and the layout of the scratch memory: keys and places, twice, from `begin` on.
+// The rows, and the layout of the scratch memory: keys and positions, twice, from `begin`
+// on.
 struct vk_order {
     uint64_t rows, n, inner;
     tn_dtype dtype;
     bool descending;
     bool from_pairs; // keys and places are in the second buffer already, in any order
-    uint32_t output; // of places
+    uint32_t output; // of positions
     uint64_t begin;
     // By vk_order_measure():
     uint64_t blocks;
     uint32_t bits, key_bytes;
-    uint64_t keys, places, bytes; // of an array of keys, of one of places, of all
+    uint64_t keys, positions, bytes; // of an array of keys, of one of positions, of all
 };
 
 // Fills the fields at the end. False: more bytes than 64 bits can count.
@@ -28,7 +29,7 @@ bool vk_order_measure(struct vk_order *order);
 bool vk_order_describe(const tn_layout *x, const tn_sort_attrs *attrs,
                        struct vk_order *out);
 
-// Keys, or with `is_key` false places, of buffer `which`, 0 or 1.
+// Keys, or with `is_key` false positions, of buffer `which`, 0 or 1.
 tn_vulkan_operand vk_order_pairs(const struct vk_order *order, uint32_t which, bool is_key,
                                  uint16_t access);
 

@@ -14,13 +14,13 @@ bool vk_order_measure(struct vk_order *o)
     o->blocks = ceil_div(o->n, BLOCK);
     o->bits = 8 * dtype_bytes(o->dtype);
     o->key_bytes = o->bits == 64 ? 8 : 4;
-    uint64_t all, keys, places, both;
+    uint64_t all, keys, positions, both;
     return tn_checked_multiply(o->rows, o->n, &all) &&
            tn_checked_multiply(all, o->key_bytes, &keys) &&
            tn_checked_round_up(keys, TN_VULKAN_ALIGNMENT, &o->keys) &&
-           tn_checked_multiply(all, sizeof(uint32_t), &places) &&
-           tn_checked_round_up(places, TN_VULKAN_ALIGNMENT, &o->places) &&
-           tn_checked_add(o->keys, o->places, &both) &&
+           tn_checked_multiply(all, sizeof(uint32_t), &positions) &&
+           tn_checked_round_up(positions, TN_VULKAN_ALIGNMENT, &o->positions) &&
+           tn_checked_add(o->keys, o->positions, &both) &&
            tn_checked_multiply(both, 2, &o->bytes);
 }
 
@@ -52,12 +52,12 @@ static uint64_t argsort_scratch(const tn_kernel_query *query)
 tn_vulkan_operand vk_order_pairs(const struct vk_order *o, uint32_t which, bool is_key,
                                  uint16_t access)
 {
-    uint64_t at = o->begin + which * (o->keys + o->places);
+    uint64_t at = o->begin + which * (o->keys + o->positions);
     return is_key ? tn_vulkan_scratch(at, o->keys, access)
-                  : tn_vulkan_scratch(at + o->keys, o->places, access);
+                  : tn_vulkan_scratch(at + o->keys, o->positions, access);
 }
 
-// Binds keys and places of buffer `which`; `unused` where there are none.
+// Binds keys and positions of buffer `which`; `unused` where there are none.
 static void bind_pairs(struct kernel_launch *launch, const struct vk_order *o,
                        bool has_pairs, uint32_t which, tn_vulkan_operand unused)
 {

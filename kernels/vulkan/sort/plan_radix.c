@@ -14,13 +14,13 @@
 #define LEAST_TILED 32768 // elements of all rows, where these are longer than a tile
 #define MOST_SUMMED 64    // tiles of a row whose counts each workgroup adds itself
 
-// The layout of the scratch memory: keys and places, twice, and counts.
+// The layout of the scratch memory: keys and positions, twice, and counts.
 struct radix {
     const struct vk_order *order;
-    bool has_places, scans;
+    bool has_positions, scans;
     uint32_t passes, buffers;
-    uint64_t tiles;                               // of a row
-    uint64_t keys, places, counts, totals, bytes; // totals: words before them
+    uint64_t tiles;                                  // of a row
+    uint64_t keys, positions, counts, totals, bytes; // totals: words before them
 };
 
 bool vk_radix_suits(const struct vk_order *o)
@@ -30,21 +30,21 @@ bool vk_radix_suits(const struct vk_order *o)
 }
 
 // Fills *out. False: more bytes than 64 bits can count.
-static bool radix_plan_measure(const struct vk_order *o, bool places, struct radix *out)
+static bool radix_plan_measure(const struct vk_order *o, bool positions, struct radix *out)
 {
-    struct radix r = {.order = o, .has_places = places, .passes = o->bits / 8};
+    struct radix r = {.order = o, .has_positions = positions, .passes = o->bits / 8};
     r.tiles = ceil_div(o->n, TILE);
     r.scans = r.tiles > MOST_SUMMED;
     r.buffers = r.passes > 2 ? 2 : r.passes - 1;
     r.keys = o->keys;
-    r.places = places ? o->places : 0;
+    r.positions = positions ? o->positions : 0;
     uint64_t pairs, words;
     bool fits = true;
     if (r.tiles > 1) {
         fits = tn_checked_multiply(o->rows * DIGITS, r.tiles, &words) &&
                tn_checked_add(words, r.scans ? o->rows * DIGITS : 0, &r.counts) &&
                tn_checked_multiply(r.counts, sizeof(uint32_t), &r.counts) &&
-               tn_checked_add(r.keys, r.places, &pairs) &&
+               tn_checked_add(r.keys, r.positions, &pairs) &&
                tn_checked_multiply(pairs, r.buffers, &pairs) &&
                tn_checked_add(pairs, r.counts, &r.bytes);
         r.totals = r.scans ? words : 0;
@@ -53,29 +53,29 @@ static bool radix_plan_measure(const struct vk_order *o, bool places, struct rad
     return fits;
 }
 
-uint64_t vk_radix_scratch(const struct vk_order *o, bool places)
+uint64_t vk_radix_scratch(const struct vk_order *o, bool positions)
 {
     struct radix r;
-    return radix_plan_measure(o, places, &r) ? r.bytes : UINT64_MAX;
+    return radix_plan_measure(o, positions, &r) ? r.bytes : UINT64_MAX;
 }
 
 // --- launches --------------------------------------------------------------------------
 
 static tn_vulkan_operand radix_plan_counts_of(const struct radix *r, uint16_t access)
 {
-    return tn_vulkan_scratch(r->buffers * (r->keys + r->places), r->counts, access);
+    return tn_vulkan_scratch(r->buffers * (r->keys + r->positions), r->counts, access);
 }
 
-// Keys, or with `is_key` false places, that lie between passes `pass` - 1 and `pass`;
+// Keys, or with `is_key` false positions, that lie between passes `pass` - 1 and `pass`;
 // `unused` where there are none.
 static tn_vulkan_operand radix_plan_pairs_of(const struct radix *r, uint32_t pass,
                                              bool is_key, tn_vulkan_operand unused)
 {
-    if (pass == 0 || pass == r->passes || (!is_key && !r->has_places))
+    if (pass == 0 || pass == r->passes || (!is_key && !r->has_positions))
         return unused;
-    uint64_t at = (pass - 1) % 2 * (r->keys + r->places);
+    uint64_t at = (pass - 1) % 2 * (r->keys + r->positions);
     return is_key ? tn_vulkan_scratch(at, r->keys, unused.access)
-                  : tn_vulkan_scratch(at + r->keys, r->places, unused.access);
+                  : tn_vulkan_scratch(at + r->keys, r->positions, unused.access);
 }
 
 static void push_radix(struct kernel_launch *launch, const tn_vulkan_plan *plan,
@@ -104,7 +104,7 @@ static void radix_plan_specify(struct kernel_launch *launch, const tn_vulkan_pla
     vk_order_specify(launch, r->order->dtype, r->order->descending);
     kernel_spec(launch, pass == 0);
     kernel_spec(launch, pass + 1 == r->passes);
-    kernel_spec(launch, r->has_places);
+    kernel_spec(launch, r->has_positions);
     // Where there are shuffles, subgroups have the size of the limits.
     kernel_spec(launch, limits->subgroup_size >= 32 &&
                             (limits->subgroup_operations & TN_VULKAN_SUBGROUP_SHUFFLE));
@@ -146,11 +146,11 @@ static tn_status plan_scan(const tn_vulkan_plan *plan, const struct radix *r, ui
     return kernel_launch(plan, &launch);
 }
 
-static tn_status radix_plan_place(const tn_vulkan_plan *plan, const struct radix *r,
+static tn_status radix_plan_write(const tn_vulkan_plan *plan, const struct radix *r,
                                   uint32_t pass)
 {
     char name[VARIANT_NAME];
-    snprintf(name, sizeof(name), "radix_place_%u", r->order->bits);
+    snprintf(name, sizeof(name), "radix_write_%u", r->order->bits);
     tn_vulkan_operand out = tn_vulkan_output(r->order->output);
     struct kernel_launch launch = {.name = name, .groups = r->order->rows * r->tiles};
     kernel_bind(&launch, tn_vulkan_input(0));
@@ -166,10 +166,11 @@ static tn_status radix_plan_place(const tn_vulkan_plan *plan, const struct radix
     return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_radix(const tn_vulkan_plan *plan, const struct vk_order *o, bool places)
+tn_status vk_plan_radix(const tn_vulkan_plan *plan, const struct vk_order *o,
+                        bool positions)
 {
     struct radix r;
-    if (!radix_plan_measure(o, places, &r))
+    if (!radix_plan_measure(o, positions, &r))
         return plan->host->fail(plan->host, TN_ERR_MEMORY,
                                 "%llu elements are too many to be sorted",
                                 (unsigned long long)(o->rows * o->n));
@@ -181,7 +182,7 @@ tn_status vk_plan_radix(const tn_vulkan_plan *plan, const struct vk_order *o, bo
         if (status == TN_OK && r.scans)
             status = plan_scan(plan, &r, pass);
         if (status == TN_OK)
-            status = radix_plan_place(plan, &r, pass);
+            status = radix_plan_write(plan, &r, pass);
     }
     return status;
 }

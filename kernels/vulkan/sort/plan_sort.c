@@ -129,7 +129,7 @@ static tn_status plan_radix_pass(const tn_vulkan_plan *plan,
                                  const struct sort_plan *s, uint32_t pass)
 {
     uint32_t from = pass % 2, to = 1 - from;
-    struct kernel_launch launch = {.name = "sort_place", .groups = s->tiles};
+    struct kernel_launch launch = {.name = "sort_write", .groups = s->tiles};
     kernel_bind(&launch, sort_plan_keys(s, from, TN_VULKAN_READS));
     kernel_bind(&launch, sort_plan_positions(s, from, TN_VULKAN_READS));
     kernel_bind(&launch, sort_plan_keys(s, to, TN_VULKAN_WRITES));

@@ -16,11 +16,11 @@
 #define PARTS 512 // workgroups that keep a device busy
 #define ENOUGH_ROWS 256
 
-// The rows, and the layout of the scratch memory: keys and places of parts, twice.
+// The rows, and the layout of the scratch memory: keys and positions of parts, twice.
 struct selection {
     uint64_t rows, n, inner, k;
     uint32_t bits, key_bytes;
-    uint64_t keys[2], places[2]; // bytes
+    uint64_t keys[2], positions[2]; // bytes
 };
 
 // Into how many parts a row of `count` elements or pairs is divided.
@@ -54,7 +54,7 @@ static bool measure_selection(const tn_layout *x, const tn_topk_attrs *attrs,
         fits = tn_checked_multiply(s.rows * parts, s.k, &pairs) &&
                tn_checked_multiply(pairs, s.key_bytes, &keys) &&
                tn_checked_round_up(keys, TN_VULKAN_ALIGNMENT, &s.keys[i]) &&
-               tn_checked_round_up(pairs * 4, TN_VULKAN_ALIGNMENT, &s.places[i]);
+               tn_checked_round_up(pairs * 4, TN_VULKAN_ALIGNMENT, &s.positions[i]);
         parts = topk_plan_parts_of(&s, parts * s.k);
     }
     *out = s;
@@ -97,7 +97,7 @@ struct counting {
     uint64_t levels, words, bytes; // of digits; of counts; of all scratch memory
 };
 
-static uint64_t place_bits(uint64_t value)
+static uint64_t position_bits(uint64_t value)
 {
     uint64_t bits = 0;
     for (; value > 0; value >>= 1)
@@ -116,7 +116,7 @@ static bool measure_counting(const struct selection *s, tn_dtype dtype, bool lar
                                    .descending = largest,
                                    .from_pairs = true,
                                    .output = 1}};
-    c.levels = ceil_div(s->bits, digit) + ceil_div(place_bits(s->n), digit);
+    c.levels = ceil_div(s->bits, digit) + ceil_div(position_bits(s->n), digit);
     bool fits = vk_order_measure(&c.order) &&
                 tn_checked_multiply(s->rows, (c.levels << digit) + 1, &c.words) &&
                 c.words <= UINT32_MAX && tn_checked_multiply(c.words, 4, &bytes) &&
@@ -137,8 +137,8 @@ static tn_status plan_phase(const tn_vulkan_plan *plan, const struct selection *
     parts = parts < most ? parts : most;
     tn_vulkan_operand counts =
         tn_vulkan_scratch(c->order.bytes, c->words * 4, TN_VULKAN_READS | TN_VULKAN_WRITES);
-    tn_vulkan_operand places = tn_vulkan_output(1), unused = tn_vulkan_output(0);
-    places.access = phase == PHASE_VALUES ? TN_VULKAN_READS : TN_VULKAN_WRITES;
+    tn_vulkan_operand positions = tn_vulkan_output(1), unused = tn_vulkan_output(0);
+    positions.access = phase == PHASE_VALUES ? TN_VULKAN_READS : TN_VULKAN_WRITES;
     bool collects = phase == PHASE_COLLECT;
     struct kernel_launch launch = {.name = name, .groups = s->rows * parts};
     if (phase == PHASE_CLEAR)
@@ -151,7 +151,7 @@ static tn_status plan_phase(const tn_vulkan_plan *plan, const struct selection *
         kernel_bind(&launch, collects
                                  ? vk_order_pairs(&c->order, 1, i == 0, TN_VULKAN_WRITES)
                                  : unused);
-    kernel_bind(&launch, places);
+    kernel_bind(&launch, positions);
     kernel_bind(&launch, unused);
     push_selection(&launch, plan->step, s, s->n, parts, level);
     kernel_spec(&launch, phase);
@@ -183,7 +183,7 @@ static uint64_t plan_topk_scratch(const tn_kernel_query *query)
     if (!measure_selection(&query->inputs[0], attrs, &s))
         return UINT64_MAX;
     if (s.k <= MOST_K)
-        return s.keys[0] + s.places[0] + s.keys[1] + s.places[1];
+        return s.keys[0] + s.positions[0] + s.keys[1] + s.positions[1];
     return measure_counting(&s, query->inputs[0].dtype, false, &c) ? c.bytes : UINT64_MAX;
 }
 
@@ -200,16 +200,16 @@ static int32_t topk_accepts(const tn_kernel_query *query)
     return s.k <= MOST_K || (2 * s.k <= s.n && measure_counting(&s, dtype, false, &c));
 }
 
-// Binds keys and places of buffer `which`, 0 or 1; `unused` without pairs.
+// Binds keys and positions of buffer `which`, 0 or 1; `unused` without pairs.
 static void bind_parts(struct kernel_launch *launch, const struct selection *s,
                        bool has_pairs, uint32_t which, tn_vulkan_operand unused)
 {
-    uint64_t at = which * (s->keys[0] + s->places[0]);
+    uint64_t at = which * (s->keys[0] + s->positions[0]);
     uint16_t access = unused.access;
     kernel_bind(launch, has_pairs ? tn_vulkan_scratch(at, s->keys[which], access) : unused);
-    kernel_bind(launch,
-                has_pairs ? tn_vulkan_scratch(at + s->keys[which], s->places[which], access)
-                          : unused);
+    kernel_bind(launch, has_pairs ? tn_vulkan_scratch(at + s->keys[which],
+                                                      s->positions[which], access)
+                                  : unused);
 }
 
 // Number `number` of the launches: of rows of `count` elements or pairs, in parts.

@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: MIT
 // A stable radix sort along an axis of outer x n x inner elements, NaN as the greatest: by digits
 // of 8 bits, the lowest first. Elements move with their bits as they are, or with PLACES with
-// their places, and each pass makes the digits of the keys of keys.glsl anew.
+// their positions, and each pass makes the digits of the keys of keys.glsl anew.
 //
 //   OP_row    sorts rows of at most TILE elements, each by a workgroup that reads and writes it once
 //   OP_count  counts the digits of each tile of TILE elements of longer rows
 //   OP_scan   turns the counts of a row's digit into sums over the tiles before
-//   OP_place  moves each tile's elements to where the counts say
+//   OP_write  moves each tile's elements to where the counts say
 //
 // Counts lie in scratch memory by row; digit `digit` of tile `tile` is at tile * tile_step +
-// digit * digit_step. Without OP_scan, OP_place adds the counts of a few tiles itself; with it,
+// digit * digit_step. Without OP_scan, OP_write adds the counts of a few tiles itself; with it,
 // totals follow the counts. Between passes elements lie row by row in scratch memory.
 // BITS: an unsigned dtype as wide as the elements, WIDTH bits. KEY: as in keys.glsl.
 #extension GL_KHR_shader_subgroup_basic : require
@@ -67,7 +67,7 @@ void main()
 layout(constant_id = 0) const uint ROUNDS = 8;       // elements of an invocation
 layout(constant_id = 4) const uint FIRST = 0;        // reads elements, not scratch memory
 layout(constant_id = 5) const uint LAST = 0;         // writes results
-layout(constant_id = 6) const uint PLACES = 0;       // these are places
+layout(constant_id = 6) const uint POSITIONS = 0;       // these are positions
 layout(constant_id = 7) const uint BY_SUBGROUP = 0;  // 32 successive invocations are of one
 layout(constant_id = 8) const uint STAGED = 2048;    // TILE, and at least 8 * 256
 layout(std430, binding = 0) readonly buffer In { PASTE(S_, BITS) d[]; } source;
@@ -127,9 +127,9 @@ void main()
     counts.d[count_at(row, tile, lane)] = sum;
 }
 
-#else // OP_row, OP_place
+#else // OP_row, OP_write
 layout(std430, binding = 1) writeonly buffer Out { PASTE(S_, BITS) d[]; } result;
-layout(std430, binding = 2) writeonly buffer OutPlaces { int64_t d[]; } result_places;
+layout(std430, binding = 2) writeonly buffer OutPositions { int64_t d[]; } result_positions;
 
 shared uint staged[STAGED];    // elements on their way; while they are ranked, by warp and digit,
                                // the invocations of a round that have it
@@ -138,7 +138,7 @@ shared uvec2 scanned[256];
 
 // Elements in the order of their numbers: warp, round, invocation.
 KEY key[MOST_ROUNDS];
-uint place[MOST_ROUNDS], rank[MOST_ROUNDS], moved[MOST_ROUNDS];
+uint position[MOST_ROUNDS], rank[MOST_ROUNDS], moved[MOST_ROUNDS];
 
 void wait_for_warp()
 {
@@ -173,7 +173,7 @@ uvec2 scan(uvec2 own)
 }
 
 // rank[]: where elements come in the tile's order by a digit. `total`: of digit `lane` in the row;
-// `before`: in the tiles before. scanned[digit].y: what, added to the rank, is the place in the row.
+// `before`: in the tiles before. scanned[digit].y: what, added to the rank, is the position in the row.
 void rank_elements(uint count, uint shift, uint total, uint before)
 {
     [[unroll]] for (uint w = 0u; w < 8u; w++)
@@ -257,13 +257,13 @@ void exchange_keys(uint count, bool by_rounds)
 #endif
 }
 
-void exchange_places(uint count, bool by_rounds)
+void exchange_positions(uint count, bool by_rounds)
 {
     FOR_ROUNDS(r)
-        moved[r] = place[r];
+        moved[r] = position[r];
     exchange(count, by_rounds);
     FOR_ROUNDS(r)
-        place[r] = moved[r];
+        position[r] = moved[r];
 }
 
 void begin_lane()
@@ -281,35 +281,35 @@ void main()
     if (row >= args.rows)
         return;
     FOR_ROUNDS(r) {
-        place[r] = number_of(r);
-        key[r] = element_at(row, min(place[r], n - 1u));
+        position[r] = number_of(r);
+        key[r] = element_at(row, min(position[r], n - 1u));
     }
     for (uint shift = 0u; shift < WIDTH; shift += 8u) {
         bool is_last = shift + 8u == WIDTH;
         rank_elements(n, shift, 0u, 0u);
-        if (PLACES == 0u || !is_last)
+        if (POSITIONS == 0u || !is_last)
             exchange_keys(n, is_last);
-        if (PLACES != 0u)
-            exchange_places(n, is_last);
+        if (POSITIONS != 0u)
+            exchange_positions(n, is_last);
         barrier();
     }
     uint to = args.out_offset + base_of(row);
     FOR_ROUNDS(r) {
         uint i = r * 256u + lane;
         if (i < n) {
-            if (PLACES != 0u)
-                result_places.d[to + i * args.inner] = int64_t(place[r]);
+            if (POSITIONS != 0u)
+                result_positions.d[to + i * args.inner] = int64_t(position[r]);
             else
                 result.d[to + i * args.inner] = PASTE(S_, BITS)(key[r]);
         }
     }
 }
 
-#else // OP_place
+#else // OP_write
 layout(std430, binding = 3) readonly buffer OldKeys { KEY d[]; } old_keys;
-layout(std430, binding = 4) readonly buffer OldPlaces { uint d[]; } old_places;
+layout(std430, binding = 4) readonly buffer OldPositions { uint d[]; } old_positions;
 layout(std430, binding = 5) writeonly buffer Keys { KEY d[]; } keys;
-layout(std430, binding = 6) writeonly buffer Places { uint d[]; } places;
+layout(std430, binding = 6) writeonly buffer Positions { uint d[]; } positions;
 layout(std430, binding = 7) readonly buffer Counts { uint d[]; } counts;
 
 // The row's elements with digit `lane`, and those of them in the tiles before.
@@ -336,8 +336,8 @@ void main()
     FOR_ROUNDS(r) {
         uint i = min(number_of(r), count - 1u);
         key[r] = FIRST != 0u ? element_at(row, begin + i) : old_keys.d[old + i];
-        if (PLACES != 0u)
-            place[r] = FIRST != 0u ? begin + i : old_places.d[old + i];
+        if (POSITIONS != 0u)
+            position[r] = FIRST != 0u ? begin + i : old_positions.d[old + i];
     }
     uvec2 sums = find_counts(row, tile);
     rank_elements(count, args.shift, sums.x, sums.y);
@@ -345,19 +345,19 @@ void main()
     uint to[MOST_ROUNDS];
     FOR_ROUNDS(r)
         to[r] = r * 256u + lane + scanned[digit_of(key[r], args.shift)].y;
-    if (PLACES != 0u)
-        exchange_places(count, true);
+    if (POSITIONS != 0u)
+        exchange_positions(count, true);
     uint out_base = args.out_offset + base_of(row);
     FOR_ROUNDS(r) {
         if (r * 256u + lane < count) {
             uint at = LAST != 0u ? out_base + to[r] * args.inner : row * args.n + to[r];
             if (LAST == 0u)
                 keys.d[at] = key[r];
-            if (LAST == 0u && PLACES != 0u)
-                places.d[at] = place[r];
-            if (LAST != 0u && PLACES != 0u)
-                result_places.d[at] = int64_t(place[r]);
-            if (LAST != 0u && PLACES == 0u)
+            if (LAST == 0u && POSITIONS != 0u)
+                positions.d[at] = position[r];
+            if (LAST != 0u && POSITIONS != 0u)
+                result_positions.d[at] = int64_t(position[r]);
+            if (LAST != 0u && POSITIONS == 0u)
                 result.d[at] = PASTE(S_, BITS)(key[r]);
         }
     }

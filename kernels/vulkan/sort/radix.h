@@ -9,11 +9,11 @@
 bool vk_radix_suits(const struct vk_order *order);
 
 // Bytes of scratch memory for vk_plan_radix. UINT64_MAX: more than 64 bits can count.
-uint64_t vk_radix_scratch(const struct vk_order *order, bool places);
+uint64_t vk_radix_scratch(const struct vk_order *order, bool positions);
 
-// Sorts the rows of input 0: output `order->output` has the elements, or with `places`
-// their places.
+// Sorts the rows of input 0: output `order->output` has the elements, or with `positions`
+// their positions.
 tn_status vk_plan_radix(const tn_vulkan_plan *plan, const struct vk_order *order,
-                        bool places);
+                        bool positions);
 
 #endif // KERNELS_VULKAN_SORT_RADIX_H

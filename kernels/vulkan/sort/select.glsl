@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The first k elements along an axis of outer x n x inner elements, in the order of argsort.comp:
-// keys, and places where these are equal, so that no two elements are. They are found by the digits
-// of key and place: how many elements have which highest digit, then, of those with the digit of the
+// keys, and positions where these are equal, so that no two elements are. They are found by the digits
+// of key and position: how many elements have which highest digit, then, of those with the digit of the
 // k-th element, which next one.
 //
 // BITS: an unsigned dtype as wide as the elements. DIGIT: bits of a digit.
@@ -18,7 +18,7 @@ layout(push_constant) uniform Args {
 } args;
 
 #define LANES 256u
-#define NONE 0xffffffffu // the place of no element
+#define NONE 0xffffffffu // the position of no element
 #define BINS (1u << DIGIT)
 #define BINS_EACH (BINS / LANES)
 #define AT_ONCE 4u // elements of an invocation that are fetched together
@@ -27,23 +27,23 @@ shared uint sums[LANES];
 shared uint sums_of_16[16];
 shared uint found[3]; // a digit, the elements before it, those with it
 
-// The head that the first k elements have, or come before: the bits of key and place above these.
+// The head that the first k elements have, or come before: the bits of key and position above these.
 KEY key_head = KEY(0);
 uint key_shift = WIDTH;
-uint place_head = 0u, place_shift;
+uint position_head = 0u, position_shift;
 
 // 0: before those that are looked at; 1: one of them; 2: behind.
-uint side_of(KEY key, uint place)
+uint side_of(KEY key, uint position)
 {
-    if (place == NONE)
+    if (position == NONE)
         return 2u;
     if (key_shift < WIDTH) {
         KEY head = key >> key_shift;
         if (head != key_head)
             return head < key_head ? 0u : 2u;
     }
-    uint head = place_shift < 32u ? place >> place_shift : 0u;
-    return head < place_head ? 0u : head == place_head ? 1u : 2u;
+    uint head = position_shift < 32u ? position >> position_shift : 0u;
+    return head < position_head ? 0u : head == position_head ? 1u : 2u;
 }
 
 uint base_of(uint row, uint length)
@@ -90,22 +90,22 @@ void learn(uint digits)
         key_head = (key_head << digits) | KEY(found[0]);
         key_shift -= digits;
     } else {
-        place_head = (place_head << digits) | found[0];
-        place_shift -= digits;
+        position_head = (position_head << digits) | found[0];
+        position_shift -= digits;
     }
 }
 
 // Bits of the next digit.
 uint next_digits()
 {
-    return min(uint(DIGIT), key_shift > 0u ? key_shift : place_shift);
+    return min(uint(DIGIT), key_shift > 0u ? key_shift : position_shift);
 }
 
 // The next digit of an element that is looked at.
-uint digit_of(KEY key, uint place)
+uint digit_of(KEY key, uint position)
 {
     uint digits = next_digits(), mask = (1u << digits) - 1u;
-    return (key_shift > 0u ? uint(key >> (key_shift - digits)) : place >> (place_shift - digits)) & mask;
+    return (key_shift > 0u ? uint(key >> (key_shift - digits)) : position >> (position_shift - digits)) & mask;
 }
 
 void clear_bins()

@@ -5,7 +5,7 @@
 //
 //   OP_rank   few indices, of dtype INDEX: each counts the pairs that go before it
 //   OP_keys   many indices: makes the keys, and the histogram of their lowest digit in each tile
-//   OP_place  one digit of a radix sort: moves each tile's pairs to their positions
+//   OP_write  one digit of a radix sort: moves each tile's pairs to their positions
 //
 // counts.d[(pass * num_tiles + tile) * 256 + digit] is the histogram of tile `tile` in the order
 // that pass `pass` reads. A pass counts the next digit of the pairs that it moves to each tile, by
@@ -81,7 +81,7 @@ void main()
         counts.d[count_at(pass, tile, lane)] = 0u;
 }
 
-#else // OP_place
+#else // OP_write
 layout(std430, binding = 0) readonly buffer OldKeys { uint d[]; } old_keys;
 layout(std430, binding = 1) readonly buffer OldPositions { uint d[]; } old_positions;
 layout(std430, binding = 2) writeonly buffer Keys { uint d[]; } keys;

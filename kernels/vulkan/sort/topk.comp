@@ -3,40 +3,40 @@
 // The first k elements along an axis, of few (select.glsl). A workgroup takes one part of a row. It
 // learns digits until few elements are left that may be among the first k, and sorts these by a
 // bitonic network. Short rows are sorted as they are, several in a workgroup. Of a row in several
-// parts, the first k pairs of a key and a place of each part are the elements of the next launch
+// parts, the first k pairs of a key and a position of each part are the elements of the next launch
 // (FROM_PAIRS, TO_PAIRS).
 #include "select.glsl"
 layout(constant_id = 0) const uint FROM_PAIRS = 0;
 layout(constant_id = 4) const uint TO_PAIRS = 0;
 layout(std430, binding = 0) readonly buffer In { PASTE(S_, BITS) d[]; } source;
 layout(std430, binding = 1) readonly buffer OldKeys { KEY d[]; } old_keys;
-layout(std430, binding = 2) readonly buffer OldPlaces { uint d[]; } old_places;
+layout(std430, binding = 2) readonly buffer OldPositions { uint d[]; } old_positions;
 layout(std430, binding = 3) writeonly buffer Keys { KEY d[]; } keys;
-layout(std430, binding = 4) writeonly buffer Places { uint d[]; } places;
+layout(std430, binding = 4) writeonly buffer Positions { uint d[]; } positions;
 layout(std430, binding = 5) writeonly buffer Values { PASTE(S_, BITS) d[]; } values;
 layout(std430, binding = 6) writeonly buffer Indices { int64_t d[]; } indices;
 
 #define LISTED 1024u // elements of the list
 shared KEY list_keys[LISTED];
-shared uint list_places[LISTED];
+shared uint list_positions[LISTED];
 shared uint list_count;
 
 // Element e of a row whose elements begin at `base`, or whose pairs do.
-void fetch(uint base, uint e, out KEY key, out uint place)
+void fetch(uint base, uint e, out KEY key, out uint position)
 {
     if (FROM_PAIRS != 0u) {
         key = old_keys.d[base + e];
-        place = old_places.d[base + e];
+        position = old_positions.d[base + e];
     } else {
         key = key_of(KEY(source.d[args.in_offset + base + e * args.inner]));
-        place = e;
+        position = e;
     }
 }
 
-void put(uint at, KEY key, uint place)
+void put(uint at, KEY key, uint position)
 {
     list_keys[at] = key;
-    list_places[at] = place;
+    list_positions[at] = position;
 }
 
 // Counts the elements begin .. end - 1 that are looked at by their next digit, or lists them and
@@ -46,30 +46,30 @@ void visit(uint base, uint begin, uint end, bool lists)
     uint lane = gl_LocalInvocationIndex;
     for (uint first = begin + lane; first < end; first += AT_ONCE * LANES) {
         KEY key[AT_ONCE];
-        uint place[AT_ONCE];
+        uint position[AT_ONCE];
         [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
             uint e = first + i * LANES;
-            fetch(base, min(e, end - 1u), key[i], place[i]);
-            place[i] = e < end ? place[i] : NONE;
+            fetch(base, min(e, end - 1u), key[i], position[i]);
+            position[i] = e < end ? position[i] : NONE;
         }
         [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
-            uint side = side_of(key[i], place[i]);
+            uint side = side_of(key[i], position[i]);
             if (lists) {
                 if (side < 2u)
-                    put(atomicAdd(list_count, 1u), key[i], place[i]);
+                    put(atomicAdd(list_count, 1u), key[i], position[i]);
             } else if (side == 1u) {
-                atomicAdd(bins[digit_of(key[i], place[i])], 1u);
+                atomicAdd(bins[digit_of(key[i], position[i])], 1u);
             }
         }
     }
 }
 
 // Learns digits until at most `most` elements are at or before what is looked at. A whole key and
-// place is one element's, and k are fewer than `most`.
+// position is one element's, and k are fewer than `most`.
 void narrow(uint base, uint begin, uint end)
 {
     uint before = 0u, left = end - begin;
-    while (before + left > args.most && key_shift + place_shift > 0u) {
+    while (before + left > args.most && key_shift + position_shift > 0u) {
         uint digits = next_digits();
         clear_bins();
         barrier();
@@ -85,7 +85,7 @@ void narrow(uint base, uint begin, uint end)
 void exchange(uint a, uint b, bool ascending)
 {
     KEY p = list_keys[a], q = list_keys[b];
-    uint i = list_places[a], k = list_places[b];
+    uint i = list_positions[a], k = list_positions[b];
     bool is_after = p > q || (p == q && i > k);
     if (is_after != ascending)
         return;
@@ -109,16 +109,16 @@ void sort(uint width, uint size)
 }
 
 // Writes element i of a row's first k.
-void give(uint row, uint base, uint i, uint place)
+void give(uint row, uint base, uint i, uint position)
 {
     uint to = base_of(row, args.k) + i * args.inner;
-    KEY bits = KEY(source.d[args.in_offset + base + place * args.inner]);
+    KEY bits = KEY(source.d[args.in_offset + base + position * args.inner]);
     values.d[args.values_offset + to] = PASTE(S_, BITS)(bits);
-    indices.d[args.indices_offset + to] = int64_t(place);
+    indices.d[args.indices_offset + to] = int64_t(position);
 }
 
-// Rows of up to `width` elements: neighbours along the axis, or else neighbouring rows, are
-// fetched by neighbouring invocations.
+// Rows of up to `width` elements: neighbours along the axis, or else adjacent rows, are
+// fetched by adjacent invocations.
 void take_short_rows(uint first)
 {
     uint lane = gl_LocalInvocationIndex, rows = LISTED / args.width;
@@ -127,10 +127,10 @@ void take_short_rows(uint first)
         uint row = across ? at % rows : at / args.width;
         uint e = across ? at / rows : at % args.width;
         KEY key = ONES;
-        uint place = NONE;
+        uint position = NONE;
         if (e < args.n && first + row < args.rows)
-            fetch(base_of(first + row, args.n), e, key, place);
-        put(row * args.width + e, key, place);
+            fetch(base_of(first + row, args.n), e, key, position);
+        put(row * args.width + e, key, position);
     }
     sort(args.width, LISTED);
     uint count = min(rows, args.rows - first) * args.k;
@@ -138,7 +138,7 @@ void take_short_rows(uint first)
     for (uint at = lane; at < count; at += LANES) {
         uint high = at / many, low = at - high * many;
         uint row = across ? low : high, i = across ? high : low;
-        give(first + row, base_of(first + row, args.n), i, list_places[row * args.width + i]);
+        give(first + row, base_of(first + row, args.n), i, list_positions[row * args.width + i]);
     }
 }
 
@@ -156,7 +156,7 @@ void main()
     uint row = unit / args.parts, begin = (unit - row * args.parts) * args.part;
     uint end = min(begin + args.part, args.count);
     uint own = base_of(row, args.n), base = FROM_PAIRS != 0u ? row * args.count : own;
-    place_shift = findMSB(args.n) + 1u;
+    position_shift = findMSB(args.n) + 1u;
     if (lane == 0u)
         list_count = 0u;
     narrow(base, begin, end);
@@ -172,9 +172,9 @@ void main()
     for (uint i = lane; i < args.k; i += LANES) {
         if (TO_PAIRS != 0u) {
             keys.d[unit * args.k + i] = i < count ? list_keys[i] : ONES;
-            places.d[unit * args.k + i] = i < count ? list_places[i] : NONE;
+            positions.d[unit * args.k + i] = i < count ? list_positions[i] : NONE;
         } else {
-            give(row, own, i, list_places[i]);
+            give(row, own, i, list_positions[i]);
         }
     }
 }

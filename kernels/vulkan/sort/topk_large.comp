@@ -4,9 +4,9 @@
 //
 //   PHASE 0  clears `counts`
 //   PHASE 1  counts the elements of a part of a row by digit `level`, once those before are learnt
-//   PHASE 2  all digits are known: collects the keys and places of the first k, in any order, which
+//   PHASE 2  all digits are known: collects the keys and positions of the first k, in any order, which
 //            argsort.comp sorts
-//   PHASE 3  fetches the values of sorted places
+//   PHASE 3  fetches the values of sorted positions
 //
 // counts.d[(row * levels + level) * BINS + digit], and behind these the elements of each row that
 // are collected. Sums of integers are the same in any order.
@@ -16,7 +16,7 @@ layout(constant_id = 4) const uint LEVELS = 0;
 layout(std430, binding = 0) readonly buffer In { PASTE(S_, BITS) d[]; } source;
 layout(std430, binding = 1) buffer Counts { uint d[]; } counts;
 layout(std430, binding = 2) writeonly buffer Keys { KEY d[]; } keys;
-layout(std430, binding = 3) writeonly buffer Places { uint d[]; } places;
+layout(std430, binding = 3) writeonly buffer Positions { uint d[]; } positions;
 layout(std430, binding = 4) readonly buffer Indices { int64_t d[]; } indices;
 layout(std430, binding = 5) writeonly buffer Values { PASTE(S_, BITS) d[]; } values;
 
@@ -47,7 +47,7 @@ void visit(uint row, uint begin, uint end, uint what)
                 if (what == COLLECT) {
                     uint at = row * args.k + first_listed + atomicAdd(num_listed, 1u);
                     keys.d[at] = key[i];
-                    places.d[at] = e;
+                    positions.d[at] = e;
                 }
             }
         }
@@ -117,8 +117,8 @@ void main()
         if (at >= args.rows * args.k)
             return;
         uint outer = at / (args.k * args.inner), in_row = at % args.inner;
-        uint place = uint(indices.d[args.indices_offset + at]);
-        uint from = (outer * args.n + place) * args.inner + in_row;
+        uint position = uint(indices.d[args.indices_offset + at]);
+        uint from = (outer * args.n + position) * args.inner + in_row;
         values.d[args.values_offset + at] = PASTE(S_, BITS)(KEY(source.d[args.in_offset + from]));
         return;
     }
@@ -126,7 +126,7 @@ void main()
         return;
     uint row = unit / args.parts, begin = (unit - row * args.parts) * args.part;
     uint end = min(begin + args.part, args.n);
-    place_shift = findMSB(args.n) + 1u;
+    position_shift = findMSB(args.n) + 1u;
     if (PHASE == 1u)
         count(row, begin, end, args.most);
     else

@@ -181,8 +181,8 @@ static struct round find_round(int32_t rank, int32_t size, int number)
         round.from = gives ? rank + 1 : -1;
         round.replaces = gives;
     } else if (number > 0 && !is_last && !gives) {
-        int32_t place = is_paired ? rank / 2 : rank - more;
-        int32_t other = place ^ (INT32_C(1) << (number - 1));
+        int32_t position = is_paired ? rank / 2 : rank - more;
+        int32_t other = position ^ (INT32_C(1) << (number - 1));
         round.to = round.from = other < more ? 2 * other + 1 : other + more;
     }
     return round;

@@ -12,7 +12,7 @@
 // MPI is started and ended once a process.
 enum process_state {
     APART,
-    JOINING, // a thread is at it, without the lock
+    JOINING, // a thread is joining, without the lock
     JOINED,
     LEFT, // MPI was ended, or is of no use any more
 };

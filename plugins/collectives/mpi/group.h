@@ -97,7 +97,7 @@ struct tn_collective_work {
     bool has_more;    // MOVING: elements are left behind this part
     int part;         // elements of each member in it
     uint64_t moved;   // those up to its end
-    int64_t began_ns; // 0: nobody has looked yet
+    int64_t began_ns; // 0: the wait has not begun
     bool has_noted;   // the other member of a message knows that this one waits
     int64_t record[RECORD_SIZE];
     int round;          // AGREEING, by messages

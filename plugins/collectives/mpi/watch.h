@@ -5,7 +5,8 @@
 //   "failed RANK WORDS"    rank RANK of the world WORDS: "2 was killed by signal 9
 //   (SIGKILL)"
 //
-// TENON_RUN says where it is: "rank=1 size=4 watch=FD:INODE". Without it nobody watches.
+// TENON_RUN says where it is: "rank=1 size=4 watch=FD:INODE". Without it failures of other
+// ranks are not watched.
 #ifndef MPI_WATCH_H
 #define MPI_WATCH_H
 
@@ -18,7 +19,8 @@ struct watch {
     // Ranks that failed, in the order in which it was told, and how.
     struct watch_failure {
         int32_t rank;
-        bool is_end; // of its program, with status 0: only those that wait for it mind
+        bool is_end; // the program ended with status 0, a failure only for ranks that wait
+                     // for it
         char words[200];
     } * failures;
     uint32_t num_failures;

@@ -33,8 +33,8 @@ tn_status nccl_ready(const tn_host *host, char *why, uint64_t size)
     return is_wanted ? TN_ERR_NOT_FOUND : TN_ERR_UNSUPPORTED;
 }
 
-tn_status nccl_attach(const tn_host *host, const tn_collective *base,
-                      const tn_host *base_host, tn_group *group, tn_device_group **out)
+tn_status nccl_group_open(const tn_host *host, const tn_collective *base,
+                          const tn_host *base_host, tn_group *group, tn_device_group **out)
 {
     char why[NCCL_REASON];
     const tn_group_facts *facts = base->facts(group);
@@ -69,7 +69,7 @@ static void comm_close(tn_device_group *g)
     g->comm = NULL;
 }
 
-void nccl_detach(const tn_host *host, tn_device_group *g)
+void nccl_group_close(const tn_host *host, tn_device_group *g)
 {
     struct nccl_context context;
     (void)host;

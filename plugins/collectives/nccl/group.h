@@ -60,9 +60,9 @@ void nccl_context_end(tn_device_group *g, const struct nccl_context *context);
 // --- group.c ----------------------------------------------------------------------------
 
 tn_status nccl_ready(const tn_host *host, char *why, uint64_t size);
-tn_status nccl_attach(const tn_host *host, const tn_collective *base,
-                      const tn_host *base_host, tn_group *group, tn_device_group **out);
-void nccl_detach(const tn_host *host, tn_device_group *g);
+tn_status nccl_group_open(const tn_host *host, const tn_collective *base,
+                          const tn_host *base_host, tn_group *group, tn_device_group **out);
+void nccl_group_close(const tn_host *host, tn_device_group *g);
 
 // Finds the GPU with this UUID, and opens it for CUDA; one a group. False: g->refused says
 // why not.

@@ -34,7 +34,7 @@ static const struct library_symbol nccl_symbols[] = {
         {"ncclGetErrorString", offsetof(struct nccl_library, nccl.GetErrorString)},
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards those below
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the variables below
 static struct nccl_library library;
 static bool is_open;
 
@@ -96,15 +96,15 @@ static void *open_beside(void)
 // The library of each Python on PATH.
 static void *open_on_path(void)
 {
-    static const char *const places[] = {"site-packages", "dist-packages"};
+    static const char *const folders[] = {"site-packages", "dist-packages"};
     const char *at = getenv("PATH");
     char pattern[MOST_PATH];
     void *object = NULL;
     while (at && *at && !object) {
         int length = (int)strcspn(at, ":");
-        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !object; i++) {
+        for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && !object; i++) {
             int used = snprintf(pattern, sizeof(pattern), "%.*s/../lib/python3*/%s%s",
-                                length, at, places[i], NCCL_OF_PYTHON);
+                                length, at, folders[i], NCCL_OF_PYTHON);
             if (length > 0 && *at == '/' && used < (int)sizeof(pattern))
                 object = open_found(pattern);
         }
@@ -180,8 +180,8 @@ const struct nccl_library *nccl_library_open(const char *name, char *why, size_t
     pthread_mutex_lock(&lock);
     if (!is_open && read_cuda(why, size) && read_nccl(name, why, size)) {
         is_open = true;
-        // NVLink's multicast needs a service that not every machine runs: a communicator
-        // that finds it missing fails. Who has it says so.
+        // NVLink's multicast needs a service that not every machine runs, and communicators
+        // fail without it. So it is off unless the user sets the variable.
         setenv("NCCL_NVLS_ENABLE", "0", 0);
     }
     const struct nccl_library *found = is_open ? &library : NULL;

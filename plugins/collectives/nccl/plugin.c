@@ -9,8 +9,8 @@ static const tn_device_collective collective = {
     .struct_size = sizeof(collective),
     .name = "nccl",
     .ready = nccl_ready,
-    .attach = nccl_attach,
-    .detach = nccl_detach,
+    .open = nccl_group_open,
+    .close = nccl_group_close,
     .run = nccl_run,
 };
 

@@ -340,7 +340,7 @@ static tn_status walk_tensor(struct gguf_part *p, uint64_t index)
 }
 
 // Makes offsets those from the file's beginning, and checks that elements lie in it.
-static tn_status place_arrays(struct gguf_part *p)
+static tn_status arrays_assign_offsets(struct gguf_part *p)
 {
     const tn_host *host = p->host;
     const tn_metadata_list metadata = gguf_part_metadata(p);
@@ -438,7 +438,7 @@ tn_status gguf_part_read(struct gguf_part *p)
     p->num_bytes = 0;
     p->at = begin;
     status = gguf_header_walk(p);
-    return status == TN_OK ? place_arrays(p) : status;
+    return status == TN_OK ? arrays_assign_offsets(p) : status;
 }
 
 void gguf_part_finish(struct gguf_part *p)

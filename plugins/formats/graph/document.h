@@ -85,7 +85,8 @@ struct document {
     const char *beside; // name of the file of the constants; NULL: inside
 };
 
-// Reads a text. On failure, which is recorded with the path and the place, nothing is left.
+// Reads a text. On failure, which is recorded with the path and the position, nothing is
+// left.
 tn_status document_parse(struct document *doc, const tn_host *host, const char *path,
                          const char *text);
 void document_finish(struct document *doc);
@@ -93,7 +94,7 @@ void document_finish(struct document *doc);
 // Cleared memory that lives as long as the document. NULL when out of memory.
 void *doc_alloc(struct document *doc, uint64_t count, uint64_t size);
 
-// Records why a file is refused, with the path and the place. Returns TN_ERR_REFUSED.
+// Records why a file is refused, with the path and the position. Returns TN_ERR_REFUSED.
 #define doc_refuse(doc, format, ...)                                                       \
     (doc)->host->fail((doc)->host, TN_ERR_REFUSED, "%s: %s" format, (doc)->path,           \
                       (doc)->where, ##__VA_ARGS__)

@@ -134,9 +134,9 @@ tn_status parse_attrs(struct document *doc, const json_t *attrs, uint32_t graph,
 {
     const char *name;
     json_t *value;
-    char place[sizeof(doc->where)];
+    char position[sizeof(doc->where)];
     tn_status status = TN_OK;
-    memcpy(place, doc->where, sizeof(place));
+    memcpy(position, doc->where, sizeof(position));
     if (!attrs)
         return TN_OK;
     if (!json_is_object(attrs))
@@ -148,11 +148,12 @@ tn_status parse_attrs(struct document *doc, const json_t *attrs, uint32_t graph,
     {
         struct doc_attr *attr = &node->attrs[node->num_attrs++];
         attr->attr.name = name;
-        snprintf(doc->where, sizeof(doc->where), "%.60sattribute '%.16s': ", place, name);
+        snprintf(doc->where, sizeof(doc->where), "%.60sattribute '%.16s': ", position,
+                 name);
         status = graph_read_attr(doc, value, graph, num_arrays, attr);
         if (status != TN_OK)
             return status;
     }
-    memcpy(doc->where, place, sizeof(place));
+    memcpy(doc->where, position, sizeof(position));
     return TN_OK;
 }

@@ -237,7 +237,8 @@ static tn_status add_experts(struct hf *hf)
     return TN_OK;
 }
 
-// Gives what the file leaves out. Two families have a number under either of two names.
+// Adds the keys that the file leaves out. Two architectures have a number under either of
+// two names.
 static tn_status add_defaults(struct hf *hf)
 {
     json_t *defaults = json_loads(hf->text->defaults, 0, NULL);

@@ -82,8 +82,9 @@ struct hf_packed {
     const struct tn_quant_format *format; // as it is listed; NULL: f32
 };
 
-// An array, and where its elements come from: the place in a file, numbers of config.json,
-// or matrices of experts, each at a place of its own, which GGUF has as one array.
+// An array, and where its elements come from: the position in a file, numbers of
+// config.json, or matrices of experts, each at a position of its own, which GGUF has as one
+// array.
 struct hf_array {
     tn_format_array array; // first: as it is listed
     const tn_format_array *stored;
@@ -93,7 +94,7 @@ struct hf_array {
     const struct hf_packed *packed; // NULL: elements as they are
 };
 
-#define HF_NO_CAP 1e9 // a bound of scores or logits that is none
+#define HF_NO_CAP 1e9 // stands for no bound of scores or logits
 
 struct hf_shard {
     struct hf_shard *next;
@@ -116,8 +117,8 @@ struct hf {
     int64_t num_experts;      // of a layer; 0: one
     const json_t *factors[2]; // of its frequencies, short and long contexts; or NULL
     struct hf_shard *shards;
-    struct hf_place *places; // of all files' arrays, by name
-    uint64_t num_places;
+    struct hf_entry *entries; // of all files' arrays, by name
+    uint64_t num_entries;
     struct hf_array *arrays;
     struct hf_block *blocks; // memory of hf_alloc
     tn_metadata *metadata;
@@ -169,8 +170,8 @@ tn_status hf_read_weights(struct hf *hf);   // weights.c
 // A listed array by its name here; NULL: none. Behind hf_read_weights.
 const tn_format_array *hf_find_array(const struct hf *hf, const char *name);
 
-// Weights of few bits (packed.c). Fills hf->places.
-tn_status hf_sort_places(struct hf *hf);
+// Weights of few bits (packed.c). Fills hf->positions.
+tn_status hf_sort_entries(struct hf *hf);
 // Whether the array of this name is the scales or biases of another one.
 bool hf_is_part(const struct hf *hf, const char *name);
 // Lists an array anew when it is a weight of few bits.

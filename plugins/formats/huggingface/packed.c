@@ -19,35 +19,35 @@
 
 // --- arrays by name ---------------------------------------------------------------------
 
-struct hf_place {
+struct hf_entry {
     const tn_format_array *stored;
     const tn_format_source *source;
 };
 
 static int packed_by_name(const void *a, const void *b)
 {
-    const struct hf_place *x = a, *y = b;
+    const struct hf_entry *x = a, *y = b;
     return strcmp(x->stored->name, y->stored->name);
 }
 
-tn_status hf_sort_places(struct hf *hf)
+tn_status hf_sort_entries(struct hf *hf)
 {
     for (const struct hf_shard *s = hf->shards; s; s = s->next)
-        hf->num_places += s->header.num_arrays;
-    hf->places = hf_alloc(hf, (hf->num_places + 1) * sizeof(*hf->places));
-    if (!hf->places)
+        hf->num_entries += s->header.num_arrays;
+    hf->entries = hf_alloc(hf, (hf->num_entries + 1) * sizeof(*hf->entries));
+    if (!hf->entries)
         return TN_ERR_MEMORY;
     uint64_t at = 0;
     for (const struct hf_shard *s = hf->shards; s; s = s->next)
         for (size_t i = 0; i < s->header.num_arrays; i++)
-            hf->places[at++] = (struct hf_place){&s->header.arrays[i], s->header.source};
-    qsort(hf->places, at, sizeof(*hf->places), packed_by_name);
+            hf->entries[at++] = (struct hf_entry){&s->header.arrays[i], s->header.source};
+    qsort(hf->entries, at, sizeof(*hf->entries), packed_by_name);
     return TN_OK;
 }
 
 // The array with `name`'s last part replaced by `part`; NULL: there is none, or the last
 // part is not `own`.
-static const struct hf_place *hf_packed_find_part(const struct hf *hf, const char *name,
+static const struct hf_entry *hf_packed_find_part(const struct hf *hf, const char *name,
                                                   const char *own, const char *part)
 {
     char other[512];
@@ -56,15 +56,15 @@ static const struct hf_place *hf_packed_find_part(const struct hf *hf, const cha
         return NULL;
     int size = snprintf(other, sizeof(other), "%.*s.%s", (int)(point - name), name, part);
     const tn_format_array wanted = {.name = other};
-    const struct hf_place key = {&wanted, NULL};
+    const struct hf_entry key = {&wanted, NULL};
     return size < 0 || (size_t)size >= sizeof(other)
                ? NULL
-               : bsearch(&key, hf->places, hf->num_places, sizeof(key), packed_by_name);
+               : bsearch(&key, hf->entries, hf->num_entries, sizeof(key), packed_by_name);
 }
 
-static bool is_packed(const struct hf_place *place)
+static bool is_packed(const struct hf_entry *entry)
 {
-    return place && place->stored->type.dtype == TN_U32;
+    return entry && entry->stored->type.dtype == TN_U32;
 }
 
 bool hf_is_part(const struct hf *hf, const char *name)
@@ -142,9 +142,9 @@ static tn_status packed_check_parts(const struct hf *hf, const struct hf_array *
 tn_status hf_list_packed(struct hf *hf, struct hf_array *array)
 {
     const tn_format_array *stored = array->stored;
-    const struct hf_place *scales =
+    const struct hf_entry *scales =
         hf_packed_find_part(hf, stored->name, "weight", "scales");
-    const struct hf_place *biases =
+    const struct hf_entry *biases =
         hf_packed_find_part(hf, stored->name, "weight", "biases");
     if (stored->type.dtype != TN_U32 || !scales)
         return TN_OK;

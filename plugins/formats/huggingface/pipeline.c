@@ -98,19 +98,19 @@ static bool hf_pipeline_replaces(const json_t *step, const char *pattern,
            object_is(step, "content", content);
 }
 
-// The word of a step and its place among others: forms, then what is prepended, then
+// The word of a step and its position among others: forms, then what is prepended, then
 // spaces.
-static const char *word_of_normalizer(const json_t *step, int *place)
+static const char *word_of_normalizer(const json_t *step, int *position)
 {
     static const char *const forms[][2] = {
         {"NFC", "nfc"}, {"NFD", "nfd"}, {"NFKC", "nfkc"}, {"NFKD", "nfkd"}};
     for (size_t i = 0; i < COUNT(forms); i++)
         if (object_is(step, "type", forms[i][0])) {
-            *place = 1;
+            *position = 1;
             return forms[i][1];
         }
-    *place = object_is(step, "type", "Prepend") ? 2 : 3;
-    if (*place == 2)
+    *position = object_is(step, "type", "Prepend") ? 2 : 3;
+    if (*position == 2)
         return object_is(step, "prepend", MARK) ? "prepend" : NULL;
     return object_is(step, "type", "Replace") && hf_pipeline_replaces(step, " ", MARK)
                ? "replace"
@@ -120,19 +120,19 @@ static const char *word_of_normalizer(const json_t *step, int *place)
 static tn_status read_normalizer(struct pipeline_reading *r)
 {
     struct steps steps;
-    int last = 0, place;
+    int last = 0, position;
     tn_status status = read_steps(r, "normalizer", "normalizers", &steps);
     for (size_t i = 0; status == TN_OK && i < steps.count; i++) {
-        const char *word = word_of_normalizer(steps.items[i], &place);
-        if (!word || place <= last)
+        const char *word = word_of_normalizer(steps.items[i], &position);
+        if (!word || position <= last)
             return pipeline_refuse(
                 r, steps.part, text_in(steps.items[i], "type"),
                 "one of NFC, NFD, NFKC and NFKD, Prepend of U+2581, and Replace "
                 "of spaces by it, each at most once and in this order");
         pipeline_add_word(r, word);
-        r->out->prepends |= place == 2;
-        r->out->replaces |= place == 3;
-        last = place;
+        r->out->prepends |= position == 2;
+        r->out->replaces |= position == 3;
+        last = position;
     }
     if (status == TN_OK && r->out->prepends && !r->out->replaces)
         return pipeline_refuse(r, steps.part, "Prepend",
@@ -422,9 +422,9 @@ static tn_status read_decoder(struct pipeline_reading *r)
 // Notes a token that is put in front of a text, or behind it; false for a second one.
 static bool pipeline_add_end(struct hf_pipeline *out, bool behind, const char *token)
 {
-    const char **place = behind ? &out->end : &out->begin;
-    bool is_first = *token && !*place;
-    *place = token;
+    const char **position = behind ? &out->end : &out->begin;
+    bool is_first = *token && !*position;
+    *position = token;
     return is_first;
 }
 

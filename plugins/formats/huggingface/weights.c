@@ -208,7 +208,7 @@ static tn_status hf_weights_list_arrays(struct hf *hf)
     hf->arrays = hf_alloc(hf, (count + 1 + COUNT(hf->factors)) * sizeof(*hf->arrays));
     if (!hf->arrays)
         return TN_ERR_MEMORY;
-    status = hf_sort_places(hf);
+    status = hf_sort_entries(hf);
     for (const struct hf_shard *s = hf->shards; s; s = s->next)
         for (size_t i = 0; i < s->header.num_arrays && status == TN_OK; i++) {
             uint64_t before = hf->content.num_arrays;

@@ -81,7 +81,7 @@ tn_status rope_read(decoder *d, const tn_model_source *source);
 void rope_frequencies(const decoder *d, double base, float *out);
 
 // Reads the dimensions of a decoder from the metadata and the embedding's type. `d` begins
-// as zeros, but for what is otherwise in this family: `interleaved`, `activation`, and
+// as zeros, but for what differs in this architecture: `interleaved`, `activation`, and
 // `window`, that of a file which does not say. TN_ERR_REFUSED and TN_ERR_UNSUPPORTED as
 // tn_model.open says.
 tn_status decoder_read(const tn_host *host, const tn_model_source *source, decoder *d);

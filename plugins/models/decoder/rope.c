@@ -15,14 +15,14 @@ typedef struct rope_scaling {
     int32_t truncate;  // of yarn: the pairs of these turns are whole numbers
 } rope_scaling;
 
-#define TURN 6.283185307179586 // radians
+#define FULL_TURN 6.283185307179586 // radians
 
 // Scales as Llama 3 does: low frequencies by the factor, high ones not at all.
 static void rope_llama3(decoder *d, const rope_scaling *s)
 {
     for (int64_t i = 0; i < d->rotary / 2; i++) {
         double frequency = d->frequencies[i];
-        double turns = s->original * frequency / TURN;
+        double turns = s->original * frequency / FULL_TURN;
         double share = (turns - s->low) / (s->high - s->low);
         share = share < 0 ? 0 : share > 1 ? 1 : share;
         d->frequencies[i] =
@@ -33,7 +33,7 @@ static void rope_llama3(decoder *d, const rope_scaling *s)
 // The pair that turns `turns` times within the original context, as a fraction.
 static double rope_pair(const decoder *d, const rope_scaling *s, double base, double turns)
 {
-    return (double)d->rotary * log(s->original / (turns * TURN)) / (2 * log(base));
+    return (double)d->rotary * log(s->original / (turns * FULL_TURN)) / (2 * log(base));
 }
 
 // Scales as YaRN does (Peng et al., "YaRN: efficient context window extension of large

@@ -170,17 +170,17 @@
     X(gcd, "elementwise/parts.c")                                                          \
     X(lcm, "elementwise/parts.c")                                                          \
     X(i0, "elementwise/parts.c")                                                           \
-    X(indices, "index/places.c")                                                           \
-    X(diag_indices, "index/places.c")                                                      \
-    X(diag_indices_from, "index/places.c")                                                 \
-    X(tril_indices, "index/places.c")                                                      \
-    X(triu_indices, "index/places.c")                                                      \
-    X(tril_indices_from, "index/places.c")                                                 \
-    X(triu_indices_from, "index/places.c")                                                 \
-    X(ravel_multi_index, "index/places.c")                                                 \
-    X(unravel_index, "index/places.c")                                                     \
-    X(choose, "index/places.c")                                                            \
-    X(select, "index/places.c")                                                            \
+    X(indices, "index/positions.c")                                                        \
+    X(diag_indices, "index/positions.c")                                                   \
+    X(diag_indices_from, "index/positions.c")                                              \
+    X(tril_indices, "index/positions.c")                                                   \
+    X(triu_indices, "index/positions.c")                                                   \
+    X(tril_indices_from, "index/positions.c")                                              \
+    X(triu_indices_from, "index/positions.c")                                              \
+    X(ravel_multi_index, "index/positions.c")                                              \
+    X(unravel_index, "index/positions.c")                                                  \
+    X(choose, "index/positions.c")                                                         \
+    X(select, "index/positions.c")                                                         \
     X(delete, "move/change.c")                                                             \
     X(insert, "move/change.c")                                                             \
     X(resize, "move/change.c")                                                             \

@@ -55,8 +55,9 @@ static tn_status words_compare(const tn_host *host, const struct device_words *a
     return TN_OK;
 }
 
-tn_status devices_attach(const tn_host *host, const tn_collective *table,
-                         const tn_host *table_host, tn_group *group, struct device_use *out)
+tn_status device_use_open(const tn_host *host, const tn_collective *table,
+                          const tn_host *table_host, tn_group *group,
+                          struct device_use *out)
 {
     int32_t size = table->facts(group)->size;
     struct device_words mine = {.status = TN_ERR_UNSUPPORTED}, *all;
@@ -74,15 +75,15 @@ tn_status devices_attach(const tn_host *host, const tn_collective *table,
     status = words_compare(host, all, size, &is_ready);
     free(all);
     if (status == TN_OK && is_ready && TN_HAS(table, check))
-        status = out->table->attach(out->host, table, table_host, group, &out->group);
+        status = out->table->open(out->host, table, table_host, group, &out->group);
     if (!out->group)
         *out = (struct device_use){0};
     return status;
 }
 
-void devices_detach(struct device_use *use)
+void device_use_close(struct device_use *use)
 {
     if (use->table)
-        use->table->detach(use->host, use->group);
+        use->table->close(use->host, use->group);
     *use = (struct device_use){0};
 }

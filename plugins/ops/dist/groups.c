@@ -11,7 +11,7 @@ struct named_group {
     struct named_group *next;
     char name[MOST_NAME + 1];
     tn_group *group;
-    bool is_used; // somebody has its turn
+    bool is_used; // a thread uses it
     struct device_use devices;
 };
 
@@ -75,7 +75,7 @@ static void leave_all(struct runtime_groups *mine)
     while (next) {
         struct named_group *group = next;
         next = group->next;
-        devices_detach(&group->devices);
+        device_use_close(&group->devices);
         mine->table->close(mine->table_host, group->group);
         free(group);
     }
@@ -128,7 +128,7 @@ static tn_status group_list(struct runtime_groups *mine, const char *name, tn_gr
     memcpy(entry->name, name, strlen(name));
     entry->group = group;
     tn_status status =
-        devices_attach(mine->host, mine->table, mine->table_host, group, &entry->devices);
+        device_use_open(mine->host, mine->table, mine->table_host, group, &entry->devices);
     if (status != TN_OK) {
         free(entry); // the group stays: some library may be at work in it
         return status;

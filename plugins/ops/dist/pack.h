@@ -83,17 +83,17 @@ void groups_give(struct group_use *use);
 
 // A plugin that moves memory of devices between members of a group, all of which have it.
 struct device_use {
-    const tn_device_collective *table; // NULL: nothing does
+    const tn_device_collective *table; // NULL: no plugin does
     const tn_host *host;               // of the table
     tn_device_group *group;
 };
 
-// Finds out whether all members of a group have such a plugin: all members call it. Fails
-// where one was asked for and is not there, on all of them.
-tn_status devices_attach(const tn_host *host, const tn_collective *table,
-                         const tn_host *table_host, tn_group *group,
-                         struct device_use *out);
-void devices_detach(struct device_use *use);
+// Opens the device part of a group if all members have a plugin for it. All members call
+// it. It fails on all of them where one was asked for and is missing.
+tn_status device_use_open(const tn_host *host, const tn_collective *table,
+                          const tn_host *table_host, tn_group *group,
+                          struct device_use *out);
+void device_use_close(struct device_use *use);
 
 // --- run.c ------------------------------------------------------------------------------
 

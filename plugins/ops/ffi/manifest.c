@@ -139,7 +139,8 @@ static tn_status refuse_nul(const char *path, const char *text, const char *nul,
 tn_status pack_read(const char *text, size_t size, const char *path, bool finds_symbols,
                     struct ffi_pack *out, struct problem *problem)
 {
-    static const struct rules no_rules; // of functions without slots: nobody calls them
+    static const struct rules no_rules; // of functions without slots, which are never
+                                        // called
     json_error_t error = {0};
     if (size > MANIFEST_MAX_SIZE)
         return problem_set(problem, TN_ERR_ARGUMENT,

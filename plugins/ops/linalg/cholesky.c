@@ -127,8 +127,8 @@ static int cholesky_group(const struct batch_job *job, int64_t index, int64_t co
     const tn_cpu_call *call = job->call;
     const tn_layout *l = &call->outputs[0].layout;
     int64_t n = l->extent[l->rank - 1];
-    struct small_places from = job_places(job, &call->inputs[0], 2, index, count);
-    struct small_places to = job_places(job, &call->outputs[0], 2, index, count);
+    struct small_matrices from = job_matrices(job, &call->inputs[0], 2, index, count);
+    struct small_matrices to = job_matrices(job, &call->outputs[0], 2, index, count);
     struct small_group group = job_group(job, room, n, 0);
     struct small_answer answer = {.zero = {0}};
     if (cholesky_is_upper(job)) {

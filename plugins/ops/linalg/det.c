@@ -103,7 +103,8 @@ static void store_products(const struct batch_job *job, int64_t index, int64_t c
                            int64_t n, double diagonals[][SMALL_MOST_LANES],
                            const struct small_answer *answer)
 {
-    const struct small_places to = job_places(job, &job->call->outputs[0], 0, index, count);
+    const struct small_matrices to =
+        job_matrices(job, &job->call->outputs[0], 0, index, count);
     for (int64_t lane = 0; lane < count; lane++) {
         double v = answer->nan[lane] ? NAN : answer->sign[lane];
         for (int64_t i = 0; i < n; i++)
@@ -120,7 +121,7 @@ static int det_of_group(const struct batch_job *job, int64_t index, int64_t coun
 {
     const tn_tensor *a = &job->call->inputs[0];
     int64_t n = a->layout.extent[a->layout.rank - 1];
-    struct small_places from = job_places(job, a, 2, index, count);
+    struct small_matrices from = job_matrices(job, a, 2, index, count);
     struct small_group group = job_group(job, room, n, 0);
     struct small_answer answer;
     double diagonals[SMALL_MOST_ROWS][SMALL_MOST_LANES];

@@ -109,9 +109,9 @@ static int solve_group(const struct batch_job *job, int64_t index, int64_t count
     const tn_cpu_call *call = job->call;
     int32_t core = call->inputs[1].layout.rank == 1 ? 1 : 2;
     int64_t n = last_extent(&call->inputs[0].layout);
-    struct small_places a = job_places(job, &call->inputs[0], 2, index, count);
-    struct small_places b = job_places(job, &call->inputs[1], core, index, count);
-    struct small_places x = job_places(job, &call->outputs[0], core, index, count);
+    struct small_matrices a = job_matrices(job, &call->inputs[0], 2, index, count);
+    struct small_matrices b = job_matrices(job, &call->inputs[1], core, index, count);
+    struct small_matrices x = job_matrices(job, &call->outputs[0], core, index, count);
     int64_t k = core == 1 ? 1 : last_extent(&call->inputs[1].layout);
     struct small_group group = job_group(job, room, n, k);
     struct small_answer answer;
@@ -195,8 +195,8 @@ static int invert_group(const struct batch_job *job, int64_t index, int64_t coun
 {
     const tn_cpu_call *call = job->call;
     int64_t n = last_extent(&call->inputs[0].layout);
-    struct small_places a = job_places(job, &call->inputs[0], 2, index, count);
-    struct small_places x = job_places(job, &call->outputs[0], 2, index, count);
+    struct small_matrices a = job_matrices(job, &call->inputs[0], 2, index, count);
+    struct small_matrices x = job_matrices(job, &call->outputs[0], 2, index, count);
     struct small_group group = job_group(job, room, n, n);
     struct small_answer answer;
     job->small->load(&group, &a, 0, n);

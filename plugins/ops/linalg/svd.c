@@ -210,18 +210,18 @@ static tn_array *off_diagonal(const tn_build *build, const struct svd_factors *f
 static tn_array *core_gradient(const tn_build *build, const struct svd_factors *f,
                                tn_array *of_u, tn_array *of_s, tn_array *of_vh)
 {
-    tn_array *turn_u = NULL, *turn_v = NULL, *sum = NULL, *phase = NULL;
+    tn_array *rotation_u = NULL, *rotation_v = NULL, *sum = NULL, *phase = NULL;
     if (of_u) {
-        turn_u = skew_part(build, product(build, adjoint(build, f->u), of_u));
-        phase = diagonal_of(build, turn_u);
-        sum = elementwise(build, "a, s -> a * s", turn_u, as_row(build, f->s));
+        rotation_u = skew_part(build, product(build, adjoint(build, f->u), of_u));
+        phase = diagonal_of(build, rotation_u);
+        sum = elementwise(build, "a, s -> a * s", rotation_u, as_row(build, f->s));
     }
     if (of_vh) {
-        turn_v = skew_part(build, product(build, f->vh, adjoint(build, of_vh)));
-        tn_array *other = scaled(build, diagonal_of(build, turn_v), -1);
+        rotation_v = skew_part(build, product(build, f->vh, adjoint(build, of_vh)));
+        tn_array *other = scaled(build, diagonal_of(build, rotation_v), -1);
         phase = plus(build, phase, other);
         sum = plus(build, sum,
-                   elementwise(build, "a, s -> a * s", turn_v, as_column(build, f->s)));
+                   elementwise(build, "a, s -> a * s", rotation_v, as_column(build, f->s)));
     }
     if (sum)
         sum = off_diagonal(build, f,
@@ -279,22 +279,22 @@ TN_JVP(svd_jvp)
     tn_array *const both[] = {p, q, as_row(build, f.s), as_column(build, f.s),
                               f.differences};
     const tn_array *const *in = (const tn_array *const *)both;
-    tn_array *turn_u =
+    tn_array *rotation_u =
         build->expr(build, "p, q, r, c, e -> (p * r + c * q) / e", in, 5, TN_NO_ATTRS);
-    tn_array *turn_v =
+    tn_array *rotation_v =
         build->expr(build, "p, q, r, c, e -> (c * p + q * r) / e", in, 5, TN_NO_ATTRS);
     // On their diagonals stand 0, and of complex numbers half of the phase each.
-    tn_array *diagonal_u = diagonal_matrix(build, diagonal_of(build, turn_u));
-    tn_array *diagonal_v = diagonal_matrix(build, diagonal_of(build, turn_v));
-    turn_u = minus(build, turn_u, diagonal_u);
-    turn_v = minus(build, turn_v, diagonal_v);
+    tn_array *diagonal_u = diagonal_matrix(build, diagonal_of(build, rotation_u));
+    tn_array *diagonal_v = diagonal_matrix(build, diagonal_of(build, rotation_v));
+    rotation_u = minus(build, rotation_u, diagonal_u);
+    rotation_v = minus(build, rotation_v, diagonal_v);
     if (f.is_complex) {
         tn_array *phase = elementwise(build, "p, s -> complex(0 * s, imag(p) / (2 * s))",
                                       diagonal_of(build, p), f.s);
-        turn_u = plus(build, turn_u, diagonal_matrix(build, phase));
-        turn_v = minus(build, turn_v, diagonal_matrix(build, phase));
+        rotation_u = plus(build, rotation_u, diagonal_matrix(build, phase));
+        rotation_v = minus(build, rotation_v, diagonal_matrix(build, phase));
     }
-    tn_array *of_u = product(build, f.u, turn_u), *of_v = product(build, v, turn_v);
+    tn_array *of_u = product(build, f.u, rotation_u), *of_v = product(build, v, rotation_v);
     if (f.m > f.k)
         of_u =
             plus(build, of_u,

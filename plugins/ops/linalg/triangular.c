@@ -171,9 +171,9 @@ static int triangular_group(const struct batch_job *job, int64_t index, int64_t 
     int32_t core = core_of_b(job);
     bool turned = attrs->transpose != TN_LINALG_NONE;
     struct triangular_system m = triangular_matrices_of(job, index);
-    struct small_places a = job_places(job, &call->inputs[0], 2, index, count);
-    struct small_places b = job_places(job, &call->inputs[1], core, index, count);
-    struct small_places x = job_places(job, &call->outputs[0], core, index, count);
+    struct small_matrices a = job_matrices(job, &call->inputs[0], 2, index, count);
+    struct small_matrices b = job_matrices(job, &call->inputs[1], core, index, count);
+    struct small_matrices x = job_matrices(job, &call->outputs[0], core, index, count);
     struct small_group group = job_group(job, room, m.a.rows, m.b.columns);
     struct small_answer answer = {.zero = {0}};
     if (turned)

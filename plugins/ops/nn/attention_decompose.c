@@ -96,7 +96,7 @@ static tn_array *grouped_mask(const struct decompose_attention *a)
     return with_shape(a->build, "base.reshape/1", a->mask, to.rank, to.extent);
 }
 
-// Whether a key is seen by place alone: bool, or NULL where all are.
+// Whether a key is seen by position alone: bool, or NULL where all are.
 static tn_array *attention_decompose_seen(const struct decompose_attention *a)
 {
     const tn_build *build = a->build;

@@ -177,7 +177,7 @@ TN_VMAP(matmul_vmap)
 }
 
 static const tn_pair_rule pair_rules[] = {
-    {.primitive = "nn.rms_norm/1", .input = 0, .merge = merge_norm},
+    {.primitive = "nn.rms_norm/1", .input = 0, .rewrite = rewrite_norm},
 };
 const tn_primitive quant_matmul = {
     .struct_size = sizeof(tn_primitive),

@@ -58,8 +58,8 @@ const tn_primitive quant_normed = {
 };
 
 // The norm of another axis, or with factors of another shape or dtype, stays.
-tn_status merge_norm(const tn_build *build, const tn_rule *rule, const tn_rule *made,
-                     tn_array **output)
+tn_status rewrite_norm(const tn_build *build, const tn_rule *rule, const tn_rule *made,
+                       tn_array **output)
 {
     const tn_quant_matmul_attrs *attrs = rule->attrs;
     const tn_rms_norm_attrs *norm = made->attrs;

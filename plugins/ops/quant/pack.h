@@ -72,8 +72,8 @@ tn_status product_type(const tn_host *host, const char *format_name, const tn_ty
                        const tn_type *w, tn_type *out);
 
 // A rule of tn_pair_rule, for quant.quantized_matmul/1 with nn.rms_norm/1.
-tn_status merge_norm(const tn_build *build, const tn_rule *rule, const tn_rule *made,
-                     tn_array **output);
+tn_status rewrite_norm(const tn_build *build, const tn_rule *rule, const tn_rule *made,
+                       tn_array **output);
 
 // --- weights (weights.c) ----------------------------------------------------------------
 
@@ -106,7 +106,7 @@ tn_status rows_open(const tn_host *host, const struct format *format, const tn_t
                     int64_t k, struct rows *out);
 void rows_close(struct rows *rows);
 
-// From now on those of the matrix that `index` leads to, whose last two entries are 0.
+// Moves to the matrix at `index`, whose last two entries are 0.
 void rows_move(struct rows *rows, const int64_t *index);
 
 // The bytes of a row as a plain one, until the next call.

@@ -183,13 +183,13 @@ static void quant_weights_copy_bytes(const struct rows *rows, int64_t at, int64_
     int32_t last = layout->rank - 1;
     uint8_t *data = rows->tensor->data;
     for (int64_t i = 0; i < count; i++, at++) {
-        int64_t place = rows->first + at % rows->width * layout->stride[last];
+        int64_t position = rows->first + at % rows->width * layout->stride[last];
         if (last > 0)
-            place += at / rows->width * layout->stride[last - 1];
+            position += at / rows->width * layout->stride[last - 1];
         if (from)
-            data[place] = from[i];
+            data[position] = from[i];
         else
-            out[i] = data[place];
+            out[i] = data[position];
     }
 }
 

@@ -13,8 +13,8 @@
     "k0, k1 -> " TN_THREEFRY_TEXT("u32(index >> 32)", "u32(index)") "w = a60 ^ b60; "
 #define COUNTERS_WIDE                                                                      \
     "k0, k1 -> " TN_THREEFRY_TEXT("u32(index >> 32)", "u32(index)") "x = a60; y = b60; "
-// The word at place `at` of n: of the pair (at, at + half) the first, or of (at - half, at)
-// the second. Beyond n there is a 0.
+// The word at position `at` of n: of the pair (at, at + half) the first, or of (at - half,
+// at) the second. Beyond n there is a 0.
 #define HALVES_AT(at)                                                                      \
     "k0, k1 -> at = " at "; first = at < i64(half); i = first ? at : at - i64(half); "     \
     "j = i + i64(half); " TN_THREEFRY_TEXT(                                                \
@@ -262,7 +262,7 @@ static const tn_attr_field split_fields[] = {
     LAYOUT_FIELD(split_attrs),
 };
 
-// Keys are the two words of a counter, or two neighbouring words of the halves.
+// Keys are the two words of a counter, or two adjacent words of the halves.
 DECOMPOSE(split)
 {
     const split_attrs *attrs = rule->attrs;

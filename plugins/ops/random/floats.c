@@ -52,7 +52,7 @@ DECOMPOSE(uniform)
 COMPOSITE(uniform, "Random numbers spread evenly from low to high.", SAMPLE(bounds));
 
 // x * scale + loc, of what is given.
-static tn_array *random_floats_placed(const tn_build *build, const struct drawn *s,
+static tn_array *random_floats_scaled(const tn_build *build, const struct drawn *s,
                                       tn_array *x)
 {
     tn_array *loc = s->in[0], *scale = s->in[1];
@@ -72,15 +72,15 @@ DECOMPOSE(normal)
         return status;
     tn_array *x =
         draw_numbers(build, "random.standard_normal/1", s.key, &s.shape, s.dtype, s.layout);
-    outputs[0] = random_floats_placed(build, &s, x);
+    outputs[0] = random_floats_scaled(build, &s, x);
     return built(outputs[0]);
 }
 
 COMPOSITE(normal, "Random numbers of the normal distribution.", SAMPLE(loc_and_scale));
 
 // A function of numbers in [0, 1), and then loc and scale.
-static tn_status place_function(const tn_build *build, const tn_rule *rule,
-                                tn_array **outputs, const char *text, bool open)
+static tn_status floats_map(const tn_build *build, const tn_rule *rule, tn_array **outputs,
+                            const char *text, bool open)
 {
     struct drawn s;
     tn_status status = read_sample(build, rule, rule->attrs, 1, &s);
@@ -90,20 +90,19 @@ static tn_status place_function(const tn_build *build, const tn_rule *rule,
     double least = open ? -below_one(s.dtype) : least_normal(s.dtype);
     tn_array *x =
         build->expr(build, text, TN_IN(draw_floats(build, &s)), tn_attrs("least", least));
-    outputs[0] = random_floats_placed(build, &s, x);
+    outputs[0] = random_floats_scaled(build, &s, x);
     return built(outputs[0]);
 }
 
 DECOMPOSE(gumbel)
 {
-    return place_function(build, rule, outputs, "x -> -log(-log(max(x, least)))", false);
+    return floats_map(build, rule, outputs, "x -> -log(-log(max(x, least)))", false);
 }
 
 DECOMPOSE(laplace)
 {
-    return place_function(build, rule, outputs,
-                          "x -> u = max(x * 2 + least, least); sign(u) * log1p(-abs(u))",
-                          true);
+    return floats_map(build, rule, outputs,
+                      "x -> u = max(x * 2 + least, least); sign(u) * log1p(-abs(u))", true);
 }
 
 COMPOSITE(gumbel, "Random numbers of the Gumbel distribution.", SAMPLE(loc_and_scale));

@@ -197,10 +197,10 @@ static tn_array *random_order(const tn_build *build, tn_array *key, const tn_int
         bool is_last = layout == TN_RANDOM_HALVES;
         tn_array *own = is_last ? key : split_key(build, key, 2, 1, layout);
         tn_array *w = draw_numbers(build, "random.bits/1", own, shape, TN_U32, layout);
-        tn_array *places =
+        tn_array *positions =
             build->op(build, "base.argsort/1", TN_IN(w), tn_attrs("axis", axis));
-        order = i == 0 ? places
-                       : build->op(build, "base.take_along_axis/1", TN_IN(order, places),
+        order = i == 0 ? positions
+                       : build->op(build, "base.take_along_axis/1", TN_IN(order, positions),
                                    tn_attrs("axis", axis));
         if (i + 1 < rounds)
             key = split_key(build, key, 2, 0, layout);
@@ -307,7 +307,7 @@ static tn_array *choice_first(const tn_build *build, tn_array *x, int64_t count,
     return random_with_shape(build, "base.reshape/1", part, shape);
 }
 
-// Places where the running sum of p reaches a number between its end and 0.
+// Positions where the running sum of p reaches a number between its end and 0.
 static tn_array *chosen_by(const tn_build *build, tn_array *key, tn_array *p,
                            const tn_ints *shape, int64_t layout)
 {
@@ -374,10 +374,10 @@ DECOMPOSE(choice)
         status = choice_check(build, attrs, n, build->type(p), &count);
     if (status)
         return status;
-    tn_array *places = random_integers_chosen(build, rule, p, n, count);
-    outputs[0] = a ? build->op(build, "base.take/1", TN_IN(a, places),
+    tn_array *positions = random_integers_chosen(build, rule, p, n, count);
+    outputs[0] = a ? build->op(build, "base.take/1", TN_IN(a, positions),
                                tn_attrs("axis", (int64_t)axis))
-                   : places;
+                   : positions;
     return built(outputs[0]);
 }
 

@@ -48,7 +48,7 @@ void splitter_finish(struct splitter *s);
 typedef tn_status take_word(void *state, const char *word, uint64_t size);
 
 // Cuts `size` bytes of UTF-8 and calls `take` for each word, in order. `pattern` has
-// characters in the same places that the expressions are matched with.
+// characters in the same positions that the expressions are matched with.
 tn_status splitter_run(const tn_host *host, const struct splitter *s, const char *pattern,
                        const char *text, uint64_t size, take_word *take, void *state);
 

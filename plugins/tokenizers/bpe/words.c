@@ -22,20 +22,20 @@ static tn_status bpe_words_compile(const tn_host *host, struct splitter *s,
                                    const char *expression)
 {
     int error = 0;
-    PCRE2_SIZE place = 0;
+    PCRE2_SIZE position = 0;
     pcre2_compile_context *context = pcre2_compile_context_create(s->context);
     if (!context)
         return TN_ERR_MEMORY;
-    pcre2_code *code =
-        pcre2_compile((PCRE2_SPTR)(const void *)expression, PCRE2_ZERO_TERMINATED,
-                      PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &error, &place, context);
+    pcre2_code *code = pcre2_compile(
+        (PCRE2_SPTR)(const void *)expression, PCRE2_ZERO_TERMINATED,
+        PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &error, &position, context);
     pcre2_compile_context_free(context);
     if (!code && error == PCRE2_ERROR_HEAP_FAILED)
         return TN_ERR_MEMORY;
     if (!code)
         return host->fail(host, TN_ERR_INTERNAL,
                           "PCRE2's error %d at byte %zu of the expression %s", error,
-                          (size_t)place, expression);
+                          (size_t)position, expression);
     // Where memory cannot be executed PCRE2 interprets.
     (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     s->codes[s->num_codes++] = code;
@@ -91,10 +91,10 @@ static tn_status bpe_words_find(const struct cut *c, pcre2_code *code, uint64_t 
         return c->host->fail(c->host, TN_ERR_MEMORY,
                              "PCRE2's error %d at byte %" PRIu64 " of a text of %" PRIu64,
                              found, at, end);
-    const PCRE2_SIZE *places = pcre2_get_ovector_pointer(c->match);
-    *out_found = found >= 0 && places[1] > places[0]; // no expression matches nothing
-    *out_from = begin + places[0];
-    *out_to = begin + places[1];
+    const PCRE2_SIZE *positions = pcre2_get_ovector_pointer(c->match);
+    *out_found = found >= 0 && positions[1] > positions[0]; // no expression matches nothing
+    *out_from = begin + positions[0];
+    *out_to = begin + positions[1];
     return TN_OK;
 }
 

@@ -146,7 +146,7 @@ static int32_t special_at(const struct vocabulary *v, const struct special_group
 }
 
 // Finds the next token of `group` from `at` on, which ends before `end`: its id, and its
-// place in *out_at; or NO_TOKEN.
+// position in *out_at; or NO_TOKEN.
 static int32_t special_next(const struct vocabulary *v, const struct special_group *group,
                             const struct encode_input *input, uint64_t at, uint64_t end,
                             uint64_t *out_at)

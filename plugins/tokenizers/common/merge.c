@@ -148,7 +148,7 @@ static uint64_t apply_short(const struct merges *m, uint32_t *symbols, uint64_t 
 
 // --- a long word -----------------------------------------------------------------------
 
-// Symbols as a list, and the pairs that may be merged as a heap of rank << 32 | place. A
+// Symbols as a list, and the pairs that may be merged as a heap of rank << 32 | position. A
 // pair whose symbols have changed meanwhile is skipped when it comes out.
 struct long_word {
     uint32_t *symbols, *before, *behind;

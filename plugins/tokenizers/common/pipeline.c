@@ -219,7 +219,7 @@ struct cutting {
     uint64_t begin;                   // of the part, in the text of the call
 };
 
-// Whether a token that is at a place may be found there.
+// Whether a token that is at a position may be found there.
 static bool tokenizer_pipeline_is_taken(const struct cutting *c,
                                         const struct added_token *token, uint64_t at)
 {
@@ -231,7 +231,7 @@ static bool tokenizer_pipeline_is_taken(const struct cutting *c,
 
 static tn_status take_text(const struct cutting *c, uint64_t from, uint64_t to);
 
-// Takes a token at a place, with white space that belongs to it, and what is before it.
+// Takes a token at a position, with white space that belongs to it, and what is before it.
 // *taken: what is done. White space behind a token may hold another one, which then counts.
 static tn_status tokenizer_pipeline_take_token(const struct cutting *c,
                                                const struct added_token *token, uint64_t at,

@@ -48,7 +48,7 @@ struct added_token {
     uint32_t flags;
 };
 
-// Tokens by their texts, so that the longest at a place is found by halving.
+// Tokens by their texts, so that the longest at a position is found by halving.
 struct added_set {
     struct added_token *items;
     uint32_t count;

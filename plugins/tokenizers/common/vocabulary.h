@@ -94,7 +94,7 @@ void byte_text(int byte, char out[BYTE_TEXT]);
 // The symbol of a text, or NO_TOKEN. Symbols from facts.count on are no tokens.
 int32_t vocabulary_find(const struct vocabulary *v, const char *text, uint64_t size);
 
-// The same; a text that is none yet becomes one. Before `v` is shared only.
+// As vocabulary_find, but adds a text that is missing. Only before `v` is shared.
 tn_status vocabulary_intern(const tn_host *host, struct vocabulary *v, const char *text,
                             uint64_t size, int32_t *out_symbol);
 

@@ -50,15 +50,15 @@ static void check_backend_slots(struct kit *k, const tn_backend *t)
 static void check_backend_families(struct kit *k, const tn_backend *t)
 {
     if (!TN_HAS(t, families) || !t->families[0]) {
-        check_fail(k, "it lists no family");
+        check_fail(k, "it lists no kernel family");
         return;
     }
     for (const char *const *f = t->families; *f; f++) {
         if (!is_family(*f))
-            check_fail(k, "family \"%.60s\" is not NAME/REVISION", *f);
+            check_fail(k, "kernel family \"%.60s\" is not NAME/REVISION", *f);
         for (const char *const *g = t->families; g < f; g++)
             if (strcmp(*f, *g) == 0)
-                check_fail(k, "family \"%.60s\" is listed twice", *f);
+                check_fail(k, "kernel family \"%.60s\" is listed twice", *f);
     }
 }
 

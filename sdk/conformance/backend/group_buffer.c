@@ -7,7 +7,7 @@
 
 enum { MANY = 40, ROUNDS = 60, MAX_ALLOCATIONS = 100, THREADS = 4 };
 
-// Byte `at` of the test pattern `seed`; neighbouring offsets and other seeds differ.
+// Byte `at` of the test pattern `seed`; adjacent offsets and other seeds differ.
 static unsigned char buffer_group_pattern(uint64_t seed, uint64_t at)
 {
     uint64_t x =

@@ -237,7 +237,7 @@ static void check_share_bad(struct fixture *f)
 
 // --- without memory --------------------------------------------------------------------
 
-// Exports and imports. Gives the first status that is none.
+// Exports and imports. Gives the first status that is not TN_OK.
 static tn_status share_group_share(struct fixture *f, tn_buffer *buffer)
 {
     tn_buffer_fd memory = {.struct_size = sizeof(memory), .fd = -1};

@@ -237,7 +237,8 @@ static uint32_t run_kernel(struct trial *t, const tn_kernel *kernel, const tn_pr
     return count;
 }
 
-// A kernel that never ran is warned of, unless its devices are none of --devices.
+// Warns of kernels that never ran, but not of those for devices that --devices does not
+// name.
 static void tell_idle(struct kit *k, const tn_kernel *kernel, uint32_t num_taken)
 {
     if (num_taken == 0)

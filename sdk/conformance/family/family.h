@@ -6,8 +6,8 @@
 
 #include "../kit/fixture.h"
 
-// Kernels are given no kit: what they see that is wrong they note here, and the check that
-// ran them tells of it. The first note counts; "": none (fault.c).
+// Kernels get no kit: they record faults of their calls here, and the check that ran them
+// reports the first one. The first note counts; "": none (fault.c).
 void fault_clear(void);
 void fault_note(const char *format, ...) PRINTF_LIKE(1, 2);
 const char *fault_text(void);

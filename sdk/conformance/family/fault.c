@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The first fault that a kernel of the kit's own has seen in what it was called with.
+// The first fault that one of the kit's kernels has found in the arguments of its call.
 #include <stdarg.h>
 #include "family.h"
 

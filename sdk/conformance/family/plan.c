@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kernels that plan their launches: the kit's own plan checks what it is given, and emits
 // two launches, of which the second reads what the first left in scratch memory. And plans
-// that ask for what they may not.
+// that break the contract.
 #include "family.h"
 #include <tenon/vulkan.h>
 #include "../segment/draft.h"

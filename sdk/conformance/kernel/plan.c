@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Plans of kernels for Vulkan (<tenon/vulkan.h>), without a device: what a plan emits is
-// written down, held against the contract and the limits of two devices, and compared with
-// what it emits for an equal step.
+// Plans of kernels for Vulkan (<tenon/vulkan.h>), without a device: the launches that a
+// plan emits are recorded, checked against the contract and the limits of two devices, and
+// compared with those of an equal step.
 #include <stdarg.h>
 #include <tenon/checked.h>
 #include <tenon/vulkan.h>
@@ -216,9 +216,10 @@ struct subject_plan {
     uint64_t fused; // operands that pass through programs, inputs first
 };
 
-// Where the core put the values is not for plans to know: `place` moves them.
+// Where the core put the values is not for plans to know: `position` moves them.
 static void conformance_plan_make_step(struct planned_call *c,
-                                       const struct subject_plan *subject, uint32_t place)
+                                       const struct subject_plan *subject,
+                                       uint32_t position)
 {
     const struct sample *s = subject->s;
     struct array out[MAX_OUT];
@@ -228,9 +229,9 @@ static void conformance_plan_make_step(struct planned_call *c,
         const struct array *array = i < s->num_inputs ? &subject->in[i]
                                     : i < count       ? &s->in[i]
                                                       : &out[i - count];
-        c->values[i] = (tn_value){.slot = (i + place) % 7,
-                                  .offset = (uint64_t)place * 4096 + i * 65536,
-                                  .id = i + 1 + place,
+        c->values[i] = (tn_value){.slot = (i + position) % 7,
+                                  .offset = (uint64_t)position * 4096 + i * 65536,
+                                  .id = i + 1 + position,
                                   .layout = array->tensor.layout};
         if (subject->fused >> i & 1)
             c->values[i] =
@@ -245,9 +246,9 @@ static void conformance_plan_make_step(struct planned_call *c,
                         .outputs = c->values + count,
                         .num_inputs = count,
                         .num_outputs = s->num_outputs,
-                        .scratch_slot = place,
+                        .scratch_slot = position,
                         .value_size = sizeof(tn_value),
-                        .scratch_offset = (uint64_t)place * 512,
+                        .scratch_offset = (uint64_t)position * 512,
                         .scratch_size = kernel_scratch(subject->kernel, s, subject->in),
                         .label = "a step",
                         .plugin = "the plugin"};
@@ -255,21 +256,21 @@ static void conformance_plan_make_step(struct planned_call *c,
 
 // Calls the plan. False: it said something that it may not; check_fail was called.
 static bool conformance_call_plan(struct kit *k, const struct subject_plan *subject,
-                                  const tn_vulkan_limits *limits, uint32_t place,
+                                  const tn_vulkan_limits *limits, uint32_t position,
                                   struct launch_record *out)
 {
     static struct planned_call c;
     struct fake_host *host = &subject->pack->host;
     const tn_vulkan_kernel *payload = subject->kernel->payload;
     memset(&c, 0, sizeof(c));
-    conformance_plan_make_step(&c, subject, place);
+    conformance_plan_make_step(&c, subject, position);
     c.face = (tn_vulkan_plan){.struct_size = sizeof(c.face),
                               .host = host->table,
                               .step = &c.step,
                               .limits = limits,
                               .launch = on_launch,
                               .shares = on_shares};
-    c.in_place = place >= 2;
+    c.in_place = position >= 2;
     fake_host_reset(host);
     tn_status status = payload->plan(&c.face);
     *out = c.record;
@@ -292,9 +293,9 @@ static void check_plan(struct kit *k, const struct subject_plan *subject)
 {
     check_case(k);
     for (size_t device = 0; device < COUNT(devices); device++)
-        for (uint32_t place = 0; place < 3; place += 2) {
+        for (uint32_t position = 0; position < 3; position += 2) {
             struct launch_record r = {0};
-            conformance_call_plan(k, subject, &devices[device], place, &r);
+            conformance_call_plan(k, subject, &devices[device], position, &r);
             free(r.bytes);
         }
 }
@@ -324,7 +325,7 @@ static void check_plan_pure(struct kit *k, const struct subject_plan *subject)
         (first.size != second.size ||
          (first.size > 0 && memcmp(first.bytes, second.bytes, first.size) != 0)))
         check_fail(k,
-                   "%s: for an equal step at another place it emits other launches: %u of "
+                   "%s: for an equal step in other memory it emits other launches: %u of "
                    "%zu bytes, before %u of %zu",
                    sample_text(subject->s), second.num_launches, second.size,
                    first.num_launches, first.size);

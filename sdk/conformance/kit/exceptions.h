@@ -5,7 +5,7 @@
 //     never  file.constructors            the compiler inside has C++ statics
 //     today  "kernel.values acme.fft/*"   wrong for lengths that are no power of two
 //
-// `never`: by design; `today`: until somebody fixes the plugin. A listed check that passes
+// `never`: by design; `today`: until the plugin is mended. A listed check that passes
 // fails the run, so that the list stays true, but not where --samples draws fewer
 // applications, which may all be good. `sometimes`: by design, for what some seeds draw; it
 // may pass.

@@ -205,7 +205,7 @@ static tn_status interfaces_find(const tn_host *table, const char *id, const cha
     const tn_runtime_options options = {.variables =
                                             (const char *const[]){"TENON_DLCLOSE=1", NULL}};
     if (!id || !out_interface || !out_host) {
-        fake_host_misused(host, "interfaces: the id or a place for a result is NULL");
+        fake_host_misused(host, "interfaces: the id or the pointer for a result is NULL");
         return fake_fail(table, TN_ERR_ARGUMENT, "interfaces: NULL");
     }
     if (host->own && host->own->query(id)) {

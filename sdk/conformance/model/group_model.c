@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Architectures of language models: what they say of a small model's description, of one
-// that is damaged, and when memory runs out.
+// Architectures of language models: their facts of a small model's description, of a
+// damaged one, and their failures when memory runs out.
 #include "group_model.h"
 
 #include <math.h>
@@ -246,7 +246,7 @@ static void expect_weight(struct models *m, const tn_model_weight *w, int64_t pa
                    (long long)w->paired, (long long)w->head, (long long)w->extent[0]);
 }
 
-// Each number of places gives as many of the same weights, and the same number of them.
+// Each number of positions gives as many of the same weights, and the same number of them.
 static void expect_list(struct models *m, const tn_model_self *self, int64_t part)
 {
     static tn_model_weight all[DRAFT_WEIGHTS], some[DRAFT_WEIGHTS + 1];

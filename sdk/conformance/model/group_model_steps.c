@@ -185,7 +185,7 @@ static int32_t axis_of_positions(const tn_type *type)
     return -1;
 }
 
-// Fills the places of positions from `first` on with `value`.
+// Fills a cache's rows of positions from `first` on with `value`.
 static void fill_from(const struct model_run *run, uint64_t cache, char *bytes,
                       int64_t first, float value)
 {

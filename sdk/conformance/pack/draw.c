@@ -146,7 +146,8 @@ static int64_t random_integer(struct kit *k, const tn_attr_field *field)
     }
 }
 
-// Values of texts and lists: what a primitive may refuse, and what it may not stumble over.
+// Values of texts and lists: some that a primitive may refuse, and some that crash careless
+// code.
 static const char *const texts[] = {"", "a", "none", "ij,jk->ik", "\303\251 \"%s\"", "b c"};
 static const int64_t integers[] = {1, 0, 3, 2, -1, 5, 4, 7, 6, 12, 9, 40};
 static const double numbers[] = {0.5, 1, -2, 0, 3, 0.25, 8, -0.125, 2, 4};

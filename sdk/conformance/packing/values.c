@@ -175,13 +175,13 @@ static struct packing_results values_compute(struct packing_trial *t, const char
 
 void packing_check_values(const struct packing *p, tn_runtime *runtime)
 {
-    static const int64_t places[IDS] = {0, ROWS - 1, 16, -3};
+    static const int64_t positions[IDS] = {0, ROWS - 1, 16, -3};
     const int64_t columns = 3 * p->format->block;
     const char *plain = p->format->name, *id = p->record->id;
     struct packing_trial t = {.p = p, .scope = tn_scope_open(runtime)};
     tn_scope *s = t.scope;
     tn_array *x = values_draw(&t, 2, (const int64_t[]){STACK, columns});
-    tn_array *ids = tn_from_data(s, TN_I64, TN_SHAPE(IDS), places);
+    tn_array *ids = tn_from_data(s, TN_I64, TN_SHAPE(IDS), positions);
     t.plain = weights_draw(&t, columns);
     t.packed = tn_op(s, "quant.pack", TN_IN(t.plain), tn_attrs("format", plain, "to", id));
     values_check_pack(&t);

@@ -36,7 +36,7 @@ static void check_entry_header(struct kit *k, const struct subject *s)
         if (e->struct_size != sizeof(*e))
             check_fail(k, "struct_size is %u, expected %zu, which these headers know",
                        e->struct_size, sizeof(*e));
-        // Sanitizers put memory that nobody may touch behind variables.
+        // Sanitizers put poisoned memory behind variables.
         uint64_t behind = e->sanitizer == TN_SANITIZER_NONE ? 0 : 64;
         if (s->entry_size &&
             (s->entry_size < e->struct_size || s->entry_size > e->struct_size + behind))
@@ -116,8 +116,8 @@ static const char *const interfaces[] = {
     TN_IFACE_DEVICE_LOSS, "tn.format/1",      "tn.model/1",
     "tn.tokenizer/1",     "tn.collective/1",  TN_IFACE_LIST};
 
-// Selectors belong to interfaces that query answers. What the core would refuse in a
-// manifest is told here, where the plugin's author looks.
+// Selectors belong to interfaces that query answers. Selectors that the core would refuse
+// in a manifest fail here, where the plugin's author looks.
 static void check_entry_selectors(struct kit *k, const tn_plugin *e)
 {
     const tn_selectors *own = e->query(TN_IFACE_SELECTORS);
@@ -291,7 +291,7 @@ static void check_entry_ops(struct kit *k, const tn_ops *ops)
                              kernel->operands, kernel->operand_size,
                              sizeof(tn_operand_rule));
         if (!kernel->primitive || !kernel->family || !kernel->name)
-            check_fail(k, "kernel %u lacks primitive, family or name", i);
+            check_fail(k, "kernel %u lacks primitive, kernel family or name", i);
         else
             check_entry_payload(k, kernel);
         for (uint32_t j = 0; j < i; j++)

@@ -123,7 +123,8 @@ static const double odd_numbers[] = {0,         -1,       1e300,     -1e300, 0x1
 static const int64_t odd_integers[] = {0,         -1,        INT64_MAX,       INT64_MIN,
                                        INT32_MAX, INT32_MIN, INT64_C(1) << 40};
 
-// Texts of 0 and many bytes, with what format strings, paths and terminals stumble over.
+// Texts of 0 and many bytes, with characters that are special in format strings, paths and
+// terminals.
 static char long_text[3000];
 static const char *const odd_texts[] = {
     long_text,          "",   "%n%s%d", "../../etc", "\x1b[2J\n\t",

@@ -321,8 +321,8 @@ void check_queue_waits(struct fixture *f)
 
 // --- work that waits for the host ------------------------------------------------------
 
-// The host, which signals on a thread of its own when told to, or after 2 s: then it was
-// waited for by a call that should have returned.
+// The host: signals on its own thread when it is told to, or after 2 s. Then a call waited
+// for it that should have returned.
 struct signaller {
     struct fixture *fixture;
     pthread_t thread;

@@ -46,7 +46,7 @@ uint32_t draft_slot(struct draft *d, uint32_t flags, uint64_t size);
 
 // A value of `count` contiguous elements at the start of the slot.
 tn_value flat_value(uint32_t slot, tn_dtype dtype, int64_t count);
-// Merges neighbouring axes in all `count` layouts, where every layout allows it.
+// Merges adjacent axes in all `count` layouts, where every layout allows it.
 void values_merge(tn_value *values, uint32_t count);
 
 // Appends a step that runs a program of one or two inputs; `a` and `b` are its parameters.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the checks of segments share: running a draft once, arrays in its slots.
+// Shared by the checks of segments: running a draft once, arrays in its slots.
 #include "segment.h"
 
 bool segment_accepts(struct fixture *f, const tn_step *step)

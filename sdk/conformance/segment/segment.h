@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the checks of segments share: group_segment.c and takes.c.
+// Shared by the checks of segments: group_segment.c and takes.c.
 #ifndef CONFORMANCE_SEGMENT_SEGMENT_H
 #define CONFORMANCE_SEGMENT_SEGMENT_H
 

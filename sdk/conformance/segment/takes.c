@@ -10,13 +10,13 @@ static struct draft_program program;
 
 // Where the index stands in out[r, c], r < ROWS: table[i[r], c], table[i[r, c]] or
 // table[r, i[c]].
-enum place { OF_ROW, OF_ELEMENT, OF_COLUMN, NUM_PLACES };
-static const char *const place_names[] = {"an index a row", "an index an element",
-                                          "an index a column"};
+enum take_position { OF_ROW, OF_ELEMENT, OF_COLUMN, NUM_POSITIONS };
+static const char *const position_names[] = {"an index a row", "an index an element",
+                                             "an index a column"};
 
 struct takes_case {
     enum take_form form;
-    enum place place;
+    enum take_position take_position;
     tn_dtype dtype, indices;
     enum layout_kind kind; // of the table and the indices
     int64_t columns;
@@ -82,12 +82,14 @@ static struct arrays segment_takes_make_arrays(const struct takes_case *s)
     static const struct {
         bool by_row, by_column; // the axes that the indices have
     } has[] = {{true, false}, {true, true}, {false, true}};
-    tn_type table =
-        s->place == OF_ROW      ? segment_takes_type_of(s->dtype, COUNT_ALONG, s->columns)
-        : s->place == OF_COLUMN ? segment_takes_type_of(s->dtype, ROWS, COUNT_ALONG)
-                                : segment_takes_type_of(s->dtype, COUNT_ALONG, 1);
-    tn_type indices = segment_takes_type_of(s->indices, has[s->place].by_row ? ROWS : 1,
-                                            has[s->place].by_column ? s->columns : 1);
+    tn_type table = s->take_position == OF_ROW
+                        ? segment_takes_type_of(s->dtype, COUNT_ALONG, s->columns)
+                    : s->take_position == OF_COLUMN
+                        ? segment_takes_type_of(s->dtype, ROWS, COUNT_ALONG)
+                        : segment_takes_type_of(s->dtype, COUNT_ALONG, 1);
+    tn_type indices =
+        segment_takes_type_of(s->indices, has[s->take_position].by_row ? ROWS : 1,
+                              has[s->take_position].by_column ? s->columns : 1);
     tn_type out = segment_takes_type_of(s->dtype, ROWS, s->columns);
     struct arrays a = {array_new(&table, s->kind, 0x33), array_new(&indices, s->kind, 0x5a),
                        array_new(&out, PLAIN, 0x5a), array_new(&out, PLAIN, 0)};
@@ -112,9 +114,9 @@ static double segment_takes_taken(const struct takes_case *s, const struct array
                                   int64_t index, int64_t r, int64_t c)
 {
     int64_t i = segment_takes_meant(s->indices, index);
-    int64_t at = s->place == OF_ROW      ? i * s->columns + c
-                 : s->place == OF_COLUMN ? r * COUNT_ALONG + i
-                                         : i;
+    int64_t at = s->take_position == OF_ROW      ? i * s->columns + c
+                 : s->take_position == OF_COLUMN ? r * COUNT_ALONG + i
+                                                 : i;
     return array_get(&a->table, at);
 }
 
@@ -149,7 +151,8 @@ static tn_step *draft_take(struct fixture *f, const struct takes_case *s,
     tn_value values[] = {segment_upload(f, &draft, &a->table, &buffers[0]),
                          segment_upload(f, &draft, &a->indices, &buffers[1]),
                          segment_upload(f, &draft, &a->out, &buffers[2])};
-    int32_t along = s->place == OF_COLUMN ? 1 : 0; // the axis that indices count along
+    int32_t along =
+        s->take_position == OF_COLUMN ? 1 : 0; // the axis that indices count along
     params[0] = COUNT_ALONG;
     params[1] = (uint64_t)table->stride[along];
     values[0].layout.extent[along] = 1; // what is read for index 0
@@ -172,9 +175,9 @@ static bool segment_takes_try_sample(struct fixture *f, const struct takes_case 
     for (int64_t r = 0; r < ROWS; r++)
         fill_row(s, &a, r);
     tn_step *step = draft_take(f, s, &a, params, buffers);
-    format_text(what, sizeof(what), "%s, %s by %s, %s, %d columns", place_names[s->place],
-                tn_dtype_name(s->dtype), tn_dtype_name(s->indices), layout_names[s->kind],
-                (int)s->columns);
+    format_text(what, sizeof(what), "%s, %s by %s, %s, %d columns",
+                position_names[s->take_position], tn_dtype_name(s->dtype),
+                tn_dtype_name(s->indices), layout_names[s->kind], (int)s->columns);
     check_case(f->kit);
     bool accepted = segment_accepts(f, step);
     if (accepted && buffers[0] && buffers[1] && buffers[2] &&
@@ -216,11 +219,11 @@ static void check_takes(struct fixture *f)
     if (!has_flags(f, TN_DEVICE_TAKES, "it gathers in no program"))
         return;
     uint32_t accepted = 0, dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
-    for (int place = 0; place < NUM_PLACES; place++)
+    for (int take_position = 0; take_position < NUM_POSITIONS; take_position++)
         for (int kind = PLAIN; kind <= GAPS && !check_failed(f->kit); kind++)
             accepted += segment_takes_try_sample(
-                f, &(struct takes_case){TAKE_ELEMENT, (enum place)place, TN_F32, TN_I32,
-                                        (enum layout_kind)kind, 37});
+                f, &(struct takes_case){TAKE_ELEMENT, (enum take_position)take_position,
+                                        TN_F32, TN_I32, (enum layout_kind)kind, 37});
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
         if (!tn_dtype_in(dtype, dtypes) || check_failed(f->kit))
             continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tokenizers: with a vocabulary of bytes, characters and a few merges, which those of
-// GGUF's kinds can open; what they are given is damaged, and memory runs out.
+// Tokenizers: with a vocabulary of bytes, characters and a few merges, which tokenizers of
+// GGUF's kinds can open. Their metadata is damaged, and memory runs out.
 #include <tenon/tokenizer.h>
 #include "groups.h"
 #include "../kit/fake_host.h"

@@ -82,9 +82,9 @@ enum {
     // short program of one array whose readers are kernels that take it in
     // (TN_DEVICE_FUSES) is part of each of them.
     TN_DEVICE_GROUPS = 128,
-    // Runs steps later than their turn, with one that reads their results. Memory of values
-    // of up to 128 KiB is not written again in the 16 steps behind the last one that reads
-    // it, unless that one's result takes it over.
+    // May postpone a step until a later step needs its result. Memory of values of up to
+    // 128 KiB is not written again in the 16 steps behind the last one that reads it,
+    // unless that one's result takes it over.
     TN_DEVICE_DEFERS = 256,
     // Compiles programs: of fusion_limit an instruction of TN_EXPR_CLASS_FUNCTION counts as
     // 8, as its code is as long and takes as long to compile; constants and shifts as none.
@@ -207,7 +207,7 @@ typedef struct tn_value {
 // least one, are what the kernel would store, already rounded to that operand's dtype; the
 // program's outputs are stored instead. All layouts have the same elements in row-major
 // order as the operand; as in a step with `program`, their rank and extents are the same
-// and neighbouring axes with joint strides are merged.
+// and adjacent axes with joint strides are merged.
 //
 // An output of an epilogue may be the memory of one of its inputs, with the same strides:
 // each element is read before it is written. It overlaps no input of the kernel.
@@ -226,7 +226,7 @@ typedef struct tn_fused {
 // the primitive's `reference`, which only consumers of cpu.c/1 get.
 //
 // With `program`: all layouts have the same rank and extents (broadcast by stride 0), and
-// neighbouring axes with joint strides are merged to one. Of a row program (TN_EXPR_ROWS)
+// adjacent axes with joint strides are merged to one. Of a row program (TN_EXPR_ROWS)
 // the last axis is the row's: it is not merged, and outputs may have extent 1 there.
 typedef struct tn_step {
     uint32_t struct_size;           // sizeof(tn_step) as the core was compiled

@@ -34,14 +34,14 @@ typedef struct tn_device_collective {
     // the package that helps, to `why` of `size` bytes. Opens no device. [any-thread]
     tn_status (*ready)(const tn_host *host, char *why, uint64_t size);
 
-    // Makes what serves `group`, whose members all were ready. `base`, its host table and
-    // the group live until detach. Touches no device, and sends nothing.
-    tn_status (*attach)(const tn_host *host, const tn_collective *base,
-                        const tn_host *base_host, tn_group *group,
-                        tn_device_group **out_group);
+    // Opens this plugin's part of `group`, whose members all were ready. `base`, its host
+    // table and the group live until it is closed. Touches no device, and sends nothing.
+    tn_status (*open)(const tn_host *host, const tn_collective *base,
+                      const tn_host *base_host, tn_group *group,
+                      tn_device_group **out_group);
 
-    // Gives it back, before the group is closed; NULL is fine.
-    void (*detach)(const tn_host *host, tn_device_group *group);
+    // Closes it, before the group is closed; NULL is fine.
+    void (*close)(const tn_host *host, tn_device_group *group);
 
     // Does a call of all members, on the first input and the first output of `run`
     // (`operand_export` of tn_run_memory); memory of `call` is NULL. Gives 1 in *out_done

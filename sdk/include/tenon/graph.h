@@ -89,7 +89,7 @@ struct tn_run {
     // to the devices of TENON_BACKEND, with plans and memory as for any graph; the call
     // returns once it is queued.
     //
-    // The first `num_given` inputs are given away: the call takes the caller's reference,
+    // The first `num_given` inputs are donated: the call takes the caller's reference,
     // on failure too, and their memory may become an output's where nothing else refers to
     // it. TN_ERR_ARGUMENT: too few inputs, an input that is NULL or of another type, with
     // the number, what was got and what was expected.

@@ -59,7 +59,7 @@ typedef struct tn_graph_signature {
     // "c0", "c1", ... One array has one name.
     const char *const *constant_names;
     uint64_t num_constants;
-    // Numbers of the inputs that a caller may give away, for tn_function_options.
+    // Numbers of the inputs that a caller may donate, for tn_function_options.
     const uint32_t *donated; // num_donated of them; each once
     uint64_t num_donated;
 } tn_graph_signature;

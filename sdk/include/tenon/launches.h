@@ -33,7 +33,7 @@ typedef struct tn_planned_launch {
     const uint32_t *spec;      // 2 * num_spec words: the id of a constant, its value
     const uint32_t *push;      // words; those that say where constants lie are 0
     const uint32_t *constants; // words that the launch reads from a buffer of constants
-    const uint64_t *places;    // 2 * num_operands: bytes, from the beginning of its memory
+    const uint64_t *ranges;    // 2 * num_operands: bytes, from the beginning of its memory
                                // to the operand, and of the operand
     uint32_t num_spec;
     uint32_t num_push;
@@ -78,7 +78,7 @@ typedef struct tn_launches {
     // is measured when it runs for the first time, on the values that it finds then, and
     // measured(context, number, cost) is called on the thread that runs it; `cost` is
     // borrowed. Of launches of a segment with equal numbers the first is measured, and its
-    // baked code is the others', which may differ in `places` alone. Before them comes
+    // baked code is the others', which may differ in `ranges` alone. Before them comes
     // number 0: all launches of a segment as they run, in one command buffer; baked_ns is
     // with the baked code of each that has some. Results are those of any run. A launch
     // that runs behind a point of the host is measured when it runs without one. Both

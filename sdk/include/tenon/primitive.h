@@ -228,10 +228,11 @@ typedef struct tn_rule {
 
 // Pair rule: another primitive that a device may compute together with this one. Where
 // input `input` is the output of an application of `primitive`, and nothing else reads
-// that, the core calls `merge`, which builds one application, of any primitive, that
-// computes both; it takes their place on a device that has a kernel for it, of the plugin
-// whose kernel this primitive would get alone, if there is one: who brings a kernel of
-// their own for this primitive is not passed over. Elsewhere both stay.
+// that, the core calls `rewrite`, which builds one application, of any primitive, that
+// computes both. It replaces them on a device that has a kernel for it. Where this
+// primitive alone would get a kernel, the kernel for both has to be of the same plugin:
+// a plugin that brings its own kernel for this primitive is not bypassed. Elsewhere both
+// stay.
 typedef struct tn_pair_rule {
     const char *primitive; // "nn.rms_norm/1": of one output
     uint32_t input;        // below num_inputs
@@ -240,8 +241,8 @@ typedef struct tn_pair_rule {
     // `primitive`, and rule->inputs[input] is NULL. *output stays NULL where these
     // attributes or types have no such primitive. Called while planning: no function of the
     // runtime may be used but those of `build`. [any-thread]
-    tn_status (*merge)(const tn_build *build, const tn_rule *rule, const tn_rule *made,
-                       tn_array **output);
+    tn_status (*rewrite)(const tn_build *build, const tn_rule *rule, const tn_rule *made,
+                         tn_array **output);
 } tn_pair_rule;
 
 // --- the record ------------------------------------------------------------------------

@@ -19,7 +19,7 @@
 // Use. In the scope that retained it, it stands for the array itself; elsewhere for the
 // same graph, which can be extended, evaluated, differentiated by what it depends on, and
 // given to functions. Within a function's body it becomes part of the function's graph, and
-// is computed in each call. An array that depends on one whose memory was given away to a
+// is computed in each call. An array that depends on one whose memory was donated to a
 // function before fails when it is evaluated.
 //
 // Threads. What is retained may be used in any scopes of its runtime, by several threads at
@@ -39,7 +39,7 @@ extern "C" {
 // tn_runtime_close refuses.
 //
 // NULL on failure: for the arrays of a function's body and those that stand for a slice in
-// vmap, which have no data, and for an array that was given away.
+// vmap, which have no data, and for an array that was donated.
 TN_API tn_array *tn_retain(tn_scope *scope, tn_array *array);
 
 // As tn_op_n, but gives references to arrays that outlive the scope, each as tn_retain
@@ -77,7 +77,7 @@ TN_API void tn_hold(tn_array *array, int32_t held);
 // before is still reading it: x = f(x) needs no memory of its own once the old x was
 // released. Other threads that use the same graph meanwhile wait for its values. When a
 // run fails after it has begun, what was computed in place of that data is lost, and its
-// users fail from then on as those of an array that was given away.
+// users fail from then on as those of an array that was donated.
 //
 // `flags`: of TN_EVAL_... `scope` is where failures go; data that is made here goes to
 // its device.

@@ -347,10 +347,10 @@ typedef struct tn_function tn_function;
 typedef struct tn_function_options {
     uint32_t struct_size; // sizeof(tn_function_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
-    // Numbers of the inputs that the caller gives away, num_donated of them in any order.
+    // Numbers of the inputs that the caller donates, num_donated of them in any order.
     // Their memory may become an output's; the input arrays are empty after a call, and
     // reading them fails. Where something else can still read the memory (a view, a kept
-    // array, the same array as another input), the input counts as not given away in that
+    // array, the same array as another input), the input counts as not donated in that
     // call: a step copies what it would have written over. Copied by tn_function_create.
     const uint32_t *donated;
     uint64_t num_donated;
@@ -359,7 +359,7 @@ typedef struct tn_function_options {
     // each once, or UINT32_MAX; NULL: all are UINT32_MAX. Where the input is a kept or
     // retained array, a call takes the caller's reference to it, and gives one to the
     // output, which outlives the scope, too: the same array, with other data, unless
-    // something else refers to it, which sees it given away. What tn_retain of the output
+    // something else refers to it, which sees it donated. What tn_retain of the output
     // and tn_release of the input do, at a fraction of their time. Copied.
     const uint32_t *carried_to;
 } tn_function_options;

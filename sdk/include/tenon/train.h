@@ -262,7 +262,7 @@ typedef struct tn_table {
 // Reads a file, whole, gzipped or plain but for npy: IDX by its first bytes, ".npy" and
 // ".csv" (numbers with commas, a first line of names is skipped: f32) by the name's end
 // before a ".gz", others as text, a byte a row.
-// Fails, with the place, for a file that holds less or more than it says.
+// Fails, with the position, for a file that holds less or more than it says.
 TN_API tn_status tn_table_read(tn_runtime *runtime, const char *path, tn_table *out_table);
 TN_API void tn_table_finish(tn_table *table); // zeros are fine
 
@@ -321,7 +321,7 @@ typedef struct tn_fit_options {
     // printed to stderr. Other than 0 ends the loop with TN_OK.
     int32_t (*report)(uint64_t step, double loss, void *user);
     void *user; // for report and each
-    // Called for each step in order, when its loss is read, some steps later; NULL: nobody.
+    // Called for each step in order, when its loss is read, some steps later; or NULL.
     void (*each)(uint64_t step, double loss, void *user);
     // Not 0 ends the loop before its next step with TN_OK, behind a checkpoint; NULL: no.
     const volatile int32_t *stop;

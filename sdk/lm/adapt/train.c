@@ -72,16 +72,16 @@ tn_array *lm_build_window(tn_lm *model, tn_scope *scope, tn_array *tokens, int32
     }
     tn_model_step step = {
         .count = count, .capacity = count, .input = tokens, .caches = caches};
-    struct lm_place places[LM_MOST_DEVICES];
+    struct lm_cursor cursors[LM_MOST_DEVICES];
     for (int64_t i = 0; i < model->division.count; i++) {
         lm_scope_on(&model->division, i, scope);
-        places[i] = (struct lm_place){
+        cursors[i] = (struct lm_cursor){
             .position = tn_from_data(scope, TN_I32, TN_SHAPE(1), &zero),
             .length = tn_from_data(scope, TN_I32, TN_SHAPE(1), &count),
             .start = tn_from_data(scope, TN_I32, TN_SHAPE(4), (const int32_t[4]){0})};
     }
     if (make_caches(model, scope, count, caches) == TN_OK)
-        lm_build(model, scope, &step, places, trained, NULL, gathered);
+        lm_build(model, scope, &step, cursors, trained, NULL, gathered);
     free(caches);
     return step.output;
 }
@@ -275,7 +275,7 @@ static tn_status make_state(struct training *t)
     return status == TN_OK && !t->state ? TN_ERR_MEMORY : status;
 }
 
-// In a group the state is not given away: it has to outlive a step that fails.
+// In a group the state is not donated: it has to outlive a step that fails.
 static tn_status adapt_train_make_step(struct training *t)
 {
     uint64_t count = 3 * t->num_parameters;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Devices that have layers: which one, and what is told when it is lost.
+// Devices that have layers: which one a layer is on, and the message when a device is lost.
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

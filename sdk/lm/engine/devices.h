@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The devices that parts are on: where layers are, and what is told when one is lost.
+// The devices of a model's parts: which one a layer is on, and the message when a device is
+// lost.
 #ifndef LM_DEVICES_H
 #define LM_DEVICES_H
 

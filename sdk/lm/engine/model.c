@@ -93,7 +93,7 @@ static tn_status choose_caches(tn_lm *model, const tn_lm_options *options)
     return status == TN_OK ? lm_caches_types(model, 0, types) : status;
 }
 
-// Numbers that cannot be meant are told when the devices are known.
+// Numbers that do not fit are reported when the devices are known.
 static tn_status keep_split(tn_lm *model, const char *split)
 {
     if (!split)

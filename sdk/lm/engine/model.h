@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model that is open: its weights, its devices, its plans, and what stands on it.
+// A model that is open: its weights, devices, plans and sequences.
 #ifndef LM_MODEL_H
 #define LM_MODEL_H
 

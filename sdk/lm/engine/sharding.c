@@ -17,7 +17,7 @@ uint64_t lm_bytes_of_layer(const struct lm_needs *needs, int64_t begin, int64_t 
     return bytes;
 }
 
-// Devices of one memory share what the most modest of them says it has.
+// Devices that share one memory get the least amount that one of them reports.
 static void share_rooms(const struct lm_room *rooms, int64_t num_rooms, uint64_t *left)
 {
     for (int64_t i = 0; i < LM_MOST_DEVICES; i++)

@@ -45,8 +45,8 @@ bool lm_source_is_file(const tn_lm *model)
     return model->source.load == file_load;
 }
 
-// Only of arrays that a file gave, which nobody else refers to: what is mapped is read
-// again when it is used again; what was copied is about to be freed.
+// Only for arrays of a file that nothing else refers to: mapped pages are read again at
+// their next use, and copies are about to be freed.
 void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

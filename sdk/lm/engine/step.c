@@ -15,14 +15,14 @@
 
 // Inputs of a plan: these, then for each part where the step stands, then the caches; and
 // behind them, where the step has rows of images, these and which ones they are.
-enum { IN_TOKENS, IN_LAST, IN_PLACES };
-enum { PLACE_POSITION, PLACE_LENGTH, PLACE_START, PLACE_SLOTS, PLACE_INPUTS };
+enum { IN_TOKENS, IN_LAST, IN_CURSORS };
+enum { CURSOR_POSITION, CURSOR_LENGTH, CURSOR_START, CURSOR_SLOTS, CURSOR_INPUTS };
 enum { NUM_GIVEN = 2 };
 
 // The number of the first cache among the inputs.
 static uint64_t first_cache(const tn_lm *model)
 {
-    return IN_PLACES + PLACE_INPUTS * (uint64_t)model->division.count;
+    return IN_CURSORS + CURSOR_INPUTS * (uint64_t)model->division.count;
 }
 
 // --- building --------------------------------------------------------------------------
@@ -194,7 +194,7 @@ static tn_array *engine_step_constant(const tn_model_step *base, tn_dtype dtype,
 
 // Builds the layers of one part, whose input is in *base.
 static tn_status build_part(struct engine_step *step, tn_model_step *base, int64_t index,
-                            const struct lm_place *place, tn_array *last)
+                            const struct lm_cursor *cursor, tn_array *last)
 {
     tn_lm *model = step->model;
     const struct lm_part *part = &model->division.parts[index];
@@ -208,10 +208,10 @@ static tn_status build_part(struct engine_step *step, tn_model_step *base, int64
     step->base.first = part->first;
     step->base.end = part->end;
     step->base.input = base->input;
-    step->base.position = place->position;
-    step->base.length = place->length;
-    step->base.start = place->start;
-    step->base.slots = base->slots ? place->slots : NULL;
+    step->base.position = cursor->position;
+    step->base.length = cursor->length;
+    step->base.start = cursor->start;
+    step->base.slots = base->slots ? cursor->slots : NULL;
     step->base.last = is_last ? last : NULL;
     step->base.caches = caches;
     step->base.output = NULL;
@@ -224,7 +224,7 @@ static tn_status build_part(struct engine_step *step, tn_model_step *base, int64
 }
 
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
-                   const struct lm_place *places, tn_array *const *trained,
+                   const struct lm_cursor *cursors, tn_array *const *trained,
                    tn_array *const *given, struct lm_gathered *gathered)
 {
     const tn_host_graph *graph = model->host->query(model->host, TN_HOST_GRAPH);
@@ -245,7 +245,7 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
     step.base.constant = engine_step_constant;
     step.base.experts = engine_step_experts;
     for (int64_t i = 0; i < model->division.count && status == TN_OK; i++)
-        status = build_part(&step, base, i, &places[i], base->last);
+        status = build_part(&step, base, i, &cursors[i], base->last);
     return status;
 }
 
@@ -259,13 +259,13 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
     tn_array **caches = outputs;
     memcpy(caches, inputs + first_cache(model), num_caches * sizeof(*caches));
     bool has_rows = num_inputs > first_cache(model) + num_caches;
-    int64_t sequences = tn_array_type(inputs[IN_PLACES + PLACE_POSITION])->extent[0];
+    int64_t sequences = tn_array_type(inputs[IN_CURSORS + CURSOR_POSITION])->extent[0];
     bool has_slots = model->slots > 1 || model->cache_format;
-    struct lm_place places[LM_MOST_DEVICES];
+    struct lm_cursor cursors[LM_MOST_DEVICES];
     for (int64_t i = 0; i < model->division.count; i++) {
-        tn_array *const *at = inputs + IN_PLACES + PLACE_INPUTS * i;
-        places[i] = (struct lm_place){at[PLACE_POSITION], at[PLACE_LENGTH], at[PLACE_START],
-                                      at[PLACE_SLOTS]};
+        tn_array *const *at = inputs + IN_CURSORS + CURSOR_INPUTS * i;
+        cursors[i] = (struct lm_cursor){at[CURSOR_POSITION], at[CURSOR_LENGTH],
+                                        at[CURSOR_START], at[CURSOR_SLOTS]};
     }
     tn_model_step step = {.count = tn_array_type(inputs[IN_TOKENS])->extent[0] / sequences,
                           .capacity = model->capacity,
@@ -273,10 +273,10 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
                           .last = plan->kind == LM_LAST_ROW ? inputs[IN_LAST] : NULL,
                           .caches = caches,
                           .sequences = sequences,
-                          .slots = has_slots ? places[0].slots : NULL,
+                          .slots = has_slots ? cursors[0].slots : NULL,
                           .cache_format = model->cache_format};
     tn_status status =
-        lm_build(plan->model, scope, &step, places, NULL,
+        lm_build(plan->model, scope, &step, cursors, NULL,
                  has_rows ? inputs + first_cache(model) + num_caches : NULL, NULL);
     if (status == TN_OK && plan->kind == LM_HIDDEN && !step.hidden)
         return tn_scope_fail(scope, TN_ERR_UNSUPPORTED,
@@ -413,8 +413,8 @@ static int64_t sequences_of_plan(const struct lm_chunk *c)
 }
 
 // Where each sequence stands, on the device of each part.
-static void place_sequences(const struct lm_chunk *c, tn_scope *scope, int64_t count,
-                            tn_array **inputs)
+static void cursors_write(const struct lm_chunk *c, tn_scope *scope, int64_t count,
+                          tn_array **inputs)
 {
     const tn_lm *model = c->sequences[0]->model;
     int32_t position[LM_MOST_TOGETHER], length[LM_MOST_TOGETHER] = {0};
@@ -428,13 +428,13 @@ static void place_sequences(const struct lm_chunk *c, tn_scope *scope, int64_t c
         last[i] = (int32_t)(i * c->count + c->valid - 1);
     }
     for (int64_t i = 0; i < model->division.count; i++) {
-        tn_array **at = inputs + IN_PLACES + PLACE_INPUTS * i;
+        tn_array **at = inputs + IN_CURSORS + CURSOR_INPUTS * i;
         lm_scope_on(&model->division, i, scope);
-        at[PLACE_POSITION] = tn_from_data(scope, TN_I32, TN_SHAPE(count), position);
-        at[PLACE_LENGTH] = tn_from_data(scope, TN_I32, TN_SHAPE(count), length);
-        at[PLACE_START] = tn_from_data(scope, TN_I32, TN_SHAPE(4),
-                                       (const int32_t[]){0, 0, position[0], 0});
-        at[PLACE_SLOTS] = tn_from_data(scope, TN_I32, TN_SHAPE(count), slot);
+        at[CURSOR_POSITION] = tn_from_data(scope, TN_I32, TN_SHAPE(count), position);
+        at[CURSOR_LENGTH] = tn_from_data(scope, TN_I32, TN_SHAPE(count), length);
+        at[CURSOR_START] = tn_from_data(scope, TN_I32, TN_SHAPE(4),
+                                        (const int32_t[]){0, 0, position[0], 0});
+        at[CURSOR_SLOTS] = tn_from_data(scope, TN_I32, TN_SHAPE(count), slot);
     }
     inputs[IN_LAST] = tn_from_data(scope, TN_I32, TN_SHAPE(count), last);
 }
@@ -479,7 +479,7 @@ static tn_status run_chunk(const struct lm_chunk *c, tn_scope *scope, tn_array *
                                     count * c->count, c->rows != NULL);
     if (c->rows)
         put_rows(c, scope, inputs + first_cache(model) + caches->count);
-    place_sequences(c, scope, count, inputs);
+    cursors_write(c, scope, count, inputs);
     tn_status status = lm_fail_scope(scope);
     if (status != TN_OK)
         return status;

@@ -16,18 +16,19 @@ struct lm_gathered {
     uint64_t count, room;
 };
 
-// Where a step stands, as arrays that are on the device of one part; see tn_model_step.
-struct lm_place {
+// How far the sequences of a step are, as arrays on the device of one part; see
+// tn_model_step.
+struct lm_cursor {
     tn_array *position, *length, *start, *slots;
 };
 
 // Builds the layers that are loaded in `scope`, part by part. The step says what it is of:
-// count, capacity, input, last, caches; gets `output`. `places` has one of each part.
-// `trained`: see lm_adapted. `given`, where it is not NULL: rows that stand in the place of
-// the embedding's, f32 [positions, width], and which ones do, f32 [positions, 1] of 0
-// and 1. `gathered`: what is to be gathered; NULL: nothing.
+// count, capacity, input, last, caches; gets `output`. `cursors` has one of each part.
+// `trained`: see lm_adapted. `given`, where it is not NULL: rows that replace the
+// embedding's, f32 [positions, width], and which ones do, f32 [positions, 1] of 0 and 1.
+// `gathered`: what is to be gathered; NULL: nothing.
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *step,
-                   const struct lm_place *places, tn_array *const *trained,
+                   const struct lm_cursor *cursors, tn_array *const *trained,
                    tn_array *const *given, struct lm_gathered *gathered);
 
 // Makes the functions for the layers that are loaded, or destroys them.

@@ -206,7 +206,7 @@ static bool stays_half(uint32_t flags, tn_dtype dtype)
 }
 
 // Bytes of a weight of the file as it is loaded: blocks as they are, of any order; elements
-// as halves or as f32. A format of somebody else's counts as bytes.
+// as halves or as f32. A format of another plugin counts as bytes.
 static uint64_t engine_weights_loaded_bytes(const tn_type *type, const char *format,
                                             uint32_t flags)
 {
@@ -295,8 +295,8 @@ static bool is_on_host(const tn_lm *model, const struct lm_weight *weight)
 }
 
 // The packing in which kernels of the weight's device read blocks of `format` fastest, with
-// all the `flags`; NULL: rows as the file has them. A device that is not there any more is
-// told by what is asked of it next.
+// all the `flags`; NULL: rows as the file has them. The next call on a device that is gone
+// fails with its loss.
 static const char *weight_packing(const tn_lm *model, const struct lm_weight *weight,
                                   const char *format, uint32_t flags)
 {

@@ -80,7 +80,7 @@ static int32_t grammar_compile_either(struct compiling *c, int32_t a, int32_t b)
 struct utf8_class {
     struct grammar_set leads[4]; // first bytes behind which 0 .. 3 of any follow
     int32_t any[4];              // the state of that many; -1: not made yet
-    int32_t others;              // what is no such case; -1: nothing
+    int32_t others;              // the transition for all other bytes; -1: none
     int32_t next;
 };
 

@@ -383,8 +383,8 @@ static grammar_node read_reference(struct schema_reader *r, const json_t *refere
     json_t *target = name ? schema_follow(r->root, name) : NULL;
     char path[sizeof(r->path)];
     if (!target)
-        return schema_refuse(r, TN_ERR_REFUSED,
-                             "no such place in the schema: ", name ? name : "(no text)");
+        return schema_refuse(r, TN_ERR_REFUSED, "the schema has nothing at ",
+                             name ? name : "(no text)");
     memcpy(path, r->path, sizeof(path));
     snprintf(r->path, sizeof(r->path), "%s", name);
     grammar_node node = read_known(r, target, tag);

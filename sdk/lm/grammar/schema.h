@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the parts that read JSON schemas share.
+// Shared by the files that read JSON schemas.
 #ifndef LM_SCHEMA_H
 #define LM_SCHEMA_H
 
@@ -69,7 +69,7 @@ const char *schema_guess_type(const json_t *schema);
 // A keyword that is not read and may narrow a schema; NULL: none.
 const char *schema_unknown_key(json_t *schema);
 
-// A keyword that says nothing of what is valid: "title".
+// Whether the keyword has no effect on validity: "title".
 bool schema_is_note(const char *key);
 
 // Whether a schema has any other.

@@ -26,7 +26,7 @@ static enum schema_verdict schema_accepts_verdict(bool is_valid)
     return is_valid ? SCHEMA_YES : SCHEMA_NO;
 }
 
-// Values that are equal: numbers by what they are worth, 1 and 1.0.
+// Whether values are equal; numbers by their values, so 1 and 1.0 are.
 static bool are_equal(const json_t *x, const json_t *y)
 {
     const char *key;

@@ -22,15 +22,15 @@ enum {
     OF_ALL = 127,
 };
 
-struct apart {
+struct disjoint_search {
     json_t *root;
     json_t *made;    // schemas of constants, an array that owns them
     const char *tag; // a member that objects always have, or NULL
     int depth, steps, num_merged;
 };
 
-// Whether no text of the schema `given`, as the grammar has it, is valid by `other`.
-static bool are_disjoint(struct apart *a, json_t *given, json_t *other);
+// Whether no text that the grammar of `generated` permits is valid by `other`.
+static bool are_disjoint(struct disjoint_search *a, json_t *generated, json_t *other);
 
 // --- constants as schemas --------------------------------------------------------------
 
@@ -63,7 +63,7 @@ static json_t *array_schema(json_t *value)
 }
 
 // A schema that has what the constant has; of a scalar a "const".
-static json_t *schema_of(struct apart *a, json_t *value)
+static json_t *schema_of(struct disjoint_search *a, json_t *value)
 {
     json_t *made = json_is_object(value)  ? object_schema(value)
                    : json_is_array(value) ? array_schema(value)
@@ -105,7 +105,7 @@ static uint32_t kind_named(const char *name)
 
 // The kinds that a schema has; one without a type has all, of which the grammar writes
 // those that its other keys are about.
-static uint32_t kinds_of(const json_t *schema, bool is_given)
+static uint32_t kinds_of(const json_t *schema, bool is_generated)
 {
     const json_t *constant = json_object_get(schema, "const"),
                  *type = json_object_get(schema, "type"), *one;
@@ -114,7 +114,7 @@ static uint32_t kinds_of(const json_t *schema, bool is_given)
     if (constant)
         return schema_disjoint_kind_of(constant);
     if (!json_is_array(type)) {
-        const char *guessed = is_given && !type ? schema_guess_type(schema) : NULL;
+        const char *guessed = is_generated && !type ? schema_guess_type(schema) : NULL;
         return kind_named(type ? json_string_value(type) : guessed);
     }
     json_array_foreach(type, i, one) kinds |= kind_named(json_string_value(one));
@@ -180,9 +180,9 @@ static bool schema_disjoint_is_below(const struct schema_disjoint_range *a,
     return a->high < b->low || (a->high == b->low && (a->is_high_open || b->is_low_open));
 }
 
-static bool have_no_common(const json_t *given, const json_t *other, uint32_t kind)
+static bool have_no_common(const json_t *generated, const json_t *other, uint32_t kind)
 {
-    struct schema_disjoint_range a = schema_disjoint_range_of(given, kind),
+    struct schema_disjoint_range a = schema_disjoint_range_of(generated, kind),
                                  b = schema_disjoint_range_of(other, kind);
     return schema_disjoint_is_below(&a, &b) || schema_disjoint_is_below(&b, &a);
 }
@@ -212,46 +212,48 @@ static bool schema_disjoint_lacks(const json_t *schema, const char *name)
     return !has_more && !json_object_get(properties, name) && !is_required(schema, name);
 }
 
-// As are_disjoint, of what is within both, where there is no tag.
-static bool are_parts_apart(struct apart *a, json_t *given, json_t *other)
+// Compares members or elements of two schemas, which have no tag.
+static bool are_parts_disjoint(struct disjoint_search *a, json_t *generated, json_t *other)
 {
     const char *tag = a->tag;
     a->tag = NULL;
-    bool good = are_disjoint(a, given, other);
+    bool good = are_disjoint(a, generated, other);
     a->tag = tag;
     return good;
 }
 
-// A member that tells two objects apart: the one always has it and the other never, or
-// another one of this name.
-static bool tells_apart(struct apart *a, json_t *given, json_t *other, const char *name)
+// Whether the member `name` keeps any object from being valid by both: the one always has
+// it and the other never, or with disjoint values.
+static bool are_members_disjoint(struct disjoint_search *a, json_t *generated,
+                                 json_t *other, const char *name)
 {
     bool is_tag = a->tag && strcmp(a->tag, name) == 0;
-    bool is_always = is_tag || is_required(given, name),
+    bool is_always = is_tag || is_required(generated, name),
          is_asked = is_required(other, name);
     if (!is_always && !is_asked)
         return false;
-    if (is_asked && schema_disjoint_lacks(given, name))
+    if (is_asked && schema_disjoint_lacks(generated, name))
         return true;
-    json_t *mine = member_of(given, name), *others = member_of(other, name);
+    json_t *mine = member_of(generated, name), *others = member_of(other, name);
     if (!others)
         return false;
-    return json_is_false(others) || (mine && are_parts_apart(a, mine, others));
+    return json_is_false(others) || (mine && are_parts_disjoint(a, mine, others));
 }
 
-static bool are_objects_apart(struct apart *a, json_t *given, json_t *other)
+static bool are_objects_disjoint(struct disjoint_search *a, json_t *generated,
+                                 json_t *other)
 {
-    const json_t *lists[] = {json_object_get(given, "required"),
+    const json_t *lists[] = {json_object_get(generated, "required"),
                              json_object_get(other, "required")};
     const json_t *item;
     size_t index;
-    if (a->tag && tells_apart(a, given, other, a->tag))
+    if (a->tag && are_members_disjoint(a, generated, other, a->tag))
         return true;
     for (size_t i = 0; i < COUNT(lists); i++)
         json_array_foreach(lists[i], index, item)
         {
             if (json_is_string(item) &&
-                tells_apart(a, given, other, json_string_value(item)))
+                are_members_disjoint(a, generated, other, json_string_value(item)))
                 return true;
         }
     return false;
@@ -263,16 +265,16 @@ static json_t *schema_disjoint_element_of(const json_t *schema, size_t index)
     return own ? own : json_object_get(schema, "items");
 }
 
-// An element that both always have and that tells them apart.
-static bool are_arrays_apart(struct apart *a, json_t *given, json_t *other)
+// Whether an element that both arrays always have has disjoint values.
+static bool are_arrays_disjoint(struct disjoint_search *a, json_t *generated, json_t *other)
 {
-    struct schema_disjoint_range mine = schema_disjoint_range_of(given, OF_ARRAY),
+    struct schema_disjoint_range mine = schema_disjoint_range_of(generated, OF_ARRAY),
                                  others = schema_disjoint_range_of(other, OF_ARRAY);
     double both = fmax(mine.low, others.low);
     for (size_t i = 0; (double)i < both && i < MOST_DEPTH; i++) {
-        json_t *left = schema_disjoint_element_of(given, i),
+        json_t *left = schema_disjoint_element_of(generated, i),
                *right = schema_disjoint_element_of(other, i);
-        if (left && right && are_parts_apart(a, left, right))
+        if (left && right && are_parts_disjoint(a, left, right))
             return true;
     }
     return false;
@@ -280,23 +282,23 @@ static bool are_arrays_apart(struct apart *a, json_t *given, json_t *other)
 
 // --- schemas ---------------------------------------------------------------------------
 
-static bool are_leaves_apart(struct apart *a, json_t *given, json_t *other)
+static bool are_leaves_disjoint(struct disjoint_search *a, json_t *generated, json_t *other)
 {
-    const json_t *left = json_object_get(given, "const"),
+    const json_t *left = json_object_get(generated, "const"),
                  *right = json_object_get(other, "const");
-    uint32_t common = kinds_of(given, true) & kinds_of(other, false);
+    uint32_t common = kinds_of(generated, true) & kinds_of(other, false);
     if (left && right && json_is_string(left) && json_is_string(right))
         return strcmp(json_string_value(left), json_string_value(right)) != 0;
     if (common & OF_BOOLEAN && left && right && json_is_true(left) != json_is_true(right))
         common &= ~(uint32_t)OF_BOOLEAN;
     static const uint32_t ranged[] = {OF_STRING, OF_INTEGER, OF_FRACTION, OF_ARRAY};
     for (size_t i = 0; i < COUNT(ranged); i++)
-        if (common & ranged[i] && have_no_common(given, other, ranged[i]))
+        if (common & ranged[i] && have_no_common(generated, other, ranged[i]))
             common &= ~ranged[i];
     if (common == OF_OBJECT)
-        return are_objects_apart(a, given, other);
+        return are_objects_disjoint(a, generated, other);
     if (common == OF_ARRAY)
-        return are_arrays_apart(a, given, other);
+        return are_arrays_disjoint(a, generated, other);
     return common == 0;
 }
 
@@ -327,9 +329,9 @@ static bool has_beside(json_t *schema)
     return num > 1;
 }
 
-// The schema that `schema` and what is beside its alternatives are; where that is not
-// known, one that all values are valid by.
-static json_t *merged_alone(struct apart *a, json_t *schema)
+// Merges the keys beside a schema's alternatives into them. Gives `true`, by which all
+// values are valid, where that is not possible.
+static json_t *merged_alone(struct disjoint_search *a, json_t *schema)
 {
     char why[SCHEMA_WHY];
     json_t *merged = ++a->num_merged > MOST_MERGED
@@ -338,8 +340,8 @@ static json_t *merged_alone(struct apart *a, json_t *schema)
     return merged && json_array_append_new(a->made, merged) == 0 ? merged : json_true();
 }
 
-// A schema without what only stands for another one: a reference, a constant with members.
-static json_t *schema_disjoint_resolve(struct apart *a, json_t *schema)
+// Follows references, and makes a schema of a constant that has members or elements.
+static json_t *schema_disjoint_resolve(struct disjoint_search *a, json_t *schema)
 {
     for (int i = 0; i < MOST_DEPTH && json_object_get(schema, "$ref"); i++) {
         if (has_beside(schema))
@@ -354,47 +356,48 @@ static json_t *schema_disjoint_resolve(struct apart *a, json_t *schema)
                                                                : schema;
 }
 
-// Each alternative of `list`, those of "enum" as schemas, in the place of `given` or of
-// `other`.
-static bool are_all_apart(struct apart *a, json_t *list, bool is_enum, json_t *given,
-                          json_t *other)
+// Whether each alternative of `list` is disjoint from the schema that is not NULL,
+// `generated` or `other`. Constants of an "enum" become schemas.
+static bool are_all_disjoint(struct disjoint_search *a, json_t *list, bool is_enum,
+                             json_t *generated, json_t *other)
 {
     json_t *item;
     size_t i;
     json_array_foreach(list, i, item)
     {
         json_t *one = is_enum ? schema_of(a, item) : item;
-        if (!one || !are_disjoint(a, given ? given : one, given ? one : other))
+        if (!one || !are_disjoint(a, generated ? generated : one, generated ? one : other))
             return false;
     }
     return true;
 }
 
-static bool are_disjoint(struct apart *a, json_t *given, json_t *other)
+static bool are_disjoint(struct disjoint_search *a, json_t *generated, json_t *other)
 {
     bool good = false;
     if (++a->steps > MOST_STEPS || a->depth >= MOST_DEPTH)
         return false;
-    if (json_is_false(given) || json_is_false(other))
+    if (json_is_false(generated) || json_is_false(other))
         return true;
     a->depth++;
-    given = schema_disjoint_resolve(a, given);
+    generated = schema_disjoint_resolve(a, generated);
     other = schema_disjoint_resolve(a, other);
-    json_t *some = schema_disjoint_alternatives(given),
+    json_t *some = schema_disjoint_alternatives(generated),
            *others = schema_disjoint_alternatives(other);
     if (some)
-        good = are_all_apart(a, some, some == json_object_get(given, "enum"), NULL, other);
+        good = are_all_disjoint(a, some, some == json_object_get(generated, "enum"), NULL,
+                                other);
     else if (others)
-        good =
-            are_all_apart(a, others, others == json_object_get(other, "enum"), given, NULL);
-    else if (json_is_object(given) && json_is_object(other))
-        good = are_leaves_apart(a, given, other);
+        good = are_all_disjoint(a, others, others == json_object_get(other, "enum"),
+                                generated, NULL);
+    else if (json_is_object(generated) && json_is_object(other))
+        good = are_leaves_disjoint(a, generated, other);
     a->depth--;
     return good;
 }
 
-// An alternative of a list; one with "enum" as alternatives that are made once.
-static json_t *schema_disjoint_prepared(struct apart *a, json_t *schema)
+// Resolves an alternative of a list. Constants of its "enum" become schemas here, once.
+static json_t *schema_disjoint_prepared(struct disjoint_search *a, json_t *schema)
 {
     json_t *one = schema_disjoint_resolve(a, schema), *list = json_object_get(one, "enum"),
            *item;
@@ -410,7 +413,7 @@ static json_t *schema_disjoint_prepared(struct apart *a, json_t *schema)
 enum schema_disjoint schema_are_disjoint(json_t *root, json_t *list, const char *tag,
                                          size_t *out_one, size_t *out_other)
 {
-    struct apart a = {.root = root, .made = json_array(), .tag = tag};
+    struct disjoint_search a = {.root = root, .made = json_array(), .tag = tag};
     json_t *forms = json_array(), *item;
     size_t count = json_array_size(list), index;
     bool good = a.made != NULL && forms != NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keys: those of schemas, and those of the objects that schemas are about.
+// Keys of schemas, and keys of the objects that schemas describe.
 #include <stdlib.h>
 #include <string.h>
 #include "../base/fail.h"

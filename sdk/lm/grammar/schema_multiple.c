@@ -11,7 +11,7 @@
 #define MOST_DECIMAL 15 // digits of a fraction: a double has these
 #define MOST_RULES 6000 // of widths and remainders
 #define MOST_LISTED 1000
-#define MOST_PLACES 6
+#define MOST_DECIMALS 6
 
 int64_t schema_power(int exponent)
 {
@@ -21,13 +21,13 @@ int64_t schema_power(int exponent)
     return value;
 }
 
-int schema_places(double value)
+int schema_decimals(double value)
 {
-    for (int places = 0; places <= 6; places++) {
+    for (int decimals = 0; decimals <= 6; decimals++) {
         char text[400];
-        snprintf(text, sizeof(text), "%.*f", places, value);
+        snprintf(text, sizeof(text), "%.*f", decimals, value);
         if (strtod(text, NULL) == value)
-            return places;
+            return decimals;
     }
     return -1;
 }
@@ -36,7 +36,7 @@ int schema_places(double value)
 struct multiples {
     struct grammar_builder *b;
     int64_t step;
-    int places;
+    int decimals;
     int32_t *rules; // of each width and remainder, plus 1; 0: not yet
 };
 
@@ -64,11 +64,11 @@ static grammar_node multiples_expand(struct multiples *m, int64_t low, int64_t h
         ways[num++] = multiples_digit(m, digit, digit == first ? low % unit : 0,
                                       digit == last ? high % unit : unit - 1, width, rest);
     grammar_node node = grammar_choice(m->b, ways, num);
-    if (width == m->places)
+    if (width == m->decimals)
         node = grammar_sequence(m->b, GRAMMAR_NODES(grammar_text(m->b, "."), node));
     // Zeros at the end of a fraction may be missing, and the point with them.
     bool may_end =
-        width <= m->places && low == 0 && rest * schema_power(width) % m->step == 0;
+        width <= m->decimals && low == 0 && rest * schema_power(width) % m->step == 0;
     return may_end ? grammar_repeat(m->b, node, 0, 1) : node;
 }
 
@@ -99,8 +99,8 @@ static grammar_node multiples_natural(struct multiples *m, int64_t low, int64_t 
 {
     grammar_node ways[MOST_WIDTH + 1];
     uint64_t num = 0;
-    for (int width = m->places + 1; width <= most; width++) {
-        int64_t least = width > m->places + 1 ? schema_power(width - 1) : 0,
+    for (int width = m->decimals + 1; width <= most; width++) {
+        int64_t least = width > m->decimals + 1 ? schema_power(width - 1) : 0,
                 last = schema_power(width) - 1;
         least = low > least ? low : least;
         last = high < last ? high : last;
@@ -131,8 +131,8 @@ static grammar_node multiples_listed(struct multiples *m, int64_t low, int64_t h
     int64_t first = low / m->step + (low > 0 && low % m->step > 0);
     for (int64_t i = first; i * m->step <= high; i++) {
         char text[40];
-        snprintf(text, sizeof(text), "%.*f", m->places,
-                 (double)(i * m->step) / (double)schema_power(m->places));
+        snprintf(text, sizeof(text), "%.*f", m->decimals,
+                 (double)(i * m->step) / (double)schema_power(m->decimals));
         whole = grammar_choice(m->b, GRAMMAR_NODES(whole, grammar_text(m->b, text)));
         whole = grammar_lower(m->b, whole, (uint64_t)(i - first));
     }
@@ -140,13 +140,13 @@ static grammar_node multiples_listed(struct multiples *m, int64_t low, int64_t h
 }
 
 // A bound in units of 10^-places, inwards, and within what `most` stands for.
-static int64_t schema_multiple_scaled(double value, int places, bool is_low, bool is_open,
+static int64_t schema_multiple_scaled(double value, int decimals, bool is_low, bool is_open,
                                       int64_t most)
 {
-    double unit = (double)schema_power(places);
+    double unit = (double)schema_power(decimals);
     if (fabs(value) * unit >= (double)most)
         return value < 0 ? -most : most;
-    double exact = schema_places(value) <= places && schema_places(value) >= 0
+    double exact = schema_decimals(value) <= decimals && schema_decimals(value) >= 0
                        ? nearbyint(value * unit)
                        : value * unit;
     int64_t whole = (int64_t)(is_low ? ceil(exact) : floor(exact));
@@ -169,15 +169,16 @@ static grammar_node multiples_between(struct multiples *m,
                                       const struct schema_bounds *given)
 {
     int most = m->step > MOST_RULES ? 0 : (int)(MOST_RULES / m->step);
-    int width = m->places > 0 ? MOST_DECIMAL : MOST_WIDTH;
+    int width = m->decimals > 0 ? MOST_DECIMAL : MOST_WIDTH;
     most = most > width ? width : most;
-    int64_t all = schema_power(most > m->places ? most : width) - 1;
-    int64_t low = schema_multiple_scaled(given->low, m->places, true, given->low_open, all),
-            high = schema_multiple_scaled(given->high, m->places, false, given->high_open,
+    int64_t all = schema_power(most > m->decimals ? most : width) - 1;
+    int64_t low =
+                schema_multiple_scaled(given->low, m->decimals, true, given->low_open, all),
+            high = schema_multiple_scaled(given->high, m->decimals, false, given->high_open,
                                           all);
     if (low > high)
         return grammar_choice(m->b, NULL, 0);
-    if (most > m->places) {
+    if (most > m->decimals) {
         grammar_node node = -1;
         m->rules = calloc((size_t)(most * m->step), sizeof(*m->rules));
         if (m->rules)
@@ -195,19 +196,19 @@ grammar_node schema_multiples(struct grammar_builder *b, const json_t *of,
                               const char *where)
 {
     double value = json_number_value(of);
-    int places = value > 0 && value < 1e12 ? schema_places(value) : -1;
-    struct multiples m = {.b = b, .places = places};
-    if (places < 0 || places > MOST_PLACES) {
+    int decimals = value > 0 && value < 1e12 ? schema_decimals(value) : -1;
+    struct multiples m = {.b = b, .decimals = decimals};
+    if (decimals < 0 || decimals > MOST_DECIMALS) {
         b->status = lm_fail(TN_ERR_UNSUPPORTED,
                             "schema: %s: got multipleOf %g, expected a number above 0 and "
                             "below 1e12 with at most 6 decimal places",
                             where, value);
         return -1;
     }
-    m.step = (int64_t)llround(value * (double)schema_power(places));
+    m.step = (int64_t)llround(value * (double)schema_power(decimals));
     if (is_integer) {
-        m.step /= common_divisor(m.step, schema_power(places));
-        m.places = 0;
+        m.step /= common_divisor(m.step, schema_power(decimals));
+        m.decimals = 0;
     }
     grammar_node node = multiples_between(&m, given);
     if (node < 0 && b->status == TN_OK)

@@ -130,7 +130,7 @@ static grammar_node schema_number_fraction(struct grammar_builder *b, int64_t lo
 
 // Numbers whose integer part is `whole`, with fractions low .. high, if there are any.
 static grammar_node with_fraction(struct grammar_builder *b, int64_t whole, int64_t low,
-                                  int64_t high, int places, bool is_tight)
+                                  int64_t high, int decimals, bool is_tight)
 {
     grammar_node choices[2];
     uint64_t num = 0;
@@ -139,21 +139,21 @@ static grammar_node with_fraction(struct grammar_builder *b, int64_t whole, int6
     if (low <= high)
         choices[num++] = grammar_sequence(
             b, GRAMMAR_NODES(schema_number_natural(b, whole, whole), grammar_text(b, "."),
-                             schema_number_fraction(b, low, high, places, is_tight)));
+                             schema_number_fraction(b, low, high, decimals, is_tight)));
     return grammar_choice(b, choices, num);
 }
 
 static grammar_node schema_number_positive(struct grammar_builder *b,
                                            struct schema_number_bound low,
-                                           struct schema_number_bound high, int places)
+                                           struct schema_number_bound high, int decimals)
 {
-    int64_t unit = schema_power(places);
+    int64_t unit = schema_power(decimals);
     int64_t least = low.value + low.is_open, most = high.value - high.is_open;
     if (least > most)
         return grammar_choice(b, NULL, 0);
     int64_t first = least / unit, last = most / unit;
     if (first == last)
-        return with_fraction(b, first, least % unit, most % unit, places, !high.is_open);
+        return with_fraction(b, first, least % unit, most % unit, decimals, !high.is_open);
     grammar_node more =
         grammar_repeat(b,
                        grammar_sequence(b, GRAMMAR_NODES(grammar_text(b, "."),
@@ -161,27 +161,27 @@ static grammar_node schema_number_positive(struct grammar_builder *b,
                        0, 1);
     return grammar_choice(
         b, GRAMMAR_NODES(
-               with_fraction(b, first, least % unit, unit - 1, places, false),
+               with_fraction(b, first, least % unit, unit - 1, decimals, false),
                grammar_sequence(
                    b, GRAMMAR_NODES(schema_number_natural(b, first + 1, last - 1), more)),
-               with_fraction(b, last, 0, most % unit, places, !high.is_open)));
+               with_fraction(b, last, 0, most % unit, decimals, !high.is_open)));
 }
 
 static grammar_node schema_number_real(struct grammar_builder *b,
                                        struct schema_number_bound low,
-                                       struct schema_number_bound high, int places)
+                                       struct schema_number_bound high, int decimals)
 {
     const struct schema_number_bound zero = {0, false};
     grammar_node choices[2];
     uint64_t num = 0;
     if (high.value > 0 || (high.value == 0 && !high.is_open))
         choices[num++] =
-            schema_number_positive(b, low.value < 0 ? zero : low, high, places);
+            schema_number_positive(b, low.value < 0 ? zero : low, high, decimals);
     if (low.value < 0) {
         const struct schema_number_bound from = {-high.value, high.is_open},
                                          to = {-low.value, low.is_open};
         choices[num++] = schema_number_negative(
-            b, schema_number_positive(b, high.value > 0 ? zero : from, to, places));
+            b, schema_number_positive(b, high.value > 0 ? zero : from, to, decimals));
     }
     return grammar_choice(b, choices, num);
 }
@@ -261,10 +261,10 @@ grammar_node schema_number(struct grammar_builder *b, const json_t *schema, bool
         return bounded_integer(b, &given);
     if (isinf(given.low) && isinf(given.high))
         return any_number(b);
-    int low_places = isinf(given.low) ? 0 : schema_places(given.low);
-    int high_places = isinf(given.high) ? 0 : schema_places(given.high);
+    int low_decimals = isinf(given.low) ? 0 : schema_decimals(given.low);
+    int high_decimals = isinf(given.high) ? 0 : schema_decimals(given.high);
     double most = 1e9;
-    if (low_places < 0 || high_places < 0 ||
+    if (low_decimals < 0 || high_decimals < 0 ||
         (!isinf(given.low) && fabs(given.low) >= most) ||
         (!isinf(given.high) && fabs(given.high) >= most)) {
         b->status = lm_fail(TN_ERR_UNSUPPORTED,
@@ -273,8 +273,8 @@ grammar_node schema_number(struct grammar_builder *b, const json_t *schema, bool
                             where, given.low, given.high);
         return -1;
     }
-    int places = (low_places > high_places ? low_places : high_places) + 3;
-    double unit = (double)schema_power(places);
+    int decimals = (low_decimals > high_decimals ? low_decimals : high_decimals) + 3;
+    double unit = (double)schema_power(decimals);
     const struct schema_number_bound low = {(int64_t)llround(fmax(given.low, -most) * unit),
                                             given.low_open},
                                      high = {
@@ -282,5 +282,5 @@ grammar_node schema_number(struct grammar_builder *b, const json_t *schema, bool
                                          given.high_open};
     if (low.value > high.value)
         return grammar_choice(b, NULL, 0);
-    return schema_number_real(b, low, high, places);
+    return schema_number_real(b, low, high, decimals);
 }

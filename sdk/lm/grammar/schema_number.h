@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the parts that read numbers of JSON schemas share.
+// Shared by the files that read numbers of JSON schemas.
 #ifndef LM_SCHEMA_NUMBER_H
 #define LM_SCHEMA_NUMBER_H
 
@@ -14,7 +14,7 @@ struct schema_bounds {
 int64_t schema_power(int exponent);
 
 // Decimal places of a number; -1: more than 6.
-int schema_places(double value);
+int schema_decimals(double value);
 
 // Multiples of `of` within bounds; `where` begins messages.
 grammar_node schema_multiples(struct grammar_builder *b, const json_t *of,

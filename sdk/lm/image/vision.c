@@ -132,10 +132,10 @@ static tn_status build_tile(tn_scope *scope, tn_array *const *inputs, uint64_t n
     tn_array *no_caches = NULL;
     tn_model_step step = {
         .count = 1, .capacity = 1, .input = inputs[0], .caches = &no_caches};
-    const struct lm_place place = {.position = NULL};
+    const struct lm_cursor cursor = {.position = NULL};
     (void)num_inputs, (void)num_outputs;
     tn_status status =
-        lm_build(model->vision.encoder, scope, &step, &place, NULL, NULL, NULL);
+        lm_build(model->vision.encoder, scope, &step, &cursor, NULL, NULL, NULL);
     const tn_type *type = status == TN_OK ? tn_array_type(step.output) : NULL;
     if (!type || type->dtype != TN_F32 || type->rank != 2 ||
         type->extent[0] != model->vision.facts->tokens ||
@@ -170,8 +170,9 @@ static tn_status find_mark(tn_lm *model)
     return status;
 }
 
-// The whole vision encoder is where the model's first layers are, or would be.
-static tn_status place_encoder(tn_lm *model)
+// Chooses the device for the vision encoder: that of the model's first layers, loaded or
+// not.
+static tn_status encoder_choose_device(tn_lm *model)
 {
     tn_lm *encoder = model->vision.encoder;
     struct lm_division made = model->division;
@@ -203,7 +204,7 @@ static tn_status make_ready(tn_lm *model)
     if (status == TN_OK)
         status = find_mark(model);
     if (status == TN_OK)
-        status = place_encoder(model);
+        status = encoder_choose_device(model);
     if (status == TN_OK)
         status = lm_weights_load(vision->encoder, 0, vision->encoder->facts->layers);
     if (status != TN_OK)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether processes fit together: each says what it is, and all look at what all said.
+// Whether processes fit together: each sends its versions and options, and all compare
+// those of all.
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>

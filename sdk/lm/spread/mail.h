@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Messages between the processes of a model, over tn.collective/1. What is sent is on its
-// way while the sender goes on.
+// Messages between the processes of a model, over tn.collective/1. The sender does not wait
+// until a message has arrived.
 #ifndef LM_MAIL_H
 #define LM_MAIL_H
 

@@ -52,8 +52,8 @@ static void write_order(const struct lm_chunk *chunk, struct lm_order *out)
 
 // --- layers ----------------------------------------------------------------------------
 
-// Runs the first layers, and sends the hidden state on. The order goes behind the step, so
-// that one that fails here is nobody else's.
+// Runs the first layers, and sends the hidden state on. The order is sent after the step,
+// so that a step that fails here reaches no other rank.
 static tn_status begin_layers(struct lm_spread *spread, const struct lm_chunk *chunk,
                               const struct lm_order *order, bool *out_begun)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranks above 0: they run their part of what rank 0 begins.
+// Ranks above 0: they run their part of each step that rank 0 begins.
 #include <stdlib.h>
 #include <string.h>
 #include "../engine/caches.h"
@@ -9,7 +9,7 @@
 struct served {
     struct lm_spread *spread;
     const struct lm_order *order;
-    tn_lm_sequence places[LM_MOST_TOGETHER], *sequences[LM_MOST_TOGETHER];
+    tn_lm_sequence storage[LM_MOST_TOGETHER], *sequences[LM_MOST_TOGETHER];
     void *input;        // rows of the layers before, or ids
     float *packed;      // rows of images; NULL: none
     const float **rows; // in `packed`
@@ -105,11 +105,11 @@ static tn_status spread_serve_run_step(struct served *s)
     if (status == TN_OK)
         status = make_outputs(s, kind, outputs);
     for (int32_t i = 0; i < s->order->num_sequences && status == TN_OK; i++) {
-        s->places[i] = (tn_lm_sequence){.model = model,
-                                        .caches = caches,
-                                        .slot = s->order->slot[i],
-                                        .length = s->order->position[i]};
-        s->sequences[i] = &s->places[i];
+        s->storage[i] = (tn_lm_sequence){.model = model,
+                                         .caches = caches,
+                                         .slot = s->order->slot[i],
+                                         .length = s->order->position[i]};
+        s->sequences[i] = &s->storage[i];
     }
     const struct lm_chunk chunk = {.sequences = s->sequences,
                                    .num_sequences = s->order->num_sequences,

@@ -258,7 +258,7 @@ static void spread_slice_name_key(struct slice *s, int at, const char *architect
     snprintf(s->keys[at], sizeof(s->keys[at]), "%s.%s", architecture, name);
 }
 
-// Reads what is divided, each number into its place; 0 where the file does not have it.
+// Reads what is divided, each number into its position; 0 where the file does not have it.
 static tn_status spread_slice_read_numbers(struct slice *s, const tn_lm *model)
 {
     const tn_metadata_list *list = s->whole.metadata;

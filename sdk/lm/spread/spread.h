@@ -5,8 +5,8 @@
 // Pipeline. Each rank has some layers. Rank 0 runs its own, sends the hidden state to rank
 // 1 and an order to all; each rank takes the orders one after the other, receives the state
 // from the rank before, and sends what it made to the next one; the last one sends the rows
-// that are wanted to rank 0. Nobody waits for what it sent, so steps of several sequences,
-// or chunks of a prompt, are in different stages at once.
+// that are wanted to rank 0. No rank waits for its messages to arrive, so steps of several
+// sequences, or chunks of a prompt, are in different stages at once.
 //
 // Products. Each rank has all layers, and of each product some rows or columns of the
 // weight. Rank 0 sends order and input to all; all run the same step, whose sums meet in
@@ -54,7 +54,7 @@ struct lm_spread {
     struct lm_introduction *ranks;
     int64_t *ends;        // of each rank's layers
     pthread_mutex_t lock; // of beginning a step: orders and states come in one order
-    atomic_bool is_over;  // rank 0 has left, or somebody failed
+    atomic_bool is_over;  // rank 0 has left, or a rank failed
 };
 
 // --- compare.c --------------------------------------------------------------------------

@@ -251,7 +251,7 @@ static tn_status draw_token(struct generating *g)
     g->rows = NULL;
     g->id = lm_sample(g->sampler, g->logits, sequence->ids, sequence->length, allowed,
                       &log_probability);
-    if (isnan(log_probability)) // one of the logits is none, so their sum is none
+    if (isnan(log_probability)) // one of the logits is NaN, and so is their sum
         return lm_fail(TN_ERR_REFUSED,
                        "%s: the logits behind token %" PRId64
                        " are not numbers: weights of the model, or of its adapter, are NaN "
@@ -463,7 +463,7 @@ static void end_step(struct schedule *s, struct wave *w)
     }
 }
 
-// A turn of each wave. Returns whether any goes on.
+// Runs one step of each wave. Returns whether any goes on.
 static bool run_waves(struct schedule *s)
 {
     bool goes_on = s->num_begun < s->num_requests;

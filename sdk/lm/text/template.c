@@ -12,7 +12,7 @@ enum role { SYSTEM, USER, ASSISTANT, NUM_ROLES };
 static const char *const role_names[NUM_ROLES] = {"system", "user", "assistant"};
 
 // Where a system message stands.
-enum system_place {
+enum system_position {
     SYSTEM_OWN,     // it is a message of its own,
     SYSTEM_IN_NEXT, // a part of the user's message behind it,
     SYSTEM_IN_LAST, // or of the user's last message
@@ -34,7 +34,7 @@ struct chat_family {
     const char *again;     // before the second turn of the user and later ones, or NULL
     const char *system;    // the text of a conversation without a system message, or NULL
     bool trims[NUM_ROLES]; // white space around a text is left out
-    enum system_place system_place;
+    enum system_position system_position;
     enum thinking thinking;
     bool finds_system; // such a text may be in the model's template
     bool dates_system; // the day it is stands before the system's text: "05 Jun 2024\n\n"
@@ -98,26 +98,26 @@ static const struct chat_family families[] = {
     {.name = "mistral-v0.2",
      .before = {"", "[INST] ", ""},
      .behind = {"\n\n", " [/INST]", "</s>"},
-     .system_place = SYSTEM_IN_NEXT},
+     .system_position = SYSTEM_IN_NEXT},
     {.name = "mistral-v1",
      .before = {"", " [INST] ", " "},
      .behind = {"\n\n", " [/INST]", "</s>"},
-     .system_place = SYSTEM_IN_NEXT},
+     .system_position = SYSTEM_IN_NEXT},
     {.name = "mistral-v3-tekken",
      .before = {"", "[INST]", ""},
      .behind = {"\n\n", "[/INST]", "</s>"},
-     .system_place = SYSTEM_IN_LAST},
+     .system_position = SYSTEM_IN_LAST},
     {.name = "mistral-v3",
      .before = {"", "[INST] ", " "},
      .behind = {"\n\n", "[/INST]", "</s>"},
      .trims = {[ASSISTANT] = true},
-     .system_place = SYSTEM_IN_LAST},
+     .system_position = SYSTEM_IN_LAST},
     {.name = "llama-2",
      .before = {"<<SYS>>\n", "[INST] ", " "},
      .behind = {"\n<</SYS>>\n\n", " [/INST]", " </s>"},
      .again = "<s>",
      .trims = {false, true, true},
-     .system_place = SYSTEM_IN_NEXT},
+     .system_position = SYSTEM_IN_NEXT},
     {.name = "phi-3",
      .before = {"<|system|>\n", "<|user|>\n", "<|assistant|>\n"},
      .behind = {"<|end|>\n", "<|end|>\n", "<|end|>\n"},
@@ -127,7 +127,7 @@ static const struct chat_family families[] = {
      .behind = {"\n\n", "<end_of_turn>\n", "<end_of_turn>\n"},
      .reply = "<start_of_turn>model\n",
      .trims = {false, true, true},
-     .system_place = SYSTEM_IN_NEXT},
+     .system_position = SYSTEM_IN_NEXT},
     {.name = "llama-3", LLAMA_3("")},
     {.name = "llama-3.1",
      LLAMA_3("Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"),
@@ -379,12 +379,12 @@ static const char *system_within(const struct chat_family *f,
 {
     if (index == 0)
         return NULL;
-    uint64_t from = f->system_place == SYSTEM_IN_LAST   ? 0
-                    : f->system_place == SYSTEM_IN_NEXT ? index - 1
-                                                        : index;
-    bool is_place =
-        f->system_place != SYSTEM_IN_LAST || index == last_of_user(messages, count);
-    return is_place && template_role_of(messages[index].role) == USER &&
+    uint64_t from = f->system_position == SYSTEM_IN_LAST   ? 0
+                    : f->system_position == SYSTEM_IN_NEXT ? index - 1
+                                                           : index;
+    bool is_position =
+        f->system_position != SYSTEM_IN_LAST || index == last_of_user(messages, count);
+    return is_position && template_role_of(messages[index].role) == USER &&
                    template_role_of(messages[from].role) == SYSTEM
                ? messages[from].text
                : NULL;
@@ -394,16 +394,16 @@ static const char *conversation_check_system(const struct chat_template *t,
                                              const struct chat_message *messages,
                                              uint64_t count, uint64_t index)
 {
-    enum system_place place = t->family->system_place;
+    enum system_position position = t->family->system_position;
     if (t->flags & TEMPLATE_NO_SYSTEM)
         return "a system message, for which the model's template has no place";
-    if (index > 0 && (place == SYSTEM_IN_LAST || t->flags & TEMPLATE_SYSTEM_FIRST))
+    if (index > 0 && (position == SYSTEM_IN_LAST || t->flags & TEMPLATE_SYSTEM_FIRST))
         return "a system message behind another message, for which this template has no "
                "place";
-    if (place == SYSTEM_IN_NEXT &&
+    if (position == SYSTEM_IN_NEXT &&
         (index + 1 == count || template_role_of(messages[index + 1].role) != USER))
         return "a system message that no user's message follows, as this template needs";
-    if (place == SYSTEM_IN_LAST && last_of_user(messages, count) == count)
+    if (position == SYSTEM_IN_LAST && last_of_user(messages, count) == count)
         return "a system message without a user's, of which this template makes it a part";
     return NULL;
 }
@@ -450,7 +450,7 @@ static void put_turns(struct template_output *o, const struct chat_template *t,
     bool any_user = false;
     for (uint64_t i = 0; i < count; i++) {
         enum role role = template_role_of(messages[i].role);
-        if (role == SYSTEM && f->system_place != SYSTEM_OWN)
+        if (role == SYSTEM && f->system_position != SYSTEM_OWN)
             continue; // within a user's message
         if (role == USER && any_user)
             template_put_text(o, f->again);

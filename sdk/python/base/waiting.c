@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Work that may last: another thread does it, while the one that asked waits without the
-// GIL, and every now and then lets Python handle signals. When a handler raises, as that of
-// Ctrl-C does, the work is left: it goes on, and what it gives is dropped.
+// Long work runs on another thread, while the calling thread waits without the GIL and lets
+// Python handle signals now and then. When a handler raises, as that of Ctrl-C does, the
+// call returns: the work runs to its end, and its result is dropped.
 #include "base.h"
 
 #include <pthread.h>

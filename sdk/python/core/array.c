@@ -19,7 +19,7 @@ static void set_watched(struct py_array *self, bool is_watched)
     self->is_watched = is_watched;
 }
 
-// Lets go of what the object holds.
+// Drops the object's references.
 static void py_array_drop(struct py_array *self)
 {
     set_watched(self, false);
@@ -35,7 +35,7 @@ static void drop_held(struct py_held *held)
 {
     struct py_array *self =
         (struct py_array *)((char *)held - offsetof(struct py_array, held));
-    if (self->uses == 0) // else a thread that goes on has it
+    if (self->uses == 0) // else another thread still uses it
         py_array_drop(self);
 }
 

@@ -17,7 +17,7 @@ enum {
 };
 #define WORD(kind, more) ((uint64_t)(kind) << 48 | (uint64_t)(more))
 
-static PyObject *traced; // stands for an array in a plan
+static PyObject *traced; // the key of an array in a signature
 
 void call_init(struct py_call *c)
 {

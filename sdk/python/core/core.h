@@ -19,7 +19,7 @@
 struct py_trace;
 struct DLTensor;
 
-// An Array object. `array` is NULL once it was given away or the trace has ended.
+// An Array object. `array` is NULL once it was donated or the trace has ended.
 struct py_array {
     PyObject ob_base;
     tn_array *array;
@@ -160,7 +160,7 @@ PyObject *alias_array(PyObject *module, PyObject *array);
 void array_use(PyObject *array); // and takes a reference
 void array_unuse(PyObject *array);
 // The tn_array of an Array object, for the scope of `b`; NULL with an exception set for one
-// that was given away, or of a trace that has ended.
+// that was donated, or of a trace that has ended.
 tn_array *array_get(PyObject *object, const struct py_building *b);
 // Within the body of a vmap, what depends on no slice has a value: the object becomes one
 // that any scope may use. False where it has none.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Graphs with rules of derivatives and batching in Python (tn_custom_call). The core may
 // ask for a rule as long as a graph with it lives, and counts as the capsule does. The last
-// reference may go in a thread that must not wait for the GIL, so rules that nobody has
-// are freed by the next call that has it.
+// reference may be dropped by a thread that must not wait for the GIL, so the next call
+// that has the GIL frees unused rules.
 #include "trace.h"
 
 #include <stdatomic.h>
@@ -14,10 +14,10 @@ struct py_rules {
     tn_custom_rules record;
     PyObject *vjp, *jvp, *vmap; // references
     atomic_uint references;
-    struct py_rules *next; // of those that nobody has
+    struct py_rules *next; // of unused rules
 };
 
-// Rules that nobody has.
+// Rules without references.
 static _Atomic(struct py_rules *) rules_unused;
 
 static void rules_release(void *user)
@@ -207,16 +207,16 @@ static tn_status py_custom_rule_vmap(tn_scope *scope, const tn_rule *rule,
 {
     const struct py_rules *rules = user;
     struct py_rule_call c;
-    PyObject *arrays, *places;
+    PyObject *arrays, *positions;
     if (!rule_begin(&c, scope))
         return TN_ERR_MEMORY;
     PyObject *const lists[] = {list_of(&c.b, rule->inputs, rule->num_inputs),
                                axes_list(axes, rule->num_inputs),
                                PyLong_FromLongLong(size)};
     PyObject *result = py_custom_call_rule(rules->vmap, lists, 3);
-    bool done = result && PyArg_ParseTuple(result, "OO", &arrays, &places) &&
+    bool done = result && PyArg_ParseTuple(result, "OO", &arrays, &positions) &&
                 arrays_of(&c.b, arrays, "vmap", outputs, rule->num_outputs) &&
-                axes_of(places, out_axes, rule->num_outputs);
+                axes_of(positions, out_axes, rule->num_outputs);
     Py_XDECREF(result);
     return rule_end(&c, done, "vmap");
 }

@@ -14,7 +14,7 @@
 
 // The trace of one signature.
 struct py_entry {
-    struct py_entry *next; // with the same place in the table
+    struct py_entry *next; // with the same position in the table
     uint64_t hash, *words;
     PyObject **objects; // references
     uint32_t num_words, num_objects, num_used, num_outputs;

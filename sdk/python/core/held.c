@@ -29,8 +29,7 @@ static void held_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-// The memory is that of an array nobody else has to agree about: whoever asks for it may
-// write, as MLX permits, and sees to it that no other array shares it.
+// The memory is writable, as in MLX: the caller sees to it that no other array shares it.
 static int held_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
     PY_GUARD;

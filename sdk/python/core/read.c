@@ -248,7 +248,7 @@ static PyObject *number_there(PyObject *self)
         if (type->extent[i] != 1)
             return NULL;
     if (!((struct py_array *)self)->is_watched && !tn_array_elements(array)) {
-        // Another number may be computed meanwhile, but none is given away.
+        // Another number may be computed meanwhile, but none is donated.
         array_use(self);
         bool is_there = evaluate_array(array);
         array_unuse(self);

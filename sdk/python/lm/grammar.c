@@ -9,7 +9,7 @@ struct lm_grammar {
 
 static PyTypeObject *grammar_type;
 
-// Grammar(text, kind): a text that is none of its kind is a value that is wrong.
+// Grammar(text, kind): a text that is not of its kind is a ValueError.
 static PyObject *grammar_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PY_GUARD;

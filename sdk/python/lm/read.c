@@ -68,13 +68,13 @@ int field_read(const struct lm_field *fields, size_t count, PyObject *name, PyOb
         at++;
     if (at == count)
         return 0;
-    char *place = (char *)out + fields[at].offset;
+    char *position = (char *)out + fields[at].offset;
     if (fields[at].kind == 'd')
-        *(double *)(void *)place = PyFloat_AsDouble(value);
+        *(double *)(void *)position = PyFloat_AsDouble(value);
     else if (fields[at].kind == 'u')
-        *(uint64_t *)(void *)place = PyLong_AsUnsignedLongLong(value);
+        *(uint64_t *)(void *)position = PyLong_AsUnsignedLongLong(value);
     else
-        *(int64_t *)(void *)place = PyLong_AsLongLong(value);
+        *(int64_t *)(void *)position = PyLong_AsLongLong(value);
     return PyErr_Occurred() ? -1 : 1;
 }
 

@@ -64,7 +64,7 @@ static void stream_finish(struct lm_stream *self)
 bool stream_settle(struct lm_stream *self)
 {
     if (!self->work->is_stopped || self->is_running)
-        return true; // whoever asks is told that it is in use
+        return true; // the caller gets the error that it is in use
     if (!work_end(self->work))
         return false;
     stream_finish(self);

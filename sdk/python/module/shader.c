@@ -29,7 +29,7 @@ enum { COPY_MODULE = 1, FILL_MODULE = 6, MODULES = 11, COPY_GROUP = 256 };
 
 struct py_shader_attrs {
     const tn_int_list *launch;
-    const tn_graph *body; // what it computes on other devices; NULL: nothing does
+    const tn_graph *body; // the computation on other devices; NULL: none
 };
 
 struct py_shader {

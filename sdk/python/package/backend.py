@@ -118,9 +118,9 @@ def build_module(settings, directory, tenon, scratch):
 
 def licenses(folder):
     """Where an unpacked wheel has the texts of licences."""
-    place = wheel_file.info_folder(folder) / "licenses"
-    place.mkdir(exist_ok=True)
-    return place
+    target = wheel_file.info_folder(folder) / "licenses"
+    target.mkdir(exist_ok=True)
+    return target
 
 
 def carry(tenon, folder):

@@ -164,9 +164,9 @@ class _Call:
         count = sum(self.is_array)
         tangents = [op("zeros_like")(x) for x in inputs[:count]]
         results = self.jvp(inputs, outputs, tangents + [None] * (len(inputs) - count))
-        places = [i for i, x in enumerate(tangents) if _is_float(x)]
+        positions = [i for i, x in enumerate(tangents) if _is_float(x)]
         gradients = [None] * len(inputs)
-        for i, g in zip(places, _vjp(results, cotangents, [tangents[i] for i in places])):
+        for i, g in zip(positions, _vjp(results, cotangents, [tangents[i] for i in positions])):
             gradients[i] = g
         return gradients
 
@@ -175,10 +175,10 @@ class _Call:
         cotangents = [op("zeros_like")(y) for y in outputs]
         gradients = self.vjp(inputs, outputs, cotangents, [t is not None for t in tangents])
         pairs = [(g, t) for g, t in zip(gradients, tangents) if g is not None and t is not None]
-        places = [i for i, c in enumerate(cotangents) if _is_float(c)]
+        positions = [i for i, c in enumerate(cotangents) if _is_float(c)]
         results = [None] * len(outputs)
-        found = _vjp([g for g, _ in pairs], [t for _, t in pairs], [cotangents[i] for i in places])
-        for i, t in zip(places, found):
+        found = _vjp([g for g, _ in pairs], [t for _, t in pairs], [cotangents[i] for i in positions])
+        for i, t in zip(positions, found):
             results[i] = t
         return results
 
@@ -200,13 +200,13 @@ class _Call:
         if not isinstance(result, tuple) or len(result) != 2:
             raise ValueError(f"{self.name}: rule vmap gave {type(result).__name__}, expected (outputs, axes)")
         outputs = self._results(result[0], self.result, "vmap", "outputs as without a batch")
-        places = result[1]
-        if isinstance(places, int) or places is None:
-            places = [places] * len(outputs)
-        places = list(places)
-        if len(places) != len(outputs):
-            raise ValueError(f"{self.name}: rule vmap gave {len(places)} axes for {len(outputs)} outputs")
-        return outputs, places
+        positions = result[1]
+        if isinstance(positions, int) or positions is None:
+            positions = [positions] * len(outputs)
+        positions = list(positions)
+        if len(positions) != len(outputs):
+            raise ValueError(f"{self.name}: rule vmap gave {len(positions)} axes for {len(outputs)} outputs")
+        return outputs, positions
 
 
 class _Mapped:
@@ -241,35 +241,35 @@ class _Mapped:
     def vjp(self, inputs, outputs, cotangents, wanted):
         cotangents = [op("zeros_like")(y) if g is None else g for g, y in zip(cotangents, outputs)]
         count, many = len(inputs), len(outputs)
-        places = []
+        positions = []
 
         def body(slices):
             gradients = self.call.vjp(slices[:count], slices[count : count + many], slices[count + many :], wanted)
-            places.extend(i for i, g in enumerate(gradients) if g is not None)
-            return _all_along_0([op("astype")(gradients[i], slices[i].dtype) for i in places])
+            positions.extend(i for i, g in enumerate(gradients) if g is not None)
+            return _all_along_0([op("astype")(gradients[i], slices[i].dtype) for i in positions])
 
         batches = _core.vmap(body, [*inputs, *outputs, *cotangents], self.axes + [0] * (2 * many))
         gradients = [None] * count
-        for i, batch in zip(places, batches):
+        for i, batch in zip(positions, batches):
             gradients[i] = op("sum")(batch, axis=0) if self.axes[i] < 0 else op("moveaxis")(batch, 0, self.axes[i])
         return gradients
 
     def jvp(self, inputs, outputs, tangents):
         count, many = len(inputs), len(outputs)
         given = [i for i, t in enumerate(tangents) if t is not None]
-        places = []
+        positions = []
 
         def body(slices):
             inner = [None] * count
             for i, t in zip(given, slices[count + many :]):
                 inner[i] = t
             results = self.call.jvp(slices[:count], slices[count : count + many], inner)
-            places.extend(i for i, t in enumerate(results) if t is not None)
-            return _all_along_0([results[i] for i in places])
+            positions.extend(i for i, t in enumerate(results) if t is not None)
+            return _all_along_0([results[i] for i in positions])
 
         axes = self.axes + [0] * many + [self.axes[i] for i in given]
         results = [None] * many
-        for i, t in zip(places, _core.vmap(body, [*inputs, *outputs, *(tangents[i] for i in given)], axes)):
+        for i, t in zip(positions, _core.vmap(body, [*inputs, *outputs, *(tangents[i] for i in given)], axes)):
             results[i] = t
         return results
 

@@ -50,16 +50,16 @@ def _positional(value, code):
     return f"{digits[:exponent + 1]}.{digits[exponent + 1:]}"
 
 
-def _places(value, code):
+def _decimals(value, code):
     """The digits behind the point that a number with an exponent needs, at most DIGITS."""
     digits = _digits(abs(value), code)[0]
     return len(digits if len(digits) <= DIGITS else f"{abs(value):.{DIGITS}e}".partition("e")[0].replace(".", "").rstrip("0")) - 1
 
 
-def _scientific(value, places):
+def _scientific(value, decimals):
     """The significand and the exponent."""
-    mantissa, _, exponent = f"{abs(value):.{places}e}".partition("e")
-    return mantissa if places else mantissa + ".", int(exponent)
+    mantissa, _, exponent = f"{abs(value):.{decimals}e}".partition("e")
+    return mantissa if decimals else mantissa + ".", int(exponent)
 
 
 def _sign(value, always):
@@ -71,8 +71,8 @@ def _float_texts(values, code, always_signed=False):
     finite = [v for v in values if math.isfinite(v)]
     sizes = [abs(v) for v in finite if v != 0]
     if sizes and (max(sizes) >= 1e8 or min(sizes) < 1e-4 or max(sizes) / min(sizes) > 1000):
-        places = max(0, *(_places(v, code) for v in finite))
-        parts = [_scientific(v, places) for v in finite]
+        decimals = max(0, *(_decimals(v, code) for v in finite))
+        parts = [_scientific(v, decimals) for v in finite]
         width = max(2, *(len(str(abs(e))) for _, e in parts))
         texts = iter([f"{m}e{'-' if e < 0 else '+'}{abs(e):0{width}d}" for m, e in parts])
     else:

@@ -257,14 +257,14 @@ def _multiplied(arrays, extents, value):
     arrays = [op("flatten")(op("broadcast_to")(op("astype")(a, "int64"), list(front))) for a in arrays]
     rest = list(value.shape[len(front):])
     value = op("reshape")(value, [count, *rest])
-    place = 0
+    position = 0
     for array, extent in zip(arrays, extents):
-        place = place * extent + op("where")(array < 0, array + extent, array)
-    order = op("argsort")(place)
-    place, value, *arrays = (op("take")(x, order, 0) for x in (place, value, *arrays))
+        position = position * extent + op("where")(array < 0, array + extent, array)
+    order = op("argsort")(position)
+    position, value, *arrays = (op("take")(x, order, 0) for x in (position, value, *arrays))
     step = 1
     while step < count:
-        is_same = op("reshape")(place[step:] == place[:-step], [count - step] + [1] * len(rest))
+        is_same = op("reshape")(position[step:] == position[:-step], [count - step] + [1] * len(rest))
         value = op("concatenate")([value[:step], op("where")(is_same, value[step:] * value[:-step], value[step:])], 0)
         step *= 2
     return arrays, value

@@ -87,16 +87,16 @@ class Text:
             self.file, self.first = os.path.basename(frame.f_code.co_filename), before.count("\n") + 1
 
     def error(self, message, line, column):
-        """The exception for a place in the text, with its line and a caret."""
-        place, shown = self.file, ""
+        """The exception for a position in the text, with its line and a caret."""
+        position, shown = self.file, ""
         lines = self.text.split("\n")
         if 1 <= line <= len(lines):
-            place += f":{self.first + line - 1}" + (f":{column}" if column else "")
+            position += f":{self.first + line - 1}" + (f":{column}" if column else "")
             row = lines[line - 1]
             shown = f"\n{row}"
             if column:
                 shown += "\n" + re.sub(r"[^\t]", " ", row[: column - 1]).ljust(column - 1) + "^"
-        return KernelError(f"{place}: error: {message}{shown}", self.file, self.first + line - 1, column)
+        return KernelError(f"{position}: error: {message}{shown}", self.file, self.first + line - 1, column)
 
 
 # --- expressions --------------------------------------------------------------------------------------

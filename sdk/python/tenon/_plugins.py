@@ -55,8 +55,8 @@ def folders():
                 spec = importlib.util.find_spec(package)
             except (ImportError, ValueError):
                 spec = None
-            places = list(spec.submodule_search_locations or []) if spec else []
-            found += [(wheel, package, place) for place in places or [None]]
+            roots = list(spec.submodule_search_locations or []) if spec else []
+            found += [(wheel, package, root) for root in roots or [None]]
     return found
 
 

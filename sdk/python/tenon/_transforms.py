@@ -45,12 +45,12 @@ def value_and_grad(function, argnums=0, has_aux=False):
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        result, leaves, places = _by_arguments("grad", function, argnums, args, kwargs, _check_float)
+        result, leaves, positions = _by_arguments("grad", function, argnums, args, kwargs, _check_float)
         value, aux = result if has_aux else (result, None)
         if not _is_array(value) or value.size != 1:
             shape = value.shape if _is_array(value) else type(value).__name__
             raise ValueError(f"grad: the function gave {shape}, expected an array of one element")
-        gradient = _grouped(places, _core.vjp([value], None, leaves), argnums)
+        gradient = _grouped(positions, _core.vjp([value], None, leaves), argnums)
         _unwatch(result)
         return (value, aux) if has_aux else value, gradient
 
@@ -81,24 +81,24 @@ def _by_arguments(what, function, argnums, args, kwargs, check):
     """function(*args) with other nodes for arguments `argnums`: its value, these nodes, and for each
     argument its structure and how many of them it has."""
     args = list(args)
-    leaves, places = [], []
+    leaves, positions = [], []
     for position in (argnums,) if isinstance(argnums, int) else argnums:
         if position >= len(args):
             raise TypeError(f"{what}: argument {position} of {len(args)}: it has to be given by position")
         part, structure = flatten(args[position])
         fresh = _fresh(part)
         check(fresh, f"{what}: an argument")
-        places.append((structure, len(fresh)))
+        positions.append((structure, len(fresh)))
         args[position] = _given(structure, fresh)
         leaves += fresh
     with _Watching():
-        return function(*args, **kwargs), leaves, places
+        return function(*args, **kwargs), leaves, positions
 
 
-def _grouped(places, items, argnums):
+def _grouped(positions, items, argnums):
     """One tree an argument, from one item a leaf; without a tuple for one argument."""
     trees, at = [], 0
-    for structure, count in places:
+    for structure, count in positions:
         trees.append(unflatten(structure, items[at : at + count]))
         at += count
     return trees[0] if isinstance(argnums, int) else tuple(trees)
@@ -115,14 +115,14 @@ def jacobian(function, argnums=0):
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        result, leaves, places = _by_arguments("jacobian", function, argnums, args, kwargs, _real)
+        result, leaves, positions = _by_arguments("jacobian", function, argnums, args, kwargs, _real)
         outputs, structure = flatten(result)
         _real(outputs, "jacobian: a result")
         blocks = []
         for output in outputs:
             rows = _core.vmap(lambda cotangents, y=output: (_core.vjp([y], cotangents, leaves), [0] * len(leaves)),
                               [_basis(output)], [0]) if leaves else []
-            blocks.append(_grouped(places, [op("reshape")(row, [*output.shape, *leaf.shape])
+            blocks.append(_grouped(positions, [op("reshape")(row, [*output.shape, *leaf.shape])
                                             for row, leaf in zip(rows, leaves)], argnums))
         _unwatch(result)
         return unflatten(structure, blocks)
@@ -137,7 +137,7 @@ def hessian(function, argnums=0):
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        value, leaves, places = _by_arguments("hessian", function, argnums, args, kwargs, _real)
+        value, leaves, positions = _by_arguments("hessian", function, argnums, args, kwargs, _real)
         if not _is_array(value) or value.size != 1:
             shape = value.shape if _is_array(value) else type(value).__name__
             raise ValueError(f"hessian: the function gave {shape}, expected an array of one element")
@@ -147,10 +147,10 @@ def hessian(function, argnums=0):
         for x in leaves:
             rows = _core.vmap(lambda tangents, x=x: (_core.jvp(gradients, tangents, [x]), [0] * len(leaves)),
                               [_basis(x)], [0])
-            blocks.append(_grouped(places, [op("reshape")(row, [*x.shape, *leaf.shape])
+            blocks.append(_grouped(positions, [op("reshape")(row, [*x.shape, *leaf.shape])
                                             for row, leaf in zip(rows, leaves)], argnums))
         _unwatch(value)
-        return _grouped(places, blocks, argnums)
+        return _grouped(positions, blocks, argnums)
 
     return wrapper
 
@@ -336,7 +336,7 @@ class function(_core.Function):
 
     def _trace(self, arrays, plan, args, kwargs):
         """For a call of a new signature: the graph, the arrays that it used, the numbers of those
-        that are given away, and the structure of its result. `plan` has all leaves, TRACED for arrays."""
+        that are donated, and the structure of its result. `plan` has all leaves, TRACED for arrays."""
         structure = flatten((args, kwargs))[1]
 
         def body(*leaves):

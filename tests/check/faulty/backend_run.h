@@ -121,7 +121,7 @@ static tn_scalar_value take(const tn_step *step, uint32_t i, const tn_tensor *in
     if (tn_is_signed(step->program->insns[insn->b].dtype))
         values[insn->b].i = (int32_t)values[insn->b].i;
 #endif
-    int64_t place = tn_taken_place(step->program, i, step->params, values);
+    int64_t place = tn_taken_offset(step->program, i, step->params, values);
 #ifdef FAULT_SEGMENT_TAKES_STRIDE
     if (step->params[insn->c + 1] > 0) // as if neighbours were adjacent
         place /= (int64_t)step->params[insn->c + 1];

@@ -131,7 +131,7 @@ static tn_status add_body(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_
     return tn_scope_status(s);
 }
 
-// Both inputs are given away, and written over. The launches are equal: one is measured.
+// Both inputs are donated, and written over. The launches are equal: one is measured.
 Test(measured, runs_that_are_timed_leave_values_as_they_were)
 {
     float got[COUNT];

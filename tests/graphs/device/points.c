@@ -224,7 +224,7 @@ Test(points, calls_of_a_function_follow_each_other_without_a_wait)
     tn_function_destroy(function);
 }
 
-// y = the gate's result of x, and z in the memory of x, which was given away.
+// y = the gate's result of x, and z in the memory of x, which was donated.
 static tn_status body_that_overwrites(tn_scope *s, tn_array *const *in, uint64_t num_in,
                                       tn_array **out, uint64_t num_out, void *user)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fourier transforms in graphs: plans that are made once and replayed, by threads at once;
-// memory that is given away; batches; allocations that fail while plans are made. And the
+// memory that is donated; batches; allocations that fail while plans are made. And the
 // generated header. Values are beside NumPy's in tests/tools/fft.py.
 #include <pthread.h>
 #include <tenon/ops/fft.h>

@@ -154,7 +154,7 @@ static tn_status put_body(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_
     return tn_scope_status(s);
 }
 
-// What is given away is written over, not copied.
+// What is donated is written over, not copied.
 Test(along, a_donated_array_is_put_into)
 {
     tn_runtime *rt = open_threads("TENON_THREADS=1");

@@ -59,14 +59,14 @@ static tn_status increment(const tn_cpu_call *call)
     return compute(call, 1, 1);
 }
 
-// As both would, and 100 more: what the merged step gives is told apart.
+// As both would, and 100 more, so that a test sees which step computed the result.
 static tn_status both(const tn_cpu_call *call)
 {
     return compute(call, 0.5f, 101);
 }
 
-static tn_status merge(const tn_build *build, const tn_rule *rule, const tn_rule *made,
-                       tn_array **output)
+static tn_status rewrite(const tn_build *build, const tn_rule *rule, const tn_rule *made,
+                         tn_array **output)
 {
     tn_array *x = made->inputs[0];
     int64_t mode = ((const struct attrs *)rule->attrs)->mode;
@@ -105,8 +105,8 @@ static tn_status merge(const tn_build *build, const tn_rule *rule, const tn_rule
 
 static const tn_input_info inputs[] = {{.name = "x", .doc = "x"}};
 static const tn_pair_rule pair_rules[] = {
-    {.primitive = "acme.nobody/1", .merge = merge},
-    {.primitive = "acme.halve/1", .merge = merge},
+    {.primitive = "acme.nobody/1", .rewrite = rewrite},
+    {.primitive = "acme.halve/1", .rewrite = rewrite},
 };
 #define PRIMITIVE(name, ...)                                                               \
     {                                                                                      \
@@ -235,15 +235,16 @@ Test(pairs, wrong_rules_are_named)
         const char *says;
     } rows[] = {
         {ANOTHER_TYPE, TN_ERR_INTERNAL,
-         "acme.increment/1: merge of the application gives f64[2, 3] for output 0, infer "
+         "acme.increment/1: rewrite of the application gives f64[2, 3] for output 0, infer "
          "f32[2, 3]"},
         {TWO_NODES, TN_ERR_INTERNAL,
-         "acme.increment/1: merge gives 2 nodes, expected one application of a primitive"},
-        {VIEWS, TN_ERR_INTERNAL, "merge gives 1 node, expected one application"},
-        {GIVES_INPUT, TN_ERR_INTERNAL, "merge gives 0 nodes, expected one application"},
+         "acme.increment/1: rewrite gives 2 nodes, expected one application of a "
+         "primitive"},
+        {VIEWS, TN_ERR_INTERNAL, "rewrite gives 1 node, expected one application"},
+        {GIVES_INPUT, TN_ERR_INTERNAL, "rewrite gives 0 nodes, expected one application"},
         {FAILS, TN_ERR_NOT_FOUND, "acme.missing"},
         {SILENT, TN_ERR_ARGUMENT,
-         "rule merge of the application failed (argument) and gave no reason"},
+         "rule rewrite of the application failed (argument) and gave no reason"},
         {FOREIGN, TN_ERR_INTERNAL, "an array of another scope for output 0"},
     };
     tn_scope *other = tn_scope_open(runtime);
@@ -262,17 +263,21 @@ Test(pairs, wrong_rules_are_named)
 
 Test(pairs, wrong_records_are_refused)
 {
-    static const tn_pair_rule second = {.primitive = "a.b/1", .input = 1, .merge = merge},
+    static const tn_pair_rule second = {.primitive = "a.b/1",
+                                        .input = 1,
+                                        .rewrite = rewrite},
                               none = {.primitive = "a.b/1"},
-                              newer = {.primitive = "a.b/1", .merge = merge, .reserved = 1},
-                              unnamed = {.primitive = "a.b", .merge = merge};
+                              newer = {.primitive = "a.b/1",
+                                       .rewrite = rewrite,
+                                       .reserved = 1},
+                              unnamed = {.primitive = "a.b", .rewrite = rewrite};
     static const struct {
         const tn_pair_rule *table;
         uint32_t count;
         const char *says;
     } rows[] = {
         {&second, 1, "pair_rules[0]: input 1, expected below 1"},
-        {&none, 1, "pair_rules[0]: input 0, expected below 1, and a merge"},
+        {&none, 1, "pair_rules[0]: input 0, expected below 1, and rewrite"},
         {&newer, 1, "reserved is not 0"},
         {&unnamed, 1, "pair_rules[].primitive is 'a.b', expected pack.name/revision"},
         {NULL, 1, "pair_rules: got 1 in no table"},

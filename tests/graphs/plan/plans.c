@@ -5,7 +5,7 @@
 #include "watch/explain.h"
 #include "../support/common.h"
 
-// The plan of `out`, whose only leaf is `in`, given away or not.
+// The plan of `out`, whose only leaf is `in`, donated or not.
 static struct plan *plan_of(tn_scope *s, tn_array *in, tn_array *out, bool donate)
 {
     struct task task = {0};

@@ -173,7 +173,7 @@ static tn_status call_within(tn_scope *s, tn_array *const *in, uint64_t num_in,
     return status;
 }
 
-// There the body's nodes are put in place, and nothing is given away.
+// There the body's nodes are put in place, and nothing is donated.
 Test(carried, within_another_function_nothing_is)
 {
     tn_function *f = make_step(), *outer = NULL;

@@ -121,7 +121,7 @@ static tn_status next_row(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_
     return TN_OK;
 }
 
-// An array that was given away to a call that failed is what it was, or empty.
+// An array that was donated to a call that failed is what it was, or empty.
 static void check_given(tn_scope *s, tn_array *x)
 {
     float out[16];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Functions: traced once a signature, replayed, with inputs given away.
+// Functions: traced once a signature, replayed, with inputs donated.
 #include "../support/common.h"
 
 struct counted {

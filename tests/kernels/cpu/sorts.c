@@ -116,7 +116,7 @@ static void check_keys(const struct cpu_kernels *k, struct cpu_keys of, bool exp
     if (!expected)
         x[17] = of.descending ? -0.0f : (float)NAN;
     cr_assert(eq(int, k->quick->keys_32(&of, x, keys, 40), expected));
-    cr_assert(eq(int, k->quick->places_32(&of, x, items, 40), expected));
+    cr_assert(eq(int, k->quick->positions_32(&of, x, items, 40), expected));
     if (!expected)
         return;
     for (int i = 0; i < 40; i++)

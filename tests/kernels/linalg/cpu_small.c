@@ -96,17 +96,17 @@ static char *lane_at(int which, int wide, int64_t lane)
 }
 
 // Lanes from `from` on of memory `which`: rows with gaps, or, turned, columns.
-static struct small_places places(int which, int wide, int64_t columns, bool turned,
-                                  int64_t from)
+static struct small_matrices places(int which, int wide, int64_t columns, bool turned,
+                                    int64_t from)
 {
-    struct small_places p = {.row = turned ? 1 : columns + GAP,
-                             .column = turned ? ROWS + GAP : 1};
+    struct small_matrices p = {.row = turned ? 1 : columns + GAP,
+                               .column = turned ? ROWS + GAP : 1};
     for (int64_t lane = 0; lane < LANES; lane++)
         p.at[lane] = lane_at(which, wide, from + lane < LANES ? from + lane : LANES - 1);
     return p;
 }
 
-static char *place(const struct small_places *p, int wide, int64_t lane, int64_t i,
+static char *place(const struct small_matrices *p, int wide, int64_t lane, int64_t i,
                    int64_t j)
 {
     return p->at[lane] + (i * p->row + j * p->column) * (int64_t)bytes_of(wide);
@@ -121,8 +121,8 @@ struct shape {
 
 static void write_operands(const struct shape *s)
 {
-    struct small_places a = places(0, s->wide, s->n, s->turned, 0);
-    struct small_places b = places(1, s->wide, s->k, false, 0);
+    struct small_matrices a = places(0, s->wide, s->n, s->turned, 0);
+    struct small_matrices b = places(1, s->wide, s->k, false, 0);
     for (int64_t lane = 0; lane < LANES; lane++)
         for (int64_t i = 0; i < s->n; i++)
             for (int64_t j = 0; j < s->n + s->k; j++)
@@ -138,9 +138,9 @@ static void compute(const struct small_kernels *kernels, const struct shape *s,
 {
     struct small_group group = {work, s->n, s->cholesky ? 0 : s->k};
     int64_t columns = s->cholesky ? s->n : s->k;
-    struct small_places a = places(0, s->wide, s->n, s->turned, from);
-    struct small_places b = places(1, s->wide, s->k, false, from);
-    struct small_places x = places(2, s->wide, columns, s->turned, from);
+    struct small_matrices a = places(0, s->wide, s->n, s->turned, from);
+    struct small_matrices b = places(1, s->wide, s->k, false, from);
+    struct small_matrices x = places(2, s->wide, columns, s->turned, from);
     kernels->load(&group, &a, 0, s->n);
     if (s->cholesky) {
         kernels->cholesky(&group, answer);
@@ -156,7 +156,7 @@ static void compute(const struct small_kernels *kernels, const struct shape *s,
 // A NaN is one value: which bits it has depends on the order of operands.
 static void make_nans_alike(const struct shape *s)
 {
-    struct small_places x = places(2, s->wide, s->cholesky ? s->n : s->k, s->turned, 0);
+    struct small_matrices x = places(2, s->wide, s->cholesky ? s->n : s->k, s->turned, 0);
     for (int64_t lane = 0; lane < LANES; lane++)
         for (int64_t i = 0; i < s->n; i++)
             for (int64_t j = 0; j < (s->cholesky ? s->n : s->k); j++)
@@ -167,7 +167,7 @@ static void make_nans_alike(const struct shape *s)
 // a x = b, or l l^T = a, in f64.
 static void check_residual(const struct shape *s, int64_t lane, const char *name)
 {
-    struct small_places x = places(2, s->wide, s->cholesky ? s->n : s->k, s->turned, 0);
+    struct small_matrices x = places(2, s->wide, s->cholesky ? s->n : s->k, s->turned, 0);
     double unit = s->wide ? 0x1p-53 : 0x1p-24;
     for (int64_t i = 0; i < s->n; i++)
         for (int64_t j = 0; j < (s->cholesky ? i + 1 : s->k); j++) {

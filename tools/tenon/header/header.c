@@ -28,7 +28,7 @@ static const char details[] =
     "  tenon header build/com.acme.axpby.so\n"
     "  tenon header com.acme.axpby --python -o axpby.pyi\n";
 
-// Request for a header: its contents and place.
+// Request for a header: its contents and position.
 struct header_request {
     const char *output;
     bool python;

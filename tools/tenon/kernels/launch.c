@@ -55,8 +55,8 @@ static json_t *kernels_launch_row_of(const tn_planned_launch *launch)
     kernels_launch_add(&state, launch->push, launch->num_push * word);
     kernels_launch_add(&state, launch->constants, launch->num_constants * word);
     digest_text(&state, exact);
-    kernels_launch_add(&state, launch->places,
-                       2 * launch->num_operands * sizeof(launch->places[0]));
+    kernels_launch_add(&state, launch->ranges,
+                       2 * launch->num_operands * sizeof(launch->ranges[0]));
     digest_text(&state, baked);
     return json_pack(
         "{s:o, s:o, s:o, s:[I,I,I], s:I, s:I, s:o, s:I, s:s, s:s, s:s, s:s}", "device",

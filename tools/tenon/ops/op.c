@@ -297,7 +297,7 @@ static int print_op(const json_t *all)
     static const struct column attrs[] = {
         {"name", "name"}, {"kind", "kind"}, {"default", "default"}, {"doc", "meaning"}};
     static const struct column kernels[] = {
-        {"family", "family"}, {"name", "kernel"}, {"plugin", "plugin"}};
+        {"family", "kernel family"}, {"name", "kernel"}, {"plugin", "plugin"}};
     say("%s\n\n%s\n\nfrom     %s\n", text_of(all, "signature"), text_of(all, "doc"),
         text_of(all, "plugin"));
     if (text_of(all, "expr")[0])

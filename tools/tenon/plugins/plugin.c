@@ -44,7 +44,7 @@ static int plugins_command_show(const tn_plugin_info *info)
         say_line("  reason     %s", info->reason);
     plugins_command_print_list("backends", info->backends);
     plugins_command_print_list("operators", info->primitives);
-    plugins_command_print_list("kernels (operator, family, name)", info->kernels);
+    plugins_command_print_list("kernels (operator, kernel family, name)", info->kernels);
     return 0;
 }
 

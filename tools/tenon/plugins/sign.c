@@ -226,7 +226,7 @@ static int sign_installed(const char *path, bool force, const struct secret_key 
     if (!failed && !signing.found)
         failed =
             oops("no plugin is installed in %s; --system or --prefix DIR names another "
-                 "place",
+                 "folder",
                  path);
     if (!failed)
         say("%zu of %zu plugins in %s signed\n", signing.done, signing.found, path);

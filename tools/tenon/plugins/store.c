@@ -25,7 +25,7 @@ int store_path(const char *prefix, bool system, bool user, char **out_path)
     if (prefix || system)
         path = strdup(prefix ? prefix : tn_installed_folder("plugins"));
     else if (!user_data("tenon/plugins", &path))
-        return oops("no place for plugins: neither XDG_DATA_HOME nor HOME is set; "
+        return oops("no folder for plugins: neither XDG_DATA_HOME nor HOME is set; "
                     "give --prefix DIR");
     *out_path = path;
     return path ? 0 : oops_memory();

@@ -24,7 +24,7 @@ static int trust_path(bool system, char **out_path)
     if (system)
         path = strdup(tn_installed_folder("trust"));
     else if (!user_data("tenon/trust", &path))
-        return oops("no place for keys: neither XDG_DATA_HOME nor HOME is set");
+        return oops("no folder for keys: neither XDG_DATA_HOME nor HOME is set");
     *out_path = path;
     return path ? 0 : oops_memory();
 }

@@ -119,7 +119,7 @@ static int run_rank_greet(struct rank *rank, const char *text)
 
 // --- the process -------------------------------------------------------------------------
 
-// The device that --devices has for this rank: of a list the one at its place on this
+// The device that --devices has for this rank: of a list the one at its position on this
 // machine, and of one with a % that number there. Ranks share the processors' threads.
 static int run_rank_set_device(const struct rank *rank, const char *text)
 {

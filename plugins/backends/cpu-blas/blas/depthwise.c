@@ -118,8 +118,9 @@ struct cpu_depthwise_axis depthwise_forward(const struct cpu_conv *conv, int axi
     };
 }
 
-// Output o reads place p through tap k when o * stride == p + padding - k * dilation. For p
-// of r, r + stride, .. these are the same taps, every stride / gcd(stride, dilation)th.
+// Output o reads position p through tap k when o * stride == p + padding - k * dilation.
+// For p of r, r + stride, .. these are the same taps, every stride / gcd(stride,
+// dilation)th.
 struct cpu_depthwise_axis depthwise_backward(const struct cpu_conv *conv, int axis,
                                              int64_t r)
 {

@@ -44,7 +44,7 @@ static bool cpu_tiles_weight_is_dense(const struct tiles_plan *t)
     return t->conv.dw == 1 && t->conv.groups == 1 && t->pitch == t->in;
 }
 
-// Floats between pixels that are copied: where many of them would share few places of a
+// Floats between pixels that are copied: where many of them would share few sets of a
 // cache, some more than they have.
 static int64_t pitch_of(int64_t channels)
 {
@@ -181,7 +181,7 @@ static void sum_tap(const struct tiles_piece *p, int64_t first, int64_t end, int
         cpu_tiles_weight_clip(&t->x, column, &left, &right);
     }
     const int64_t x_row = v->sh * p->x.row, x_pixel = v->sw * p->x.pixel;
-    const int64_t place = (row * v->kw + column) * v->cg, down = low - p->of.low,
+    const int64_t position = (row * v->kw + column) * v->cg, down = low - p->of.low,
                   aside = left - p->of.left;
     const float *x = (const float *)(const void *)p->x.data + row * v->dh * p->x.row +
                      column * v->dw * p->x.pixel + first / v->og * v->cg + down * x_row +
@@ -194,7 +194,7 @@ static void sum_tap(const struct tiles_piece *p, int64_t first, int64_t end, int
     if (p->r->by_filters) {
         s.a = x;
         s.b = g;
-        s.to = p->to + place * v->o + first;
+        s.to = p->to + position * v->o + first;
         s.to_line = v->o;
         s.a_image = p->x_image, s.a_row = x_row, s.a_pixel = x_pixel;
         s.b_image = p->g_image, s.b_row = v->ow * p->r->pitch, s.b_pixel = p->r->pitch;
@@ -202,7 +202,7 @@ static void sum_tap(const struct tiles_piece *p, int64_t first, int64_t end, int
     } else {
         s.a = g;
         s.b = x;
-        s.to = p->to + first * v->k + place;
+        s.to = p->to + first * v->k + position;
         s.to_line = v->k;
         s.a_image = p->g_image, s.a_row = v->ow * p->r->pitch, s.a_pixel = p->r->pitch;
         s.b_image = p->x_image, s.b_row = x_row, s.b_pixel = x_pixel;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "depthwise.h"
 
-#define APART 512 // floats: pixels a multiple of it apart share few places of a cache
+#define APART 512 // floats: pixels a multiple of it apart share few sets of a cache
 #define ASIDE 16  // floats more between their copies
 
 static int64_t blas_tiles_least(int64_t a, int64_t b)

@@ -6,7 +6,7 @@
 // gradient and writes that of x, and with a stride s it is s convolutions along each axis,
 // "classes", each with its own taps. Bands of rows of what is read are copied into a
 // worker's memory where there is padding, where elements are halves, and where pixels lie
-// so far apart that a cache has few places for them; else they are read in place.
+// so far apart that a cache has few sets for them; else they are read in place.
 //
 // What is copied has zeros for padding, which add nothing to a sum, unless a weight is
 // infinite or not a number: its panel then runs output by output, with the taps that are

@@ -6,7 +6,7 @@
 // registers (kernels/cpu/quant/groupwise.h), or are multiplied as bytes with x rounded to
 // bytes, unless the product is to be exact. For more rows, and for matrices that are not
 // transposed, some columns become f32 in the worker's scratch memory, which BLAS reads: it
-// needs less time for a row, and the time of decoding beside. Products of neighbours of a
+// needs less time for a row, and the time of decoding beside. Successive products of a
 // batch that share a matrix are one. x and results of 16 bits are f32 in scratch memory.
 #include <limits.h>
 #include <string.h>
@@ -292,8 +292,8 @@ static tn_status multiply_matrix(struct groupwise_run *r, int64_t matrix)
     return is_prepared(r) ? launch_prepared(r) : cpu_groupwise_launch_many(r);
 }
 
-// Neighbours of a batch that share a matrix, and whose matrices of x lie one behind the
-// other, are one product.
+// Successive products of a batch that share a matrix, and whose matrices of x lie one
+// behind the other, are one product.
 static tn_status multiply_batches(struct groupwise_run *r, int32_t batches, const float *x,
                                   float *out)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // base.argmax/1 and base.argmin/1: by rows, along the reduced axes; by columns, where
-// neighbouring outputs are adjacent in memory.
+// adjacent outputs are adjacent in memory.
 #include <string.h>
 #include "reduce_walk.h"
 

@@ -4,7 +4,7 @@
 //
 // Blocks of elements are converted to a type that is computed in, run over, and converted
 // to the output's. With inner = 1 a row runs into one accumulator, four rows at a time, so
-// that one sum does not wait for another; otherwise neighbouring columns run side by side.
+// that one sum does not wait for another; otherwise adjacent columns run side by side.
 // A few long rows are cut into parts by size alone: the first pass finds what each part
 // adds, the second runs over all parts at once. So the result does not depend on the number
 // of threads. Sums of complex numbers along columns are those of their parts.
@@ -371,7 +371,7 @@ static void cpu_cumulative_run_rows(void *context, int64_t begin, int64_t end,
 
 // --- columns ----------------------------------------------------------------------------
 
-// The loop runs over units: up to BLOCK neighbouring columns.
+// The loop runs over units: up to BLOCK adjacent columns.
 static void cpu_cumulative_run_columns(void *context, int64_t begin, int64_t end,
                                        uint32_t worker)
 {

@@ -27,7 +27,7 @@ struct fft_step {
     cpu_fft_part_fn *run_part;
     cpu_fft_fold_fn *fold;
     const struct cpu_fft *plan;
-    const void *turns; // where is_half
+    const void *factors; // where is_half
 };
 
 // A launch.
@@ -118,7 +118,7 @@ static struct cpu_fft_fold fold_of(const struct fft_step *s, const void *in, voi
                                    int64_t rows)
 {
     return (struct cpu_fft_fold){.half = s->length,
-                                 .turns = s->turns,
+                                 .factors = s->factors,
                                  .in = in,
                                  .out = out,
                                  .rows = rows,
@@ -136,7 +136,7 @@ static void transform_halves(const struct fft_step *s, const void *in, void *out
         struct cpu_fft_call call =
             cpu_fft_call_of(s, in, out, rows, s->length + (s->kind == TO_REAL),
                             s->length + (s->kind == OF_REAL), scratch);
-        call.turns = s->turns;
+        call.factors = s->factors;
         s->run(&call);
         return;
     }
@@ -308,10 +308,10 @@ static tn_status fft_prepare(const tn_cpu_call *call, enum kind kind, bool is_in
     const struct cpu_kernels *kernels = kernel_variant(call);
     struct fft_step d =
         cpu_fft_describe(kind, &call->inputs[0].layout, &call->outputs[0].layout);
-    uint64_t head = cpu_fft_aligned(sizeof(d)), turns = 0;
+    uint64_t head = cpu_fft_aligned(sizeof(d)), factors = 0;
     if (d.is_half)
-        turns = (uint64_t)(d.length / 2 + 1) * (uint64_t)number_bytes(&d);
-    uint64_t bytes = tn_saturated_add(tn_saturated_add(head, d.plan_bytes), turns);
+        factors = (uint64_t)(d.length / 2 + 1) * (uint64_t)number_bytes(&d);
+    uint64_t bytes = tn_saturated_add(tn_saturated_add(head, d.plan_bytes), factors);
     char *memory = host->alloc(host, bytes, CPU_FFT_ALIGNMENT);
     void *scratch = memory ? host->alloc(host, d.making, CPU_FFT_ALIGNMENT) : NULL;
     if (!scratch) {
@@ -325,9 +325,9 @@ static tn_status fft_prepare(const tn_cpu_call *call, enum kind kind, bool is_in
     d.fold = d.is_f64 ? kernels->fft_fold_f64 : kernels->fft_fold_f32;
     const struct cpu_fft_rows of = {d.length, d.rows, d.is_f64};
     d.plan = cpu_fft_plan(memory + head, &of, d.run, scratch);
-    d.turns = memory + head + d.plan_bytes;
+    d.factors = memory + head + d.plan_bytes;
     if (d.is_half)
-        cpu_fft_turns(memory + head + d.plan_bytes, d.length, d.is_f64);
+        cpu_fft_unpack_factors(memory + head + d.plan_bytes, d.length, d.is_f64);
     host->free(host, scratch);
     memcpy(memory, &d, sizeof(d));
     *out_state = memory;

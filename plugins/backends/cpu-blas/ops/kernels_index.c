@@ -250,7 +250,7 @@ static int32_t take_accepts(const tn_kernel_query *query)
 
 // --- bags -------------------------------------------------------------------------------
 
-// Memory of a worker for one bag: its places, counted from the front, as the loop takes
+// Memory of a worker for one bag: its positions, counted from the front, as the loop takes
 // them, and weights of 1.
 static uint64_t bag_bytes(uint64_t length)
 {
@@ -269,16 +269,16 @@ static void sum_bags(void *context, int64_t begin, int64_t end, uint32_t worker)
     const int64_t length = s->indices->layout.extent[1], width = s->inner;
     int64_t *index =
         (int64_t *)(void *)((char *)s->index + worker * bag_bytes((uint64_t)length));
-    int32_t *places = (int32_t *)(void *)(index + length);
-    float *ones = (float *)(void *)(places + length), *to = (float *)(void *)s->to;
+    int32_t *positions = (int32_t *)(void *)(index + length);
+    float *ones = (float *)(void *)(positions + length), *to = (float *)(void *)s->to;
     for (int64_t k = 0; k < length; k++)
         ones[k] = 1;
     for (int64_t bag = begin; bag < end; bag++) {
         cpu_index_read_some(s, bag * length, length, index);
         for (int64_t k = 0; k < length; k++)
-            places[k] = (int32_t)index[k];
+            positions[k] = (int32_t)index[k];
         s->kernels->conv->blend_f32(to + bag * width, (const float *)(const void *)s->from,
-                                    places, ones, length, width, width);
+                                    positions, ones, length, width, width);
     }
 }
 
@@ -298,7 +298,7 @@ static tn_status bag_sum(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// Places of the loop are 32 bits, and it adds one row after the other: sums of many lose
+// Positions of the loop are 32 bits, and it adds one row after the other: sums of many lose
 // digits that base.sum keeps.
 #define MOST_ROWS 128
 static int32_t bag_accepts(const tn_kernel_query *query)
@@ -389,8 +389,8 @@ typedef void put_elements_fn(void *to, const void *from, const void *index, int6
         T nowhere = *x, *out = to;                                                         \
         for (int64_t i = 0; i < count; i++) {                                              \
             int64_t front = at[i] < 0 ? at[i] + n : at[i];                                 \
-            T *place = (uint64_t)front < (uint64_t)n ? &out[front] : &nowhere;             \
-            *place put x[i];                                                               \
+            T *target = (uint64_t)front < (uint64_t)n ? &out[front] : &nowhere;            \
+            *target put x[i];                                                              \
         }                                                                                  \
     }
 #define PUT_BOTH(name, T, put)                                                             \

@@ -2,7 +2,7 @@
 // base.{sum,mean,prod,max,min}/1, over any axes. Complex numbers are summed part by part.
 //
 // By rows: the elements of each output are folded one after the other. By columns, where
-// neighbouring outputs are adjacent in memory: whole rows are folded into the accumulators
+// adjacent outputs are adjacent in memory: whole rows are folded into the accumulators
 // of all outputs. Reduced elements are cut into parts by sizes alone, and the parts are
 // combined in order: the result does not depend on the number of threads.
 #include <math.h>

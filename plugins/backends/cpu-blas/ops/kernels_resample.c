@@ -14,7 +14,7 @@ struct taps {
     int64_t out, in;
     int64_t each; // taps of every result; 0: they differ
     bool is_identity, has_divisors;
-    int32_t *starts, *places;
+    int32_t *starts, *positions;
     float *weights, *divisors;
 };
 
@@ -60,29 +60,30 @@ static void fill_taps(const tn_resample_axis *a, struct taps *t)
         t->divisors[i] = (float)tn_resample_divisor(a, i);
         t->has_divisors |= t->divisors[i] != 1;
         for (int64_t k = 0; k < count; k++, n++) {
-            t->places[n] = (int32_t)tn_resample_place(a, i, k);
+            t->positions[n] = (int32_t)tn_resample_index(a, i, k);
             t->weights[n] = (float)tn_resample_weight(a, i, k);
         }
     }
     t->starts[a->out] = n;
 }
 
-// The same sorted by places. First starts[place + 1] is where the next tap of it goes.
+// The same sorted by positions. First starts[position + 1] is where the next tap of it
+// goes.
 static void fill_transpose(const tn_resample_axis *a, struct taps *t)
 {
     memset(t->starts, 0, (size_t)(a->in + 1) * sizeof(int32_t));
     for (int64_t i = 0; i < a->out; i++)
         for (int64_t k = 0; k < tn_resample_taps(a, i); k++) {
-            int64_t place = tn_resample_place(a, i, k);
-            if (place + 2 <= a->in)
-                t->starts[place + 2]++;
+            int64_t position = tn_resample_index(a, i, k);
+            if (position + 2 <= a->in)
+                t->starts[position + 2]++;
         }
     for (int64_t i = 2; i <= a->in; i++)
         t->starts[i] += t->starts[i - 1];
     for (int64_t i = 0; i < a->out; i++)
         for (int64_t k = 0; k < tn_resample_taps(a, i); k++) {
-            int32_t n = t->starts[tn_resample_place(a, i, k) + 1]++;
-            t->places[n] = (int32_t)i;
+            int32_t n = t->starts[tn_resample_index(a, i, k) + 1]++;
+            t->positions[n] = (int32_t)i;
             t->weights[n] =
                 (float)(tn_resample_weight(a, i, k) / tn_resample_divisor(a, i));
         }
@@ -96,8 +97,8 @@ static void *make_taps(const tn_resample_axis *a, bool is_input, void *memory,
     *t = (struct taps){.in = is_input ? a->out : a->in,
                        .out = is_input ? a->in : a->out,
                        .is_identity = tn_resample_is_identity(a)};
-    t->places = memory;
-    t->weights = (float *)(t->places + count);
+    t->positions = memory;
+    t->weights = (float *)(t->positions + count);
     t->starts = (int32_t *)(t->weights + count);
     t->divisors = (float *)(t->starts + t->out + 1);
     if (is_input)
@@ -151,7 +152,7 @@ static void make_row(const struct resample_run *run, const float *image, int64_t
 {
     const struct taps *t = &run->by->rows;
     int32_t first = t->starts[at];
-    run->conv->blend_f32(out, image, t->places + first, t->weights + first,
+    run->conv->blend_f32(out, image, t->positions + first, t->weights + first,
                          t->starts[at + 1] - first, width, width);
     if (t->has_divisors)
         cpu_resample_divide(out, width, t->divisors[at]);
@@ -162,12 +163,13 @@ static void make_columns(const struct resample_run *run, const float *row, float
     const struct taps *t = &run->by->columns;
     int64_t channels = run->channels;
     if (channels == 1)
-        run->conv->blend_points_f32(out, row, t->starts, t->places, t->weights, t->each,
+        run->conv->blend_points_f32(out, row, t->starts, t->positions, t->weights, t->each,
                                     t->out);
     for (int64_t i = 0; i < t->out && channels != 1; i++) {
         int32_t first = t->starts[i];
-        run->conv->blend_f32(out + i * channels, row, t->places + first, t->weights + first,
-                             t->starts[i + 1] - first, channels, channels);
+        run->conv->blend_f32(out + i * channels, row, t->positions + first,
+                             t->weights + first, t->starts[i + 1] - first, channels,
+                             channels);
     }
     for (int64_t i = 0; i < t->out && t->has_divisors; i++)
         cpu_resample_divide(out + i * channels, channels, t->divisors[i]);
@@ -176,7 +178,7 @@ static void make_columns(const struct resample_run *run, const float *row, float
 // Whether row `at` has one tap, that of the row before.
 static bool is_the_same(const struct taps *t, int64_t at)
 {
-    return t->each == 1 && at > 0 && t->places[at] == t->places[at - 1] &&
+    return t->each == 1 && at > 0 && t->positions[at] == t->positions[at - 1] &&
            t->weights[at] == t->weights[at - 1];
 }
 

@@ -2,8 +2,8 @@
 // base.{sort,argsort,topk,partition,argpartition}/1. An array is viewed as outer x n x
 // inner elements, n along the axis.
 //
-// An element becomes an unsigned key in whose order it is to come, with its place: in one
-// word of 64 bits for dtypes of up to 32, otherwise in two; or without it, where only
+// An element becomes an unsigned key in whose order it is to come, with its position: in
+// one word of 64 bits for dtypes of up to 32, otherwise in two; or without it, where only
 // elements are wanted and the processor sorts words in vectors. Rows are sorted side by
 // side, in LANES lanes that have memory of their own; of few long rows, each is cut into
 // parts that are sorted side by side, and then merged.

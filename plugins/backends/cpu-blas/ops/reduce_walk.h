@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Reductions over any axes: how the elements of an array are visited.
 //
-// Axes are split into kept and reduced ones, with neighbours merged in each list. Elements
-// of one output are numbered row-major over the reduced axes; a run is the elements along
-// the last reduced axis.
+// Axes are split into kept and reduced ones, with adjacent ones merged in each list.
+// Elements of one output are numbered row-major over the reduced axes; a run is the
+// elements along the last reduced axis.
 #ifndef CPU_BLAS_REDUCE_WALK_H
 #define CPU_BLAS_REDUCE_WALK_H
 

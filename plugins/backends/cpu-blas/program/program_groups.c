@@ -16,7 +16,7 @@
 
 // --- preparing -------------------------------------------------------------------------
 
-// Whether neighbouring rows are `step` elements apart, all of them.
+// Whether adjacent rows are `step` elements apart, all of them.
 static bool has_row_step(const tn_layout *layout, int64_t step)
 {
     for (int32_t i = layout->rank - 2; i >= 0; i--) {

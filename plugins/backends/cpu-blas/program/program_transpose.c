@@ -16,7 +16,7 @@ struct axis {
     int64_t extent, in, out; // strides
 };
 
-// Lists the axes of more than one element, with neighbours merged that both layouts can
+// Lists the axes of more than one element, with adjacent ones merged that both layouts can
 // step through as one.
 static int32_t cpu_transpose_merge_axes(const tn_layout *in, const tn_layout *out,
                                         struct axis *axes)

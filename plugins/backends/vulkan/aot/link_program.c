@@ -24,7 +24,7 @@ tn_status link_program(tn_device *device, void *context, struct vk_code *out)
     if (!out->words)
         status = host->fail(host, TN_ERR_MEMORY, "out of memory");
     else if (module.missing[0]) {
-        status = host->fail(host, TN_ERR_INTERNAL, "%s: no part named %s",
+        status = host->fail(host, TN_ERR_INTERNAL, "%s: no SPIR-V function named %s",
                             source->program->name ? source->program->name : "program",
                             module.missing);
         release_words(out);

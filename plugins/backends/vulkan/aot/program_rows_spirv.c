@@ -156,10 +156,10 @@ static uint32_t rows_spirv_instruction(void *out, uint32_t position, const uint3
 {
     struct spirv_writer *w = ((struct spirv_rows *)out)->w;
     const tn_expr_insn *insn = &w->program->insns[position];
-    const uint32_t places[] = {insn->a, insn->b, insn->c};
+    const uint32_t positions[] = {insn->a, insn->b, insn->c};
     uint32_t operands[3] = {0};
     for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++)
-        operands[i] = values[places[i]];
+        operands[i] = values[positions[i]];
     return spirv_write_operation(w, insn->op, w->program->insns[insn->a].dtype, insn->dtype,
                                  operands);
 }

@@ -120,10 +120,10 @@ static void spirv_operation(void *out, uint32_t position)
 {
     struct spirv_kernel *k = out;
     const tn_expr_insn *insns = k->w.program->insns, *insn = &insns[position];
-    const uint32_t places[] = {insn->a, insn->b, insn->c};
+    const uint32_t positions[] = {insn->a, insn->b, insn->c};
     uint32_t operands[3] = {0};
     for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++)
-        operands[i] = k->values[places[i]];
+        operands[i] = k->values[positions[i]];
     k->values[position] =
         spirv_write_operation(&k->w, insn->op, insns[insn->a].dtype, insn->dtype, operands);
 }
@@ -178,7 +178,8 @@ static void spirv_end_element(void *out)
     spirv_end_code(k);
 }
 
-// --- places ----------------------------------------------------------------------------
+// --- positions
+// ----------------------------------------------------------------------------
 
 static void spirv_begin_axes(void *out)
 {
@@ -208,7 +209,8 @@ static void spirv_end_axes(void *out)
     k->coordinate[0] = k->rest;
 }
 
-static void spirv_begin_place(void *out, uint32_t operand, uint32_t word, bool adds_number)
+static void spirv_begin_position(void *out, uint32_t operand, uint32_t word,
+                                 bool adds_number)
 {
     struct spirv_kernel *k = out;
     k->at[operand] = spirv_write_arg(&k->w, word);
@@ -225,7 +227,7 @@ static void spirv_add_axis(void *out, uint32_t operand, uint32_t axis, uint32_t 
 }
 
 // The step is the stride of the axis that was added last.
-static void spirv_end_place(void *out, uint32_t operand, uint32_t step)
+static void spirv_end_position(void *out, uint32_t operand, uint32_t step)
 {
     (void)out, (void)operand, (void)step;
 }
@@ -237,7 +239,7 @@ static uint32_t spirv_lane_id(struct spirv_kernel *k, uint32_t lane)
     return lane == PROGRAM_TAIL ? k->lane : spirv_uint(k->w.module, lane);
 }
 
-// The place in an operand of element `lane` of the invocation.
+// The position in an operand of element `lane` of the invocation.
 static uint32_t spirv_write_index(struct spirv_kernel *k, uint32_t operand,
                                   enum program_index index, uint32_t lane)
 {
@@ -523,9 +525,9 @@ static const struct program_language spirv = {
     .begin_axes = spirv_begin_axes,
     .split = spirv_split,
     .end_axes = spirv_end_axes,
-    .begin_place = spirv_begin_place,
+    .begin_position = spirv_begin_position,
     .add_axis = spirv_add_axis,
-    .end_place = spirv_end_place,
+    .end_position = spirv_end_position,
     .begin_outputs = spirv_begin_outputs,
     .begin_call = spirv_begin_call,
     .load_input = spirv_load_input,

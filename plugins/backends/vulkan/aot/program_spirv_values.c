@@ -33,17 +33,17 @@ uint32_t spirv_write_arg(struct spirv_writer *w, uint32_t index)
 {
     struct spirv_module *m = w->module;
     bool in_buffer = w->class->args_in_buffer;
-    uint32_t zero = spirv_uint(m, 0), at = spirv_uint(m, index), pointer, place = at;
+    uint32_t zero = spirv_uint(m, 0), at = spirv_uint(m, index), pointer, position = at;
     if (!w->class->is_function) {
         pointer = SPIRV_RESULT(m, OpAccessChain, w->push_word, w->push, zero,
                                in_buffer ? zero : at);
         uint32_t word = SPIRV_RESULT(m, OpLoad, w->uint_type, pointer);
         if (!in_buffer)
             return word;
-        place = SPIRV_RESULT(m, OpIAdd, w->uint_type, word, at);
+        position = SPIRV_RESULT(m, OpIAdd, w->uint_type, word, at);
     }
     pointer = SPIRV_RESULT(m, OpAccessChain, spirv_dtypes[TN_U32].one, w->args_buffer, zero,
-                           place);
+                           position);
     return SPIRV_RESULT(m, OpLoad, w->uint_type, pointer);
 }
 

@@ -90,8 +90,8 @@ struct vk_instance {
     atomic_uint num_messages;  // of the validation layers
     VkPhysicalDevice *devices; // the usable ones
     uint32_t num_devices;
-    // <tenon/launches.h>: what gets each launch that is planned (launches.c), and what
-    // has some of them measured (measure.c); NULL: nobody asks.
+    // <tenon/launches.h>: gets each launch that is planned (launches.c), and asks to
+    // measure some (measure.c); NULL: the application did not ask.
     bool hears_launches; // either is there
     void (*planned)(void *context, const struct tn_planned_launch *launch);
     void *planned_context;
@@ -186,7 +186,8 @@ struct vk_staging {
 #define VK_NUM_JOINED 4
 #define VK_NUM_SIGNALLED 64
 
-// Work that is held back: what it consists of, and how it is recorded beside others.
+// Work that is held back: its contents, and how it is recorded into commands of several
+// submissions.
 struct vk_held {
     VkCommandBuffer commands;
     void (*record)(tn_device *device, VkCommandBuffer commands, const void *context);

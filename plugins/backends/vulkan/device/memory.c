@@ -2,7 +2,7 @@
 // Device memory: allocated from the driver in blocks, which are divided into buffers.
 //
 // A block is one VkDeviceMemory with one VkBuffer over all of it, mapped as long as it
-// lives if host-visible. Its free ranges are sorted and never adjacent: neighbours are
+// lives if host-visible. Its free ranges are sorted and never adjacent: adjacent ranges are
 // merged at once. A buffer of half a block or more gets a block of its own. Empty blocks
 // are kept for reuse, since the driver takes milliseconds for a large one: up to a share of
 // the heap, the least recently used are freed first, and all are freed when memory runs
@@ -432,7 +432,8 @@ static tn_status take_locked(tn_device *device, uint64_t size, enum vk_memory_ki
     return TN_OK;
 }
 
-// Small buffers, too, where the host sees what others do.
+// Whether the buffer lies in memory that others can use; small ones do where the host sees
+// it.
 static bool is_for_others(const tn_device *device, uint64_t size)
 {
     const struct vk_memory_type *type = &device->memory.types[VK_MEMORY_SHARED];
@@ -468,7 +469,7 @@ static void insert_range(struct vk_block *block, uint32_t at, struct vk_memory_r
     block->num_free++;
 }
 
-// Frees a range, merged with its free neighbours.
+// Frees a range, merged with adjacent free ones.
 static void give_range(struct vk_block *block, struct vk_memory_range range)
 {
     uint32_t at = 0;

@@ -436,7 +436,7 @@ static const char *reason_against(const tn_device *device, const tn_buffer_impor
     return NULL;
 }
 
-// The types that can be this memory, coherent, and of these those of the buffer.
+// Memory types that can import this host memory, are coherent, and suit the buffer.
 static int host_type(tn_device *device, const void *memory, VkBuffer buffer)
 {
     VkMemoryHostPointerPropertiesEXT types = {

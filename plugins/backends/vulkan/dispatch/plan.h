@@ -57,7 +57,8 @@ struct vk_special;  // special.c
 
 struct vk_plan {
     tn_device *device;
-    struct vk_ahead *ahead;         // plans further steps of the segment; NULL: nobody does
+    struct vk_ahead *ahead;         // plans further steps of the segment on other threads;
+                                    // NULL: off
     const struct vk_groups *groups; // steps that share a launch; NULL: there are none
     bool is_ahead;        // to be thrown away: of its dispatches only pipelines count
     const tn_slot *slots; // of the segment; borrowed

@@ -49,7 +49,7 @@ struct fused_part *plan_fused_find(struct fused_part *parts, uint32_t num_parts,
 // Memory that the part's program reads or writes. False: it has none.
 bool plan_fused_memory(const struct fused_part *part, struct vk_operand *out);
 
-// The place of the arguments in the constants, for a binding: they are put there once.
+// The position of the arguments in the constants, for a binding: they are put there once.
 tn_status plan_fused_args(struct vk_plan *plan, struct fused_part *part,
                           struct vk_operand *out);
 

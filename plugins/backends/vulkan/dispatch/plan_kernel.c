@@ -537,7 +537,7 @@ static tn_status vk_plan_check_payload(struct planning *p, const tn_kernel *kern
     const struct vk_flavour *flavour = p->plan->device->flavour;
     bool is_spirv = strcmp(kernel->family, TN_FAMILY_VULKAN_SPIRV) == 0;
     if (!is_spirv && !(p->is_glsl && flavour->compile))
-        return vk_plan_refuse(p, TN_ERR_UNSUPPORTED, "%s does not run family %s",
+        return vk_plan_refuse(p, TN_ERR_UNSUPPORTED, "%s does not run kernel family %s",
                               flavour->name, kernel->family);
     if (!TN_HAS(p->payload, modules) || p->payload->num_modules == 0 ||
         p->payload->module_size < sizeof(tn_vulkan_module))

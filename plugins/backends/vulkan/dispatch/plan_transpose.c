@@ -10,7 +10,7 @@
 #define MIN_EXTENT 32 // least extent of both axes of the tiles
 #define MAX_AXES (MAX_OTHER + 2)
 
-// The axes of a copy, without those of extent 1, and with neighbours merged.
+// The axes of a copy, without those of extent 1, and with adjacent ones merged.
 struct transposition {
     uint32_t num_axes;
     uint64_t extent[TN_MAX_RANK], from[TN_MAX_RANK], to[TN_MAX_RANK]; // strides

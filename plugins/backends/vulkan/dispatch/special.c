@@ -96,7 +96,7 @@ static struct vk_special_launch launch_of(const struct vk_plan *plan, uint32_t i
     return launch;
 }
 
-// Takes what a launch of the kernel has: words in which launches differ are open.
+// Compares with a launch of the kernel: words in which launches differ become open.
 static void special_join(const struct vk_plan *plan, const struct vk_dispatch *dispatch,
                          struct special_kernel *kernel)
 {
@@ -115,7 +115,7 @@ static void special_join(const struct vk_plan *plan, const struct vk_dispatch *d
 }
 
 // Puts the words of launches whose kernels have open ones into the constants.
-static tn_status place_words(struct vk_plan *plan, struct vk_special *special)
+static tn_status words_write(struct vk_plan *plan, struct vk_special *special)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < plan->num_dispatches && status == TN_OK; i++) {
@@ -260,7 +260,7 @@ static tn_status special_get_code(tn_device *device, void *context, struct vk_co
                               baking->plain.name, reason);
 }
 
-// One that cannot be made is not: its launches keep what they have.
+// A kernel that cannot be compiled is left out: its launches keep the general one.
 static void make_one(struct vk_special *special, uint32_t number, struct vk_ahead *ahead,
                      bool is_helper)
 {
@@ -348,7 +348,7 @@ tn_status vk_special_plan(struct vk_plan *plan)
     tn_status status = take_choice(plan, special);
     if (status == TN_OK) {
         add_rest(plan, special);
-        status = place_words(plan, special);
+        status = words_write(plan, special);
     }
     if (status != TN_OK || special->num_kernels == 0) {
         special_destroy(special);

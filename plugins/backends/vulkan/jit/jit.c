@@ -72,11 +72,11 @@ static tn_status compile_source(tn_device *device, const char *name,
     given.capabilities = capabilities;
     given.num_capabilities = vk_capabilities(&device->facts, capabilities);
     if (!glsl_compile(&given, &result)) {
-        char place[32] = "";
+        char position[32] = "";
         if (result.line > 0)
-            snprintf(place, sizeof(place), ":%d:%d", result.line, result.column);
+            snprintf(position, sizeof(position), ":%d:%d", result.line, result.column);
         status = device->host->fail(device->host, TN_ERR_REFUSED, "kernel %s: %s%s: %s",
-                                    name, result.file[0] ? result.file : "GLSL", place,
+                                    name, result.file[0] ? result.file : "GLSL", position,
                                     result.message);
         goto finish;
     }

@@ -165,7 +165,7 @@ static bool jit_siblings_continues(const struct finding *f, uint32_t last, int32
     return true;
 }
 
-// Appends the axes of x in `set`, neighbours merged, behind the first ones.
+// Appends the axes of x in `set`, adjacent ones merged, behind the first ones.
 static void jit_siblings_merge_axes(struct finding *f, uint32_t set)
 {
     struct siblings *s = f->s;

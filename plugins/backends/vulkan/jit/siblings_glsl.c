@@ -175,7 +175,7 @@ static void write_coordinates(const struct siblings_writer *w, const char *numbe
     }
 }
 
-// Writes the terms that the coordinates add to the place of operand i.
+// Writes the terms that the coordinates add to the position of operand i.
 static void write_steps(const struct siblings_writer *w, uint32_t i, uint32_t first,
                         uint32_t end)
 {
@@ -196,20 +196,20 @@ static const char *operand_type(const struct siblings *s, uint32_t i)
     return dtype_glsl(s->operands[i].value->layout.dtype);
 }
 
-// `place`: the element itself of an operand that has one for all that are reduced to one,
-// of others where the first one is.
-static void siblings_glsl_write_places(const struct siblings_writer *w)
+// `position` has, by operand, the element that all reduced ones share, or where the first
+// of these is.
+static void siblings_glsl_write_positions(const struct siblings_writer *w)
 {
     const struct siblings *s = w->s;
-    text_add(w->out, "struct place {");
+    text_add(w->out, "struct position {");
     for (uint32_t i = 0; i < s->num_operands; i++)
         if (s->operands[i].is_kept)
             text_add(w->out, " W_%s x%u;", operand_type(s, i), i);
         else
             text_add(w->out, " uint at%u;", i);
-    text_add(w->out, " };\nplace place_of(uint output_index)\n{\n");
+    text_add(w->out, " };\nposition position_of(uint output_index)\n{\n");
     write_coordinates(w, "output_index", 0, s->num_kept);
-    text_add(w->out, "    return place(");
+    text_add(w->out, "    return position(");
     for (uint32_t i = 0; i < s->num_operands; i++) {
         bool is_kept = s->operands[i].is_kept;
         text_add(w->out, i ? ", " : "");
@@ -229,7 +229,7 @@ static void write_loads(const struct siblings_writer *w)
     for (uint32_t i = 0; i < s->num_operands; i++)
         if (!s->operands[i].is_kept)
             text_add(w->out, " W_%s x%u;", operand_type(s, i), i);
-    text_add(w->out, " };\nloaded load(place from, uint output_index, uint r)\n{\n");
+    text_add(w->out, " };\nloaded load(position from, uint output_index, uint r)\n{\n");
     write_coordinates(w, "r", s->num_kept, s->num_axes);
     text_add(w->out, "    return loaded(");
     for (uint32_t i = 0; i < s->num_operands; i++) {
@@ -252,7 +252,7 @@ static void write_element_of(const struct siblings_writer *w, uint32_t i)
 // Makes the accumulator of loaded elements, by way of the programs.
 static void siblings_glsl_write_taken(const struct siblings_writer *w)
 {
-    text_add(w->out, "accumulator taken(place from, loaded x, uint r)\n{\n");
+    text_add(w->out, "accumulator taken(position from, loaded x, uint r)\n{\n");
     for (uint32_t i = 0; i < w->s->count; i++) {
         const struct sibling *own = &w->s->all[i];
         const char *type = dtype_glsl(own->in);
@@ -281,8 +281,8 @@ static void write_loads_of_parts(const struct siblings_writer *w)
 {
     text_add(
         w->out,
-        "#define place uint\n#define loaded accumulator\n#define taken(from, x, r) (x)\n"
-        "uint place_of(uint output_index)\n{\n    return 0u;\n}\n"
+        "#define position uint\n#define loaded accumulator\n#define taken(from, x, r) (x)\n"
+        "uint position_of(uint output_index)\n{\n    return 0u;\n}\n"
         "accumulator load(uint from, uint output_index, uint r)\n{\n"
         "    return accumulator(");
     write_each(w, "p", ".d[output_index + NUM_OUTPUTS * r]");
@@ -312,7 +312,7 @@ static void siblings_glsl_write_elements(const struct siblings_writer *w,
             write_program(w, i, first_param);
             first_param += program_count_params(w->s->all[i].before->program);
         }
-    siblings_glsl_write_places(w);
+    siblings_glsl_write_positions(w);
     write_loads(w);
     siblings_glsl_write_taken(w);
 }

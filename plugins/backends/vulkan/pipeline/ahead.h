@@ -46,7 +46,7 @@ void vk_ahead_reach(struct vk_ahead *ahead, uint32_t step);
 
 // A pipeline is about to be made: one more thread looks for the next one, if there are
 // steps left and threads allowed, TENON_THREADS or one a core in all. `is_helper`: one that
-// a helper found to be missing. NULL: nobody plans ahead.
+// a helper found to be missing. NULL: planning ahead is off.
 void vk_ahead_more(struct vk_ahead *ahead, bool is_helper);
 
 // The caller has to wait for a pipeline: plans one more step ahead meanwhile. False when

@@ -24,9 +24,9 @@ struct vk_pipeline_desc {
 
 tn_status vk_shaders_init(tn_device *device);
 void vk_shaders_finish(tn_device *device);
-// Finds or compiles a pipeline, and gives a reference to it. `ahead` makes others
-// meanwhile; NULL: nobody does. One that another thread is compiling is waited for; a
-// helper, whose plan is thrown away, gets NULL instead.
+// Finds or compiles a pipeline, and gives a reference to it. `ahead` makes other pipelines
+// meanwhile; NULL: none. One that another thread is compiling is waited for; a helper,
+// whose plan is thrown away, gets NULL instead.
 tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc,
                           struct vk_ahead *ahead, bool is_helper,
                           struct vk_pipeline **out_pipeline);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The capability and its extension stand behind the module's own, the modes behind the last
-// entry point: of the layout of a module (SPIR-V specification, 2.4) these are the places.
+// entry point: of the layout of a module (SPIR-V specification, 2.4) these are the
+// positions.
 #include "spirv_preserve.h"
 
 #include <stdlib.h>

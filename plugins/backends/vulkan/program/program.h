@@ -22,8 +22,8 @@ enum program_access {
     ACCESS_REPEAT = 'B',  // strided; stride 0 along the last axis
     ACCESS_STRIDED = 'X', // strided in any other way
     ACCESS_THROUGH = 'T', // no memory: what passes between a kernel and its operand
-    // Gathered from, by instruction TAKE: at a place that depends on the element beside the
-    // index; at one place for all; in row programs: for all of a row; four adjacent
+    // Gathered from, by instruction TAKE: at a position that depends on the element beside
+    // the index; at one place for all; in row programs: for all of a row; four adjacent
     // elements at a time, aligned, where these have one index.
     ACCESS_TAKEN = 'K',
     ACCESS_TAKEN_FLAT = 'k',
@@ -117,7 +117,7 @@ const tn_layout *program_operand(const tn_step *step, uint32_t operand);
 void program_add_arg(struct program_args *args, uint64_t word);
 // Adds the params that a step's program reads, in the order of its instructions: of TAKE
 // the number of elements and the stride. The others are values, but for those by which a
-// place is divided.
+// position is divided.
 void program_add_params(const tn_step *step, struct program_args *args);
 
 // The number of elements that a step computes.

@@ -58,7 +58,8 @@ static uint32_t region_around(const struct program_branches *b, uint32_t x, uint
 
 // Puts each instruction into the least region around all that reads it, from the last one
 // on: users come behind what they use.
-static void place_all(const tn_expr_program *program, struct program_branches *b)
+static void branches_assign_regions(const tn_expr_program *program,
+                                    struct program_branches *b)
 {
     bool is_used[TN_EXPR_MAX_INSNS] = {false};
     memset(b->region, 0, sizeof(b->region));
@@ -88,7 +89,7 @@ void program_find_branches(const tn_expr_program *program, struct program_branch
     bool any = false;
     for (uint32_t i = 0; i < program->num_insns; i++)
         any |= out->is_branch[i] = program->insns[i].op == TN_EXPR_SELECT;
-    place_all(program, out);
+    branches_assign_regions(program, out);
     if (!any)
         return;
     for (uint32_t i = 0; i < program->num_insns; i++)
@@ -101,5 +102,5 @@ void program_find_branches(const tn_expr_program *program, struct program_branch
                             (one >= WORTH_BRANCH || other >= WORTH_BRANCH) &&
                             program_branches_depth_of(out, out->region[i]) < MOST_NESTED;
     }
-    place_all(program, out);
+    branches_assign_regions(program, out);
 }

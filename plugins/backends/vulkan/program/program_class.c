@@ -90,9 +90,9 @@ static void add_param(struct program_args *args, tn_dtype dtype, uint64_t bits)
         program_add_arg(args, bits >> 32);
 }
 
-// Whether places among the elements are divided by the instruction, and nothing else is
+// Whether positions among the elements are divided by the instruction, and nothing else is
 // done with it: it is an extent.
-static bool divides_places(const tn_expr_program *program, uint32_t param)
+static bool divides_positions(const tn_expr_program *program, uint32_t param)
 {
     bool any = false;
     for (uint32_t i = 0; i < program->num_insns; i++) {
@@ -123,7 +123,7 @@ void program_add_params(const tn_step *step, struct program_args *args)
             add_param(args, insn->dtype, step->params[insn->a]);
         for (uint32_t k = 0; insn->op == TN_EXPR_TAKE && k < 2; k++)
             program_add_arg(args, step->params[insn->c + k]);
-        bool is_value = insn->op == TN_EXPR_PARAM && !divides_places(program, i);
+        bool is_value = insn->op == TN_EXPR_PARAM && !divides_positions(program, i);
         for (uint32_t k = first; is_value && k < args->num_words && k < 64; k++)
             args->values |= UINT64_C(1) << k;
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The language of elementwise programs' kernels that is GLSL. Names by position: r<i> is an
 // instruction's value; of an input x<i>, or p<i> where it is gathered from; y<i> an output;
-// at<i> and step<i> an operand's place. Of four: w<i> what is loaded, o<i> what is stored,
-// q<i> and f<i> the place that a TAKE finds and what is there, which element() gets as
-// t<i>.
+// at<i> and step<i> an operand's position. Of four: w<i> what is loaded, o<i> what is
+// stored, q<i> and f<i> the position that a TAKE finds and what is there, which element()
+// gets as t<i>.
 #include <stdio.h>
 #include "program_glsl.h"
 
@@ -174,10 +174,10 @@ static void glsl_end_element(void *out)
     text_add(w->out, "}\n");
 }
 
-static void glsl_begin_places(void *out)
+static void glsl_begin_positions(void *out)
 {
     const struct glsl_writer *w = out;
-    text_add(w->out, "void places(uint index");
+    text_add(w->out, "void positions(uint index");
     glsl_write_inputs(w);
     for (uint32_t i = 0; i < w->program->num_insns; i++)
         if (glsl_takes_four(w, i))
@@ -185,7 +185,7 @@ static void glsl_begin_places(void *out)
     text_add(w->out, ")\n{\n");
 }
 
-static void glsl_place(void *out, uint32_t position, uint32_t word)
+static void glsl_position(void *out, uint32_t position, uint32_t word)
 {
     const struct glsl_writer *w = out;
     text_add(w->out, "    q%u = p%u + ", position, w->program->insns[position].a);
@@ -198,7 +198,8 @@ static void glsl_end_block(void *out)
     text_add(((const struct glsl_writer *)out)->out, "}\n");
 }
 
-// --- places ----------------------------------------------------------------------------
+// --- positions
+// ----------------------------------------------------------------------------
 
 static void glsl_begin_axes(void *out)
 {
@@ -224,7 +225,8 @@ static void glsl_end_axes(void *out)
     text_add(((const struct glsl_writer *)out)->out, "    uint c0 = rest;\n");
 }
 
-static void glsl_begin_place(void *out, uint32_t operand, uint32_t word, bool adds_number)
+static void glsl_begin_position(void *out, uint32_t operand, uint32_t word,
+                                bool adds_number)
 {
     const struct glsl_writer *w = out;
     text_add(w->out, "    uint at%u = A(%u)%s", operand, word, adds_number ? " + i" : "");
@@ -236,7 +238,7 @@ static void glsl_add_axis(void *out, uint32_t operand, uint32_t axis, uint32_t s
     text_add(((const struct glsl_writer *)out)->out, " + c%u * A(%u)", axis, stride);
 }
 
-static void glsl_end_place(void *out, uint32_t operand, uint32_t step)
+static void glsl_end_position(void *out, uint32_t operand, uint32_t step)
 {
     const struct glsl_writer *w = out;
     text_add(w->out, ";\n");
@@ -297,8 +299,8 @@ static void glsl_pass_input(void *out, uint32_t input, enum program_index index,
     text_add(w->out, "]))");
 }
 
-static void glsl_pass_place(void *out, uint32_t input, enum program_index index,
-                            uint32_t lane)
+static void glsl_pass_position(void *out, uint32_t input, enum program_index index,
+                               uint32_t lane)
 {
     const struct glsl_writer *w = out;
     text_add(w->out, ", ");
@@ -368,7 +370,7 @@ static void glsl_begin_find(void *out)
     for (uint32_t i = 0; i < w->program->num_insns; i++)
         if (glsl_takes_four(w, i))
             text_add(w->out, "        uint q%u;\n", i);
-    text_add(w->out, "        places(i");
+    text_add(w->out, "        positions(i");
 }
 
 static void glsl_end_find(void *out)
@@ -526,20 +528,20 @@ static const struct program_language glsl = {
     .other_side = glsl_other_side,
     .end_branch = glsl_end_branch,
     .end_element = glsl_end_element,
-    .begin_places = glsl_begin_places,
-    .place = glsl_place,
-    .end_places = glsl_end_block,
+    .begin_positions = glsl_begin_positions,
+    .operand_position = glsl_position,
+    .end_positions = glsl_end_block,
     .begin_axes = glsl_begin_axes,
     .split = glsl_split,
     .end_axes = glsl_end_axes,
-    .begin_place = glsl_begin_place,
+    .begin_position = glsl_begin_position,
     .add_axis = glsl_add_axis,
-    .end_place = glsl_end_place,
+    .end_position = glsl_end_position,
     .begin_outputs = glsl_begin_outputs,
     .begin_call = glsl_begin_call,
     .load_input = glsl_load_input,
     .pass_input = glsl_pass_input,
-    .pass_place = glsl_pass_place,
+    .pass_position = glsl_pass_position,
     .end_call = glsl_end_call,
     .output = glsl_output,
     .store = glsl_store,

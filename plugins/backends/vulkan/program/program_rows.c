@@ -98,7 +98,7 @@ static void write_row_value(struct rows_writer *w, uint32_t i)
     uint32_t at;
     switch (insn->op) {
     case TN_EXPR_TAKE:
-        at = rows_write_place(w, i);
+        at = rows_write_position(w, i);
         w->to->load(w->out, insn->a, false, at, &w->rows[i]);
         break;
     case TN_EXPR_LOAD:
@@ -124,7 +124,7 @@ static void write_row_values(struct rows_writer *w)
         if (w->needed[i] && w->scopes[i] != ROWS_ELEMENT)
             write_row_value(w, i);
         else if (w->needed[i] && rows_takes_row(w, i) && !w->rows[i])
-            w->rows[i] = rows_write_place(w, i);
+            w->rows[i] = rows_write_position(w, i);
 }
 
 // --- elements --------------------------------------------------------------------------

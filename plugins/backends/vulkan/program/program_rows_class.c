@@ -13,7 +13,7 @@
 #define SOFTWARE_ELEMENTS 8
 #define MOST_SHARED 8192 // bytes of an array in shared memory: 32 reductions fit
 
-// Rows with gaps: neighbouring invocations compute neighbouring rows.
+// Rows with gaps: adjacent invocations compute adjacent rows.
 #define FEW_COLUMNS 4096
 
 static const tn_layout *rows_class_shape_of(const tn_step *step)

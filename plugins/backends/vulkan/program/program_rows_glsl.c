@@ -212,10 +212,10 @@ static uint32_t rows_glsl_instruction(void *out, uint32_t position, const uint32
 {
     struct glsl_rows *w = out;
     const tn_expr_insn *insn = &w->writer.program->insns[position];
-    const uint32_t places[] = {insn->a, insn->b, insn->c};
+    const uint32_t positions[] = {insn->a, insn->b, insn->c};
     uint32_t operands[3] = {0};
     for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++)
-        operands[i] = values[places[i]];
+        operands[i] = values[positions[i]];
     return rows_glsl_operation(w, insn->op, w->writer.program->insns[insn->a].dtype,
                                insn->dtype, operands);
 }

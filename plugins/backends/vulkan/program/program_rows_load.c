@@ -2,7 +2,8 @@
 // Reads the operands of row programs: elements in their order, or gathered.
 #include "program_rows_writer.h"
 
-// --- places ----------------------------------------------------------------------------
+// --- positions
+// ----------------------------------------------------------------------------
 
 // Where the operand's row that begins at `first` has element `lane` of chunk c.
 static uint32_t index_in_row(struct rows_writer *w, uint32_t operand, uint32_t first,
@@ -25,16 +26,16 @@ uint32_t rows_index(struct rows_writer *w, uint32_t operand, uint32_t c)
     return index_in_row(w, operand, w->first[operand], c, 0);
 }
 
-// Where a TAKE reads whose index is a value: behind `place`, the place for index 0.
+// Where a TAKE reads whose index is a value: behind `position`, the position for index 0.
 static uint32_t rows_load_write_taken(struct rows_writer *w, uint32_t i, uint32_t index,
-                                      uint32_t place)
+                                      uint32_t position)
 {
     tn_dtype dtype = w->program->insns[w->program->insns[i].b].dtype;
     uint32_t taken = w->to->taken(w->out, dtype, index, w->param_words[i]);
-    return compute(w, ROWS_ADD, place, taken);
+    return compute(w, ROWS_ADD, position, taken);
 }
 
-uint32_t rows_write_place(struct rows_writer *w, uint32_t i)
+uint32_t rows_write_position(struct rows_writer *w, uint32_t i)
 {
     const tn_expr_insn *insn = &w->program->insns[i];
     return rows_load_write_taken(w, i, w->rows[insn->b], w->first[insn->a]);
@@ -78,9 +79,10 @@ uint32_t rows_write_take(struct rows_writer *w, uint32_t i, uint32_t element)
 {
     const tn_expr_insn *insn = &w->program->insns[i];
     uint32_t per = w->class->per_item, value;
-    uint32_t place =
+    uint32_t position =
         index_in_row(w, insn->a, w->first[insn->a], element / per, element % per);
     w->to->load(w->out, insn->a, false,
-                rows_load_write_taken(w, i, w->elements[insn->b][element], place), &value);
+                rows_load_write_taken(w, i, w->elements[insn->b][element], position),
+                &value);
     return value;
 }

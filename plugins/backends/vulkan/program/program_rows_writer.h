@@ -42,11 +42,11 @@ static inline uint32_t compute(struct rows_writer *w, enum rows_operator operato
     return w->to->compute(w->out, operator, a, b);
 }
 
-// The place of the operand's element that is the first of chunk `c` of the row.
+// The position of the operand's element that is the first of chunk `c` of the row.
 uint32_t rows_index(struct rows_writer *w, uint32_t operand, uint32_t c);
 
 // Where a TAKE of one value a row, or of a row's elements, reads (the first of them).
-uint32_t rows_write_place(struct rows_writer *w, uint32_t i);
+uint32_t rows_write_position(struct rows_writer *w, uint32_t i);
 
 // Whether the instruction is a TAKE of a row's elements, which lie from one place on.
 bool rows_takes_row(const struct rows_writer *w, uint32_t i);

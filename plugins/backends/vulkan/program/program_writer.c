@@ -94,8 +94,8 @@ static void write_insn(const struct program_writer_walk *w, uint32_t position,
     }
 }
 
-// Writes the instructions of a region, and the branches in it with theirs. words: the place
-// of each instruction's params among the arguments.
+// Writes the instructions of a region, and the branches in it with theirs. words: the
+// position of each instruction's params among the arguments.
 static void write_region(const struct program_writer_walk *w,
                          const struct program_branches *branches, const uint32_t *words,
                          uint32_t region)
@@ -139,7 +139,8 @@ void program_write_element(const struct program_language *language, void *out,
 }
 
 // Marks the instructions that the indices of those that find four are computed from.
-static void mark_places(const struct program_writer_walk *w, bool needed[TN_EXPR_MAX_INSNS])
+static void mark_positions(const struct program_writer_walk *w,
+                           bool needed[TN_EXPR_MAX_INSNS])
 {
     memset(needed, 0, TN_EXPR_MAX_INSNS * sizeof(*needed));
     for (uint32_t left = w->program->num_insns; left > 0; left--) {
@@ -153,20 +154,20 @@ static void mark_places(const struct program_writer_walk *w, bool needed[TN_EXPR
     }
 }
 
-static void program_writer_write_places(const struct program_writer_walk *w)
+static void program_writer_write_positions(const struct program_writer_walk *w)
 {
     bool needed[TN_EXPR_MAX_INSNS];
     uint32_t word = w->words.first_param;
-    mark_places(w, needed);
-    w->to->begin_places(w->out);
+    mark_positions(w, needed);
+    w->to->begin_positions(w->out);
     for (uint32_t i = 0; i < w->program->num_insns; i++) {
         if (takes_four(w, i))
-            w->to->place(w->out, i, word);
+            w->to->operand_position(w->out, i, word);
         if (needed[i])
             write_insn(w, i, word);
         word += param_words(&w->program->insns[i]);
     }
-    w->to->end_places(w->out);
+    w->to->end_positions(w->out);
 }
 
 // --- loads, stores and indices ---------------------------------------------------------
@@ -186,11 +187,11 @@ static void write_positions(const struct program_writer_walk *w)
     for (uint32_t i = 0; i < num_operands; i++) {
         char access = w->class->access[i];
         bool has_step = access == ACCESS_STRIDED || access == ACCESS_TAKEN;
-        w->to->begin_place(w->out, i, 1 + i,
-                           access == ACCESS_FLAT || access == ACCESS_LOOSE);
+        w->to->begin_position(w->out, i, 1 + i,
+                              access == ACCESS_FLAT || access == ACCESS_LOOSE);
         for (uint32_t axis = 0; access_has_strides(access) && axis < rank; axis++)
             w->to->add_axis(w->out, i, axis, stride + axis);
-        w->to->end_place(w->out, i, has_step ? stride + rank - 1 : 0);
+        w->to->end_position(w->out, i, has_step ? stride + rank - 1 : 0);
         stride += access_has_strides(access) ? rank : 0;
     }
 }
@@ -222,7 +223,7 @@ static void write_single(const struct program_writer_walk *w, uint32_t lane)
     w->to->begin_call(w->out, lane);
     for (uint32_t i = 0; i < class->num_inputs; i++)
         if (access_is_taken(access[i]))
-            w->to->pass_place(w->out, i, index_of(access[i]), lane);
+            w->to->pass_position(w->out, i, index_of(access[i]), lane);
         else
             w->to->pass_input(w->out, i, index_of(access[i]), lane);
     w->to->end_call(w->out);
@@ -237,7 +238,7 @@ static void pass_lane(const struct program_writer_walk *w, uint32_t lane)
 {
     for (uint32_t i = 0; i < w->class->num_inputs; i++)
         if (access_is_taken(w->class->access[i]))
-            w->to->pass_place(w->out, i, index_of(w->class->access[i]), lane);
+            w->to->pass_position(w->out, i, index_of(w->class->access[i]), lane);
         else
             w->to->pass_lane(w->out, i, lane);
 }
@@ -310,7 +311,7 @@ static void write_function(const struct program_writer_walk *w)
         if (access_is_through(class->access[i]))
             w->to->pass_given(w->out, i);
         else if (access_is_taken(class->access[i]))
-            w->to->pass_place(w->out, i, PROGRAM_AT, PROGRAM_ONLY);
+            w->to->pass_position(w->out, i, PROGRAM_AT, PROGRAM_ONLY);
         else {
             w->to->load_input(w->out, i, PROGRAM_AT, PROGRAM_ONLY);
             w->to->pass_input(w->out, i, PROGRAM_AT, PROGRAM_ONLY);
@@ -333,7 +334,7 @@ void program_write_code(const struct program_language *language, void *out,
     const struct program_writer_walk w = {language, out, program, class,
                                           program_words_of(program, class)};
     if (has_four(&w))
-        program_writer_write_places(&w);
+        program_writer_write_positions(&w);
     program_writer_write_element(&w);
     if (class->is_function)
         write_function(&w);

@@ -5,7 +5,7 @@
 // A kernel is a function for one element, straight-line code but for branches
 // (program_branches.h), and a main, which computes
 // `per_item` elements an invocation: one, or four, where the last invocation may have
-// fewer. Each operand has the first of an invocation's elements at a place of its own,
+// fewer. Each operand has the first of an invocation's elements at a position of its own,
 // found from the element's number. A function is the same for one element, whose number it
 // gets.
 #ifndef VULKAN_PROGRAM_PROGRAM_WRITER_H
@@ -28,8 +28,8 @@ bool program_takes_four(const tn_expr_program *program, const struct program_cla
 // Number of an invocation's element: below PROGRAM_TAIL by its number.
 enum { PROGRAM_TAIL = 4, PROGRAM_ONLY = 5 }; // that of the tail's loop; of a function
 
-// Where an operand has an element of an invocation: at the place of the first one, so many
-// behind it, or so many steps.
+// Where an operand has an element of an invocation: at the position of the first one, so
+// many behind it, or so many steps.
 enum program_index { PROGRAM_AT, PROGRAM_BEHIND, PROGRAM_STEPS };
 
 // How four elements are loaded or stored: at once, one for all, one by one.
@@ -54,10 +54,10 @@ struct program_language {
     void (*end_branch)(void *out, uint32_t position);
     void (*end_element)(void *out);
 
-    // The function that finds the places of TAKEs of four: of values as above.
-    void (*begin_places)(void *out);
-    void (*place)(void *out, uint32_t position, uint32_t word);
-    void (*end_places)(void *out);
+    // The function that finds the positions of TAKEs of four: of values as above.
+    void (*begin_positions)(void *out);
+    void (*operand_position)(void *out, uint32_t position, uint32_t word);
+    void (*end_positions)(void *out);
 
     // Coordinates of an element's number: what is left of it is split by an axis's extent,
     // which is at a word. `divisor`: the first of two words to divide by; 0: there are
@@ -65,24 +65,25 @@ struct program_language {
     void (*begin_axes)(void *out);
     void (*split)(void *out, uint32_t axis, uint32_t extent, uint32_t divisor);
     void (*end_axes)(void *out);
-    // An operand's place: a word, the number itself, and coordinates times strides.
+    // An operand's position: a word, the number itself, and coordinates times strides.
     // `step`: the word of the stride to the next element; 0: it is not asked for.
-    void (*begin_place)(void *out, uint32_t operand, uint32_t word, bool adds_number);
+    void (*begin_position)(void *out, uint32_t operand, uint32_t word, bool adds_number);
     void (*add_axis)(void *out, uint32_t operand, uint32_t axis, uint32_t stride);
-    void (*end_place)(void *out, uint32_t operand, uint32_t step);
+    void (*end_position)(void *out, uint32_t operand, uint32_t step);
 
     // A call of the function of one element. Each input is loaded, then passed; one that is
-    // gathered from is passed as its place. Then each output is computed, and stored.
+    // gathered from is passed as its position. Then each output is computed, and stored.
     void (*begin_outputs)(void *out, uint32_t lane);
     void (*begin_call)(void *out, uint32_t lane);
     void (*load_input)(void *out, uint32_t input, enum program_index index, uint32_t lane);
     void (*pass_input)(void *out, uint32_t input, enum program_index index, uint32_t lane);
-    void (*pass_place)(void *out, uint32_t input, enum program_index index, uint32_t lane);
+    void (*pass_position)(void *out, uint32_t input, enum program_index index,
+                          uint32_t lane);
     void (*end_call)(void *out);
     void (*output)(void *out, uint32_t output);
     void (*store)(void *out, uint32_t output, enum program_index index, uint32_t lane);
 
-    // The same for four elements, by four calls. begin_find .. end_find: the places of
+    // The same for four elements, by four calls. begin_find .. end_find: the positions of
     // TAKEs of four, by the inputs of the first, and what is there.
     void (*load_four)(void *out, uint32_t input, enum program_four how,
                       enum program_index index);

@@ -6,7 +6,7 @@
 #include "../dispatch/plan.h"
 
 // The memory bound to a slot: a block, by its serial, and an offset. To descriptors a new
-// buffer at the place of an old one is the same. Zero: nothing is bound.
+// buffer at the position of an old one is the same. Zero: nothing is bound.
 struct vk_bound {
     uint64_t block;
     uint64_t offset;

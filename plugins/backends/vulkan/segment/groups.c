@@ -62,7 +62,7 @@ static void segment_groups_add_step(const tn_step *step, struct accesses *a)
 // Lists the reads and writes of a step: its own, and those of steps that its program reads.
 static void list_accesses(const struct vk_groups *groups, uint32_t at, struct accesses *a)
 {
-    const struct vk_group_place *group = &groups->places[at];
+    const struct vk_group_position *group = &groups->positions[at];
     a->count = 0;
     a->too_many = false;
     segment_groups_add_step(tn_segment_step(groups->segment, at), a);
@@ -80,7 +80,7 @@ static bool are_independent(const struct vk_plan *plan, const struct accesses *a
     return !a->too_many && !b->too_many;
 }
 
-// Whether step `from` may run at the place of step `to`, which comes before.
+// Whether step `from` may run at the position of step `to`, which comes before.
 static bool may_move(const struct vk_plan *plan, const struct vk_groups *groups,
                      uint32_t from, uint32_t to)
 {
@@ -96,7 +96,7 @@ static bool may_move(const struct vk_plan *plan, const struct vk_groups *groups,
 
 // --- products whose results one program reads ------------------------------------------
 
-// Whether step `from` may run at the place of step `to`, which comes behind: no step in
+// Whether step `from` may run at the position of step `to`, which comes behind: no step in
 // between depends on it, or it on them.
 static bool may_wait(const struct vk_plan *plan, const struct vk_groups *groups,
                      uint32_t from, uint32_t to)
@@ -144,7 +144,7 @@ static uint32_t segment_groups_find_writer(const struct vk_groups *groups, uint3
     for (uint32_t i = last; i > 0 && last - i < LOOK_AHEAD; i--) {
         const tn_step *step = tn_segment_step(groups->segment, i - 1);
         if (step->num_outputs == 1 && tn_step_output(step, 0)->id == value->id)
-            return groups->places[i - 1].is_taken ? last : i - 1;
+            return groups->positions[i - 1].is_taken ? last : i - 1;
     }
     return last;
 }
@@ -153,7 +153,7 @@ static uint32_t segment_groups_find_writer(const struct vk_groups *groups, uint3
 static void find_joint(const struct vk_plan *plan, struct vk_groups *groups, uint32_t last)
 {
     const tn_segment *segment = groups->segment;
-    struct vk_group_place *group = &groups->places[last];
+    struct vk_group_position *group = &groups->positions[last];
     const tn_step *steps[JOINT_MAX_STEPS + 1] = {tn_segment_step(segment, last)};
     const tn_fused *fused = tn_step_fused(steps[0], 0);
     group->steps[0] = last;
@@ -169,7 +169,7 @@ static void find_joint(const struct vk_plan *plan, struct vk_groups *groups, uin
             !may_run_together(plan, steps[group->count], steps[0]))
             continue;
         group->steps[group->count++] = from;
-        groups->places[from].is_taken = true;
+        groups->positions[from].is_taken = true;
     }
     group->kind = &joint;
     group->is_joint = group->is_taken = group->count > 1;
@@ -194,7 +194,7 @@ static bool segment_groups_may_join(const struct vk_plan *plan, const tn_step *o
 static void find_appended(const struct vk_plan *plan, struct vk_groups *groups,
                           uint32_t last)
 {
-    struct vk_group_place *group = &groups->places[last];
+    struct vk_group_position *group = &groups->positions[last];
     const tn_step *steps[APPEND_MAX_STEPS] = {tn_segment_step(groups->segment, last)};
     uint32_t count = 1;
     group->steps[0] = last;
@@ -211,7 +211,7 @@ static void find_appended(const struct vk_plan *plan, struct vk_groups *groups,
     if (count < 3)
         return;
     for (uint32_t i = 0; i < count; i++)
-        groups->places[group->steps[i]].is_taken = true;
+        groups->positions[group->steps[i]].is_taken = true;
     group->kind = &appends;
     group->is_joint = true;
     group->count = count;
@@ -236,7 +236,7 @@ static void segment_find_group(const struct vk_plan *plan, struct vk_groups *gro
                                uint32_t first, const struct vk_group_kind *kind)
 {
     const tn_segment *segment = groups->segment;
-    struct vk_group_place *group = &groups->places[first];
+    struct vk_group_position *group = &groups->positions[first];
     const tn_step *steps[GROUP_MAX_STEPS] = {tn_segment_step(segment, first)};
     uint32_t end = segment->num_steps - first > LOOK_AHEAD ? first + LOOK_AHEAD + 1
                                                            : segment->num_steps;
@@ -245,11 +245,11 @@ static void segment_find_group(const struct vk_plan *plan, struct vk_groups *gro
     group->count = 1;
     for (uint32_t i = first + 1; i < end && group->count < kind->most; i++) {
         steps[group->count] = tn_segment_step(segment, i);
-        if (groups->places[i].is_taken || !kind->fit(plan, steps, group->count + 1) ||
+        if (groups->positions[i].is_taken || !kind->fit(plan, steps, group->count + 1) ||
             !may_move(plan, groups, i, first))
             continue;
         group->steps[group->count++] = i;
-        groups->places[i].is_taken = true;
+        groups->positions[i].is_taken = true;
     }
 }
 
@@ -260,7 +260,7 @@ struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *s
     if (num_steps < 2)
         return NULL;
     struct vk_groups *groups =
-        calloc(1, sizeof(*groups) + num_steps * sizeof(groups->places[0]));
+        calloc(1, sizeof(*groups) + num_steps * sizeof(groups->positions[0]));
     if (!groups)
         return NULL;
     groups->segment = segment;
@@ -268,16 +268,17 @@ struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *s
         if (joint_begins(plan, tn_segment_step(segment, i)))
             find_joint(plan, groups, i);
     for (uint32_t i = 2; i < num_steps; i++)
-        if (!groups->places[i].is_taken && append_begins(plan, tn_segment_step(segment, i)))
+        if (!groups->positions[i].is_taken &&
+            append_begins(plan, tn_segment_step(segment, i)))
             find_appended(plan, groups, i);
     for (uint32_t i = 0; i < num_steps; i++) {
         const struct vk_group_kind *kind =
-            groups->places[i].is_taken
+            groups->positions[i].is_taken
                 ? NULL
                 : segment_groups_kind_of(plan, tn_segment_step(segment, i));
         if (kind)
             segment_find_group(plan, groups, i, kind);
-        any = any || groups->places[i].count > 1;
+        any = any || groups->positions[i].count > 1;
     }
     if (any)
         return groups;
@@ -288,7 +289,7 @@ struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *s
 tn_status vk_groups_plan(struct vk_plan *plan, bool *out_done)
 {
     const struct vk_groups *groups = plan->groups;
-    const struct vk_group_place *group = groups ? &groups->places[plan->step] : NULL;
+    const struct vk_group_position *group = groups ? &groups->positions[plan->step] : NULL;
     const tn_step *steps[GROUP_MAX_STEPS];
     *out_done = group && (group->is_taken || group->count > 1);
     if (!*out_done || group->count < 2)

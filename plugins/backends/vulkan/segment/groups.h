@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Steps of a segment that share a launch. A group has the place of its first step. That of
-// products whose results one program reads has the place of the last one, which has the
-// program, and that of attention and what it reads the place of the attention. Another step
-// joins where no step in between depends on it, or it on them, by the memory that they
-// access.
+// Steps of a segment that share a launch. A group has the position of its first step. That
+// of products whose results one program reads has the position of the last one, which has
+// the program, and that of attention and what it reads the position of the attention.
+// Another step joins where no step in between depends on it, or it on them, by the memory
+// that they access.
 #ifndef VULKAN_SEGMENT_GROUPS_H
 #define VULKAN_SEGMENT_GROUPS_H
 
@@ -22,7 +22,7 @@ struct vk_group_kind {
 };
 
 // The group of a step: zero: it has none.
-struct vk_group_place {
+struct vk_group_position {
     const struct vk_group_kind *kind;
     uint32_t count; // steps, in the place of the one that has the launch
     uint32_t steps[GROUP_MAX_STEPS];
@@ -31,8 +31,8 @@ struct vk_group_place {
 };
 
 struct vk_groups {
-    const tn_segment *segment;      // borrowed
-    struct vk_group_place places[]; // by step
+    const tn_segment *segment;            // borrowed
+    struct vk_group_position positions[]; // by step
 };
 
 // Finds the groups of the segment, for free(). NULL: there are none, or memory is short,

@@ -105,7 +105,7 @@ tn_status vk_launches_tell_one(struct vk_plan *plan, uint32_t index, const tn_st
     struct vk_pipeline_desc own = vk_pipeline_describe(vk_special_plain(plan, index));
     const struct vk_pipeline_desc *desc = &own;
     struct vk_hash code = vk_pipeline_describe(pipeline).key;
-    uint64_t places[2 * VK_MAX_OPERANDS];
+    uint64_t ranges[2 * VK_MAX_OPERANDS];
     struct told told = {.num_lists = 0};
     tn_planned_launch launch = {.struct_size = sizeof(launch),
                                 .device = plan->device->track,
@@ -116,7 +116,7 @@ tn_status vk_launches_tell_one(struct vk_plan *plan, uint32_t index, const tn_st
                                 .code_bytes = pipeline->size,
                                 .spec = desc->num_spec ? &desc->spec->id : NULL,
                                 .push = told.push,
-                                .places = places,
+                                .ranges = ranges,
                                 .num_spec = desc->num_spec,
                                 .num_push = desc->num_push,
                                 .num_operands = desc->num_bindings};
@@ -127,8 +127,8 @@ tn_status vk_launches_tell_one(struct vk_plan *plan, uint32_t index, const tn_st
     for (uint32_t i = 0; i < desc->num_bindings; i++) {
         const struct vk_operand *operand = &plan->operands[dispatch->first_operand + i];
         bool is_constants = operand->slot == VK_SLOT_CONSTANTS;
-        places[2 * i] = is_constants ? 0 : operand->offset;
-        places[2 * i + 1] = operand->size;
+        ranges[2 * i] = is_constants ? 0 : operand->offset;
+        ranges[2 * i + 1] = operand->size;
         if (is_constants)
             add_constants(plan, dispatch, operand, i, &told);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A dispatch is measured where it stands in its segment, on the values that it finds there:
-// what it writes is kept before, and put back for each of the runs whose results count. So
-// is what all of them write, which run together before.
+// A dispatch is measured where it stands in its segment, on the values of that run. The
+// memory that it writes is saved before and restored for each measured run. The same is
+// done for all dispatches of the segment, which are timed together first.
 #include "measure.h"
 
 #include <stdlib.h>

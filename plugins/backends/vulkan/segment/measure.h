@@ -7,7 +7,7 @@
 #include "executable.h"
 #include "../spirv/spirv_bake.h"
 
-// Makes the code for the plan's last dispatch, which is measured when it runs first. Its
+// Compiles the code for the plan's last dispatch, which is measured at its first run. Its
 // constants are in `lists`; `number` is told with the times.
 tn_status vk_measure_plan(struct vk_plan *plan, uint32_t dispatch,
                           const struct vk_pipeline_desc *desc,

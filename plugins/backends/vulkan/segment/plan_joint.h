@@ -15,7 +15,7 @@ bool joint_begins(const struct vk_plan *plan, const tn_step *step);
 
 // Whether the last of the steps, a product without programs, computes what the program of
 // the first one reads, and fits the launch. The others do. That nobody else reads it, and
-// that it may run at the place of the first one, is the caller's.
+// that it may run at the position of the first one, is the caller's.
 bool joint_fits(const struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
 
 // Plans the launch of two steps or more.

@@ -217,17 +217,17 @@ static bool spirv_bake_rewrite(struct baker *b, size_t at)
         return true;
     }
     uint32_t pointer = op_at(m, at) == OpLoad ? words[2] : words[1];
-    const struct known *place = &b->known[pointer];
-    const struct bake_target *target = &b->targets[place->target - 1];
-    if (target->is_open && !baker_is_baked(b, place)) {
+    const struct known *position = &b->known[pointer];
+    const struct bake_target *target = &b->targets[position->target - 1];
+    if (target->is_open && !baker_is_baked(b, position)) {
         fuser_append(f, &f->body, &m->words[at], m->words[at] >> 16);
         return true;
     }
     if (baker_is_chain(op_at(m, at)))
-        return !target->is_kept || place->is_fixed || write_chain(b, at);
-    if (place->is_fixed)
-        return spirv_bake_write_constant(b, target, words[0], place->offset, words[1], 0) !=
-               0;
+        return !target->is_kept || position->is_fixed || write_chain(b, at);
+    if (position->is_fixed)
+        return spirv_bake_write_constant(b, target, words[0], position->offset, words[1],
+                                         0) != 0;
     fuser_write(f, &f->body, OpLoad, words, 3);
     return true;
 }
@@ -240,10 +240,10 @@ static bool spirv_bake_is_value(const struct baker *b, uint32_t pointer)
     const struct parsed_module *m = &b->f.kernel;
     if (!baker_is_target(b, pointer))
         return false;
-    const struct known *place = &b->known[pointer];
-    if (!place->is_fixed || baker_is_baked(b, place))
+    const struct known *position = &b->known[pointer];
+    if (!position->is_fixed || baker_is_baked(b, position))
         return false;
-    const struct bake_target *target = &b->targets[place->target - 1];
+    const struct bake_target *target = &b->targets[position->target - 1];
     size_t at = m->at[pointer];
     if (target->list->moved == SPIRV_PUSH || !baker_is_chain(op_at(m, at)) ||
         m->words[at + 3] != target->variable)
@@ -348,11 +348,11 @@ static void write_declaration(struct baker *b, struct words *out, size_t at)
 {
     const struct parsed_module *m = &b->f.kernel;
     uint32_t op = op_at(m, at);
-    size_t begin = out->count, place = op == OpTypePointer ? 2 : 3;
+    size_t begin = out->count, position = op == OpTypePointer ? 2 : 3;
     fuser_append(&b->f, out, &m->words[at], m->words[at] >> 16);
     if (!b->f.failed && b->is_moved && (op == OpTypePointer || op == OpVariable) &&
-        out->data[begin + place] == StorageClassPushConstant)
-        out->data[begin + place] = StorageClassStorageBuffer;
+        out->data[begin + position] == StorageClassPushConstant)
+        out->data[begin + position] = StorageClassStorageBuffer;
 }
 
 static void spirv_bake_assemble(struct baker *b, struct words *out)

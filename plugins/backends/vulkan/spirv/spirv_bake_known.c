@@ -89,14 +89,15 @@ static bool is_closed(const struct bake_target *target, uint32_t offset, uint32_
     return true;
 }
 
-// Whether a load from a place becomes a constant, or one of a variable of the invocation.
-bool baker_is_baked(const struct baker *b, const struct known *place)
+// Whether a load from a position becomes a constant, or one of a variable of the
+// invocation.
+bool baker_is_baked(const struct baker *b, const struct known *position)
 {
-    const struct bake_target *target = &b->targets[place->target - 1];
-    uint32_t size = baker_size_of(&b->f.kernel, place->type);
+    const struct bake_target *target = &b->targets[position->target - 1];
+    uint32_t size = baker_size_of(&b->f.kernel, position->type);
     return !target->is_open ||
-           (size > 0 &&
-            is_closed(target, place->offset, place->is_fixed ? size : place->reach));
+           (size > 0 && is_closed(target, position->offset,
+                                  position->is_fixed ? size : position->reach));
 }
 
 // The type of what a type has inside, and how far apart they lie; 0: it has no members that
@@ -131,27 +132,27 @@ static uint32_t spirv_bake_known_count_elements(const struct baker *b, uint32_t 
 }
 
 // Follows one index of an access chain. False: it was refused.
-static bool spirv_bake_known_follow(struct baker *b, struct known *place, uint32_t index)
+static bool spirv_bake_known_follow(struct baker *b, struct known *position, uint32_t index)
 {
     const struct parsed_module *m = &b->f.kernel;
-    const uint32_t *members = made_by(m, place->type, OpTypeStruct, 2);
+    const uint32_t *members = made_by(m, position->type, OpTypeStruct, 2);
     uint32_t value = 0, stride = 0, offset = 0;
     bool has_value = baker_value_of(b, index, &value);
-    if (members && has_value && value + 1 < num_operands(m, m->at[place->type]) &&
-        baker_decoration_of(b, place->type, value, DecorationOffset, &offset)) {
-        place->type = members[1 + value];
-        place->offset += place->is_fixed ? offset : 0;
+    if (members && has_value && value + 1 < num_operands(m, m->at[position->type]) &&
+        baker_decoration_of(b, position->type, value, DecorationOffset, &offset)) {
+        position->type = members[1 + value];
+        position->offset += position->is_fixed ? offset : 0;
         return true;
     }
-    uint32_t element = members ? 0 : baker_element_of(b, place->type, &stride);
+    uint32_t element = members ? 0 : baker_element_of(b, position->type, &stride);
     if (!element || (has_value && value > UINT32_MAX / 2 / (stride + 1)))
         return fuser_refuse(&b->f, "has constants of a type %u that cannot be baked",
-                            place->type);
-    if (place->is_fixed && !has_value)
-        place->reach = spirv_bake_known_count_elements(b, place->type) * stride;
-    place->type = element;
-    place->offset += place->is_fixed ? value * stride : 0;
-    place->is_fixed = place->is_fixed && has_value;
+                            position->type);
+    if (position->is_fixed && !has_value)
+        position->reach = spirv_bake_known_count_elements(b, position->type) * stride;
+    position->type = element;
+    position->offset += position->is_fixed ? value * stride : 0;
+    position->is_fixed = position->is_fixed && has_value;
     return true;
 }
 
@@ -167,16 +168,16 @@ bool baker_is_target(const struct baker *b, uint32_t id)
 
 static bool look_at_load(struct baker *b, const uint32_t *words)
 {
-    const struct known *place = &b->known[words[2]];
-    struct bake_target *target = &b->targets[place->target - 1];
-    if (!baker_is_baked(b, place))
+    const struct known *position = &b->known[words[2]];
+    struct bake_target *target = &b->targets[position->target - 1];
+    if (!baker_is_baked(b, position))
         return true;
-    if (!place->is_fixed && baker_size_of(&b->f.kernel, words[0]) == 0)
+    if (!position->is_fixed && baker_size_of(&b->f.kernel, words[0]) == 0)
         return fuser_refuse(&b->f, "loads a list of constants at a place that is computed");
-    target->is_kept |= !place->is_fixed;
-    if (place->is_fixed && baker_size_of(&b->f.kernel, words[0]) == 4) {
+    target->is_kept |= !position->is_fixed;
+    if (position->is_fixed && baker_size_of(&b->f.kernel, words[0]) == 4) {
         b->known[words[1]].has_value = true;
-        b->known[words[1]].value = baker_word_at(target, place->offset);
+        b->known[words[1]].value = baker_word_at(target, position->offset);
     }
     return true;
 }
@@ -220,13 +221,13 @@ bool baker_look_at(struct baker *b, size_t at)
                             "reaches its constants by an instruction %u, expected "
                             "that it loads them",
                             op);
-    struct known place = b->known[words[2]];
+    struct known position = b->known[words[2]];
     for (uint32_t i = 3; i < count; i++)
-        if (!spirv_bake_known_follow(b, &place, words[i]))
+        if (!spirv_bake_known_follow(b, &position, words[i]))
             return false;
-    if (!place.is_fixed && words[2] != b->targets[place.target - 1].variable)
+    if (!position.is_fixed && words[2] != b->targets[position.target - 1].variable)
         return fuser_refuse(&b->f,
                             "reaches its constants by one access chain into another");
-    b->known[words[1]] = place;
+    b->known[words[1]] = position;
     return true;
 }

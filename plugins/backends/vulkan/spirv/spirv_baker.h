@@ -47,8 +47,9 @@ bool baker_value_of(const struct baker *b, uint32_t id, uint32_t *out);
 bool baker_find_targets(struct baker *b, const struct spirv_words *lists, uint32_t count);
 // Bytes of a scalar or a vector; 0: it is neither.
 uint32_t baker_size_of(const struct parsed_module *m, uint32_t type);
-// Whether a load from a place becomes a constant, or one of a variable of the invocation.
-bool baker_is_baked(const struct baker *b, const struct known *place);
+// Whether a load from a position becomes a constant, or one of a variable of the
+// invocation.
+bool baker_is_baked(const struct baker *b, const struct known *position);
 // The type of what a type has inside, and how far apart they lie; 0: it has no members that
 // are alike.
 uint32_t baker_element_of(const struct baker *b, uint32_t type, uint32_t *stride);

@@ -154,18 +154,18 @@ static tn_status cond_tangents(const tn_rule *rule, tn_array *const *tangents,
 {
     const tn_cond_attrs *attrs = rule->attrs;
     tn_array *outputs[2 * TN_MAX_OUTPUTS];
-    struct control_place *in = args->places, out[TN_MAX_OUTPUTS];
+    struct control_position *in = args->positions, out[TN_MAX_OUTPUTS];
     uint32_t count = rule->num_outputs;
     for (uint32_t i = 0; i < rule->num_inputs; i++)
         args_add(args, rule->inputs[i]);
     for (uint32_t i = 0; i + 1 < rule->num_inputs; i++) {
-        in[i] = (struct control_place){(int32_t)i,
-                                       tangents[i + 1] ? (int32_t)args->count - 1 : -1};
+        in[i] = (struct control_position){(int32_t)i,
+                                          tangents[i + 1] ? (int32_t)args->count - 1 : -1};
         if (tangents[i + 1])
             args_add(args, tangents[i + 1]);
     }
     for (uint32_t i = 0; i < rule->num_outputs; i++)
-        out[i] = (struct control_place){
+        out[i] = (struct control_position){
             (int32_t)i, tn_is_float(attrs->then->outputs[i].dtype) ? (int32_t)count++ : -1};
     const struct control_args inner = args_behind(args);
     struct tangents t = {attrs->then, in, out};

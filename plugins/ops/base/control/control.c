@@ -98,8 +98,8 @@ tn_status args_init_rule(struct control_args *args, const tn_build *build,
     if (status)
         return status;
     args->takes_part = host->alloc(host, count, 0);
-    args->places = host->alloc(host, count * sizeof(*args->places), 0);
-    return args->takes_part && args->places ? TN_OK : TN_ERR_MEMORY;
+    args->positions = host->alloc(host, count * sizeof(*args->positions), 0);
+    return args->takes_part && args->positions ? TN_OK : TN_ERR_MEMORY;
 }
 
 void args_finish(struct control_args *args)
@@ -108,7 +108,7 @@ void args_finish(struct control_args *args)
     host->free(host, args->at);
     host->free(host, args->types);
     host->free(host, args->takes_part);
-    host->free(host, args->places);
+    host->free(host, args->positions);
 }
 
 void args_add(struct control_args *args, tn_array *array)

@@ -27,7 +27,7 @@ tn_status check_carried(const tn_host *host, const tn_graph *body, const tn_type
 
 // The operands of a graph among the inputs of another one: `value` is the position there of
 // input i of the graph, `other` that of its tangent; -1: none.
-struct control_place {
+struct control_position {
     int32_t value, other;
 };
 
@@ -39,7 +39,7 @@ struct control_args {
     tn_array **at;
     tn_type *types;
     uint8_t *takes_part;
-    struct control_place *places;
+    struct control_position *positions;
     uint32_t count;
 };
 // args_finish() is due after a failure, too.
@@ -87,7 +87,7 @@ tn_status check_room(const tn_build *build, uint32_t num_inputs);
 // outputs[out[i].other].
 struct tangents {
     const tn_graph *graph;
-    const struct control_place *in, *out;
+    const struct control_position *in, *out;
 };
 tn_status build_tangents(const tn_build *build, const struct tangents *t,
                          tn_array *const *inputs, tn_array **outputs);

@@ -68,8 +68,8 @@ static tn_status goes_on(const tn_run *run, tn_elements *const *state, unsigned 
 }
 
 // `state`: the carried values, with a reference each that the loop has, then the constants.
-// Each iteration gives the carried values away, so that the next ones may take over their
-// memory. `next` has room for as many.
+// Each iteration donates the carried values, so that the next ones may use their memory.
+// `next` has room for as many.
 static tn_status loop_iterate(const tn_run *run, tn_elements **state, tn_elements **next)
 {
     const tn_while_loop_attrs *attrs = run->attrs;
@@ -246,7 +246,7 @@ static tn_status while_loop_vjp(const tn_build *build, const tn_rule *rule,
 // stands.
 struct pushed {
     const tn_while_loop_attrs *attrs;
-    const struct control_place *at;
+    const struct control_position *at;
 };
 
 static tn_status pushed_cond(const tn_build *build, tn_array *const *inputs,
@@ -273,9 +273,9 @@ static void loop_push_args(const tn_rule *rule, tn_array *const *tangents,
                            struct control_args *args, uint32_t from, uint32_t end)
 {
     const tn_build *build = args->build;
-    struct control_place *at = args->places;
+    struct control_position *at = args->positions;
     for (uint32_t i = from; i < end; i++) {
-        at[i] = (struct control_place){(int32_t)args->count, -1};
+        at[i] = (struct control_position){(int32_t)args->count, -1};
         args_add(args, rule->inputs[i]);
     }
     for (uint32_t i = from; i < end; i++) {
@@ -294,7 +294,7 @@ static tn_status loop_push(const tn_rule *rule, tn_array *const *tangents,
                            struct control_args *args, tn_array **out_tangents)
 {
     const tn_while_loop_attrs *attrs = rule->attrs;
-    const struct control_place *at = args->places;
+    const struct control_position *at = args->positions;
     struct pushed p = {attrs, at};
     const struct tangents t = {attrs->body, at, at};
     tn_array *outputs[2 * TN_MAX_OUTPUTS];

@@ -193,11 +193,11 @@ static void push_part(const tn_rule *rule, const struct scan *s, tn_array *const
                       struct control_args *args, uint32_t from, uint32_t end)
 {
     const tn_build *build = args->build;
-    struct control_place *in = args->places;
+    struct control_position *in = args->positions;
     void (*add)(struct control_args *, tn_array *) =
         from == s->carries && end == s->carries + s->slices ? args_add_slices : args_add;
     for (uint32_t i = from; i < end; i++) {
-        in[i] = (struct control_place){(int32_t)args->count, -1};
+        in[i] = (struct control_position){(int32_t)args->count, -1};
         add(args, rule->inputs[i]);
     }
     for (uint32_t i = from; i < end; i++) {
@@ -211,12 +211,13 @@ static void push_part(const tn_rule *rule, const struct scan *s, tn_array *const
     }
 }
 
-// Places outputs [from, end) of the body and the tangents of the floats among them.
-static void place_outputs(const struct scan *s, struct control_place *out, uint32_t from,
-                          uint32_t end, uint32_t *next)
+// Sets the positions of outputs [from, end) of the body and the tangents of the floats
+// among them.
+static void position_outputs(const struct scan *s, struct control_position *out,
+                             uint32_t from, uint32_t end, uint32_t *next)
 {
     for (uint32_t i = from; i < end; i++)
-        out[i] = (struct control_place){(int32_t)(*next)++, -1};
+        out[i] = (struct control_position){(int32_t)(*next)++, -1};
     for (uint32_t i = from; i < end; i++)
         if (carries_float(s, i))
             out[i].other = (int32_t)(*next)++;
@@ -231,16 +232,16 @@ static tn_status scan_rules_push(const tn_rule *rule, tn_array *const *tangents,
     const tn_build *build = args->build;
     struct scan s = scan_of_rule(build, rule);
     tn_array *results[TN_MAX_OUTPUTS];
-    struct control_place out[TN_MAX_OUTPUTS];
-    const struct tangents t = {s.attrs->body, args->places, out};
+    struct control_position out[TN_MAX_OUTPUTS];
+    const struct tangents t = {s.attrs->body, args->positions, out};
     uint32_t next = 0, count = s.carries + s.slices, num_slices;
     push_part(rule, &s, tangents, args, 0, s.carries);
     uint32_t num_carried = args->count;
     push_part(rule, &s, tangents, args, s.carries, count);
     num_slices = args->count - num_carried;
     push_part(rule, &s, tangents, args, count, rule->num_inputs);
-    place_outputs(&s, out, 0, s.carries, &next);
-    place_outputs(&s, out, s.carries, s.carries + s.stacked, &next);
+    position_outputs(&s, out, 0, s.carries, &next);
+    position_outputs(&s, out, s.carries, s.carries + s.stacked, &next);
     if (next + num_carried > TN_MAX_OUTPUTS)
         return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
                                  "with tangents the scan has %u outputs, expected at most "

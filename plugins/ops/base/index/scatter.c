@@ -65,7 +65,7 @@ static tn_array *base_scatter_apply(const tn_build *build, const tn_rule *rule,
                      tn_attrs("axis", attrs->axis));
 }
 
-// `array` at the place of each update; 0 for those that are dropped.
+// `array` at the position of each update; 0 for those that are dropped.
 static tn_array *base_scatter_taken(const tn_build *build, const tn_rule *rule,
                                     tn_array *array)
 {

@@ -23,7 +23,7 @@ struct einsum {
     int64_t extent[EINSUM_LABELS]; // by label; -1: not in use
 };
 
-// Reads the equation for operands of these types. Fails with the place in the text.
+// Reads the equation for operands of these types. Fails with the position in the text.
 tn_status einsum_parse(const tn_host *host, const char *equation, const tn_type *types,
                        uint32_t num_operands, struct einsum *out);
 

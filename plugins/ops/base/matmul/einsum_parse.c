@@ -14,7 +14,7 @@ struct einsum_reader {
     int32_t dots; // most axes that "..." stands for
 };
 
-// Fails with printf's format, the place from 1 on, and the equation.
+// Fails with printf's format, the position from 1 on, and the equation.
 __attribute__((format(printf, 3, 4))) static tn_status
 einsum_parse_fail_at(const struct einsum_reader *r, size_t at, const char *format, ...)
 {
@@ -88,9 +88,9 @@ static int note_extent(struct einsum *e, int32_t label, int64_t extent)
 }
 
 // Gives the operand's axes their labels. Axes of "..." are numbered from the last one.
-static tn_status place_operand(struct einsum_reader *r,
-                               const struct einsum_parse_written *w, uint32_t number,
-                               const tn_type *type)
+static tn_status operand_assign(struct einsum_reader *r,
+                                const struct einsum_parse_written *w, uint32_t number,
+                                const tn_type *type)
 {
     struct einsum_term *term = &r->e->operand[number];
     int32_t dots = type->rank - w->count;
@@ -185,7 +185,7 @@ static tn_status einsum_parse_read_operands(struct einsum_reader *r, const tn_ty
         if (k >= r->e->num_operands)
             return einsum_parse_fail_at(r, w.begin, "got more terms than the %u operands",
                                         r->e->num_operands);
-        status = place_operand(r, &w, k, &types[k]);
+        status = operand_assign(r, &w, k, &types[k]);
         if (status)
             return status;
         if (r->text[r->at] == ',') {

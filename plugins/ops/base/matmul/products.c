@@ -238,18 +238,18 @@ DECOMPOSE(kron)
         a = tn_ints_after(1, &a);
     while (b.count < a.count)
         b = tn_ints_after(1, &b);
-    uint32_t places = 0;
+    uint32_t positions = 0;
     for (uint32_t i = 0; i < a.count; i++) {
         if (!tn_checked_multiply_extents(a.value[i], b.value[i],
                                          &shape.value[shape.count++]))
             return build->host->fail(build->host, TN_ERR_ARGUMENT,
                                      "axis %u has too many elements", i);
-        places += (a.value[i] != 1) + (b.value[i] != 1);
+        positions += (a.value[i] != 1) + (b.value[i] != 1);
     }
     tn_array *x = with_shape(build, "base.reshape/1", rule->inputs[0], a);
     tn_array *y = with_shape(build, "base.reshape/1", rule->inputs[1], b);
-    outputs[0] = places < TN_MAX_RANK ? kron_outer(build, x, y, &a, &b, shape)
-                                      : kron_repeated(build, x, y, &a, &b);
+    outputs[0] = positions < TN_MAX_RANK ? kron_outer(build, x, y, &a, &b, shape)
+                                         : kron_repeated(build, x, y, &a, &b);
     return built(outputs[0]);
 }
 

@@ -19,26 +19,26 @@ static const tn_attr_field change_fields[] = {
 };
 
 // A place and its number in the list.
-struct change_place {
+struct change_position {
     int64_t at;
     uint64_t number;
 };
 
-static int place_compare(const void *x, const void *y)
+static int change_position_compare(const void *x, const void *y)
 {
-    const struct change_place *a = x, *b = y;
+    const struct change_position *a = x, *b = y;
     return a->at != b->at ? (a->at > b->at) - (a->at < b->at)
                           : (a->number > b->number) - (a->number < b->number);
 }
 
-// x as it is changed, its axis, and the places in ascending order, below n or with
+// x as it is changed, its axis, and the positions in ascending order, below n or with
 // `is_end_open` up to n; 2 * count + 1 parts behind them. The host's memory.
 struct change_state {
     tn_array *x;
     int32_t axis;
     int64_t n;
     uint64_t count;
-    struct change_place *places;
+    struct change_position *positions;
     tn_array **parts;
 };
 
@@ -64,17 +64,17 @@ static tn_status change_begin(const tn_build *build, const tn_rule *rule, int is
                               "index %" PRId64 " is out of range for axis %d with %" PRId64
                               " elements",
                               attrs->indices->value[i], c->axis, c->n);
-    c->places = host->alloc(
-        host, (c->count + 1) * sizeof(*c->places) + (2 * c->count + 1) * sizeof(*c->parts),
-        0);
-    if (!c->places)
+    c->positions = host->alloc(
+        host,
+        (c->count + 1) * sizeof(*c->positions) + (2 * c->count + 1) * sizeof(*c->parts), 0);
+    if (!c->positions)
         return TN_ERR_MEMORY;
-    c->parts = (tn_array **)(c->places + c->count + 1);
+    c->parts = (tn_array **)(c->positions + c->count + 1);
     for (uint64_t i = 0; i < c->count; i++) {
         int64_t at = attrs->indices->value[i];
-        c->places[i] = (struct change_place){at < 0 ? at + c->n : at, i};
+        c->positions[i] = (struct change_position){at < 0 ? at + c->n : at, i};
     }
-    qsort(c->places, c->count, sizeof(*c->places), place_compare);
+    qsort(c->positions, c->count, sizeof(*c->positions), change_position_compare);
     return TN_OK;
 }
 
@@ -87,18 +87,18 @@ DECOMPOSE(delete)
     uint64_t parts = 0;
     int64_t next = 0; // behind the last place
     for (uint64_t i = 0; i <= c.count; i++) {
-        int64_t at = i < c.count ? c.places[i].at : c.n;
+        int64_t at = i < c.count ? c.positions[i].at : c.n;
         if (at > next || (i == c.count && parts == 0))
             c.parts[parts++] = part_of_axis(build, c.x, c.axis, next, 1, at - next);
         next = at + 1 > next ? at + 1 : next;
     }
     outputs[0] = joined(build, c.parts, parts, c.axis);
-    build->host->free(build->host, c.places);
+    build->host->free(build->host, c.positions);
     return built(outputs[0]);
 }
 
-// The values with x's extents, and along the axis one for each place; of a single place any
-// number.
+// The values with x's extents, and along the axis one for each place; of a single position
+// any number.
 static tn_array *insert_values(const tn_build *build, const struct change_state *c,
                                tn_array *v, int64_t *out_each)
 {
@@ -120,16 +120,16 @@ DECOMPOSE(insert)
     int64_t next = 0, each;
     tn_array *values = insert_values(build, &c, rule->inputs[1], &each);
     for (uint64_t i = 0; i <= c.count; i++) {
-        int64_t at = i < c.count ? c.places[i].at : c.n;
+        int64_t at = i < c.count ? c.positions[i].at : c.n;
         if (at > next || (i == c.count && parts == 0))
             c.parts[parts++] = part_of_axis(build, c.x, c.axis, next, 1, at - next);
         if (i < c.count)
             c.parts[parts++] = part_of_axis(build, values, c.axis,
-                                            (int64_t)c.places[i].number * each, 1, each);
+                                            (int64_t)c.positions[i].number * each, 1, each);
         next = at;
     }
     outputs[0] = joined(build, c.parts, parts, c.axis);
-    build->host->free(build->host, c.places);
+    build->host->free(build->host, c.positions);
     return built(outputs[0]);
 }
 

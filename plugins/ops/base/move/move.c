@@ -101,7 +101,7 @@ struct join {
 
 // Where input `i` goes, of which *first elements along the axis come before it; adds its
 // own.
-static tn_tensor base_move_place_of(const struct join *join, uint32_t i, int64_t *first)
+static tn_tensor base_move_position_of(const struct join *join, uint32_t i, int64_t *first)
 {
     tn_tensor to = join->call->outputs[0];
     to.layout.offset += *first * to.layout.stride[join->axis];
@@ -122,7 +122,7 @@ static void base_move_join_rows(void *context, int64_t begin, int64_t end, uint3
         next = end - begin < step ? end : begin + step;
         for (uint32_t i = 0; i < join->call->num_inputs; i++) {
             const tn_tensor *from = &join->call->inputs[i];
-            tn_tensor to = base_move_place_of(join, i, &first);
+            tn_tensor to = base_move_position_of(join, i, &first);
             int64_t row = tn_layout_count(&from->layout) / join->rows;
             tn_copy_range(&to, from, begin * row, next * row);
         }
@@ -137,7 +137,7 @@ static void join_elements(void *context, int64_t begin, int64_t end, uint32_t wo
     (void)worker;
     for (uint32_t i = 0; i < join->call->num_inputs && done < end; i++) {
         const tn_tensor *from = &join->call->inputs[i];
-        tn_tensor to = base_move_place_of(join, i, &first);
+        tn_tensor to = base_move_position_of(join, i, &first);
         tn_copy_range(&to, from, begin - done, end - done);
         done += tn_layout_count(&from->layout);
     }
@@ -277,7 +277,7 @@ static tn_status pad_constant_infer(const tn_infer *infer, tn_type *types)
 
 struct padding {
     const tn_tensor *x, *out;
-    tn_tensor value, inner; // one element that is all of out's; x's place
+    tn_tensor value, inner; // one element that is all of out's; x's position
     const int64_t *before;
 };
 

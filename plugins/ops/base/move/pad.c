@@ -115,8 +115,8 @@ static tn_array *pad_border(const tn_build *build, tn_array *x, int32_t axis, in
     return with_shape(build, "base.broadcast_to/1", as_dtype(build, one, dtype), shape);
 }
 
-// Border elements at places `at` of an axis of x, whose n elements stand between: each is
-// one of these.
+// Border elements at positions `at` of an axis of x, whose n elements stand between: each
+// is one of these.
 static tn_array *pad_repeat(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
                             tn_array *at, const pad_attrs *attrs)
 {
@@ -142,9 +142,9 @@ static tn_array *pad_sides(const tn_build *build, tn_array *x, int32_t axis, int
     return joined(build, parts, count, axis);
 }
 
-// x, which has its border already, with that of one axis put in its place, which of a value
-// that nobody else reads copies the border alone. Where it is part of a later axis' border,
-// too, it is put there again.
+// Writes the border of one axis into x, which already has room for it: in place, so only
+// the border is copied where nothing else reads x. Where it is part of a later axis'
+// border, too, it is put there again.
 static tn_array *pad_axis(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
                           const pad_attrs *attrs)
 {

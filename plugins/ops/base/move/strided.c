@@ -215,7 +215,7 @@ static tn_array *strided_apply(const tn_build *build, const tn_array *x,
                      tn_attrs("shape", shape, "strides", strides, "offset", offset));
 }
 
-// Each element of x gets the cotangents of all places that read it.
+// Each element of x gets the cotangents of all positions that read it.
 TN_VJP(as_strided_vjp)
 {
     const strided_attrs *attrs = rule->attrs;

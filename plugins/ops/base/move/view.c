@@ -76,7 +76,7 @@ static tn_status reshape_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// Merges neighbouring axes that one stride can walk, and drops axes of extent 1. Returns
+// Merges adjacent axes that one stride can walk, and drops axes of extent 1. Returns
 // the number of merged axes. No axis of a view can span two of them: that needs a copy.
 static int32_t base_view_merge_axes(const tn_layout *in, int64_t *extent, int64_t *stride)
 {

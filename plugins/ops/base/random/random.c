@@ -182,13 +182,13 @@ static tn_status random_normal_decompose(const tn_build *build, const tn_rule *r
     const tn_random_attrs *attrs = rule->attrs;
     tn_dtype dtype = attrs->dtype ? (tn_dtype)attrs->dtype : TN_F32;
     const char *text = dtype == TN_F64 ? NORMAL_F64 : NORMAL_F32;
-    tn_attr_list places = tn_attrs("mean", attrs->a, "deviation", attrs->b);
+    tn_attr_list positions = tn_attrs("mean", attrs->a, "deviation", attrs->b);
     int is_usual = dtype == TN_F64 || (dtype == TN_F32 && attrs->a == 0 && attrs->b == 1);
     tn_array *x =
-        is_usual ? random_expr(build, rule, text, places)
+        is_usual ? random_expr(build, rule, text, positions)
                  : build->expr(build, "x -> mean + deviation * x",
                                TN_IN(usual_numbers(build, rule, "base.random_normal/1")),
-                               places);
+                               positions);
     outputs[0] = to_dtype(build, x, attrs->dtype);
     return built(outputs[0]);
 }

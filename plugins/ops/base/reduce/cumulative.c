@@ -377,8 +377,8 @@ static tn_status cumprod_jvp(const tn_build *build, const tn_rule *rule,
 // --- cummax and cummin ------------------------------------------------------------------
 
 // The index of the element that the result is equal to: the last of those so far.
-static tn_array *base_cumulative_places(const tn_build *build, const tn_rule *rule,
-                                        int32_t *out_axis)
+static tn_array *base_cumulative_positions(const tn_build *build, const tn_rule *rule,
+                                           int32_t *out_axis)
 {
     const tn_cumulative_attrs *attrs = rule->attrs;
     tn_array *x = as_rows(build, rule, rule->inputs[0], out_axis);
@@ -399,7 +399,7 @@ static tn_status extreme_vjp(const tn_build *build, const tn_rule *rule,
                              tn_array **gradients)
 {
     int32_t axis;
-    tn_array *at = base_cumulative_places(build, rule, &axis);
+    tn_array *at = base_cumulative_positions(build, rule, &axis);
     const tn_type *g = build->type(cotangents[0]);
     (void)wanted;
     if (!g)
@@ -416,7 +416,7 @@ static tn_status extreme_jvp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *tangents, tn_array **out_tangents)
 {
     int32_t axis;
-    tn_array *at = base_cumulative_places(build, rule, &axis);
+    tn_array *at = base_cumulative_positions(build, rule, &axis);
     const tn_type *type = build->type(at);
     tn_array *t = as_rows(build, rule, tangents[0], &axis);
     out_tangents[0] = type && type_count(type) == 0

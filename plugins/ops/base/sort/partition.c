@@ -60,13 +60,13 @@ DECOMPOSE(partition)
 {
     const tn_partition_attrs *attrs = rule->attrs;
     const tn_type *x = build->type(rule->inputs[0]);
-    tn_array *places = build->op(build, "base.argpartition/1", TN_IN(rule->inputs[0]),
-                                 tn_attrs("kth", attrs->kth, "axis", attrs->axis));
+    tn_array *positions = build->op(build, "base.argpartition/1", TN_IN(rule->inputs[0]),
+                                    tn_attrs("kth", attrs->kth, "axis", attrs->axis));
     if (!x)
         return TN_ERR_ARGUMENT;
     outputs[0] = type_count(x) == 0 ? rule->inputs[0]
                                     : build->op(build, "base.take_along_axis/1",
-                                                TN_IN(rule->inputs[0], places),
+                                                TN_IN(rule->inputs[0], positions),
                                                 tn_attrs("axis", attrs->axis));
     return built(outputs[0]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Places in sorted arrays, and counts: searchsorted, digitize, isin, bincount, histogram
+// Positions in sorted arrays, and counts: searchsorted, digitize, isin, bincount, histogram
 // and its forms.
 #include "../pack.h"
 
@@ -24,7 +24,8 @@ static const tn_attr_field searchsorted_fields[] = {
 
 // How many elements of the sorted vector are less than v, or with `right` not greater: by
 // bisection, a step a bit of the answer. NaN is greater than all, as sort has it.
-static tn_array *search_places(const tn_build *build, tn_array *a, tn_array *v, int right)
+static tn_array *search_positions(const tn_build *build, tn_array *a, tn_array *v,
+                                  int right)
 {
     const tn_type *type = build->type(a), *of_v = build->type(v);
     if (!type || !of_v)
@@ -74,7 +75,8 @@ DECOMPOSE(searchsorted)
     tn_status status = search_check_vector(build->host, "a", build->type(rule->inputs[0]));
     if (status)
         return status;
-    outputs[0] = search_places(build, rule->inputs[0], rule->inputs[1], attrs->side == 1);
+    outputs[0] =
+        search_positions(build, rule->inputs[0], rule->inputs[1], attrs->side == 1);
     return built(outputs[0]);
 }
 
@@ -97,7 +99,7 @@ DECOMPOSE(digitize)
         search_check_vector(build->host, "bins", build->type(rule->inputs[1]));
     if (status)
         return status;
-    outputs[0] = search_places(build, rule->inputs[1], rule->inputs[0], !attrs->right);
+    outputs[0] = search_positions(build, rule->inputs[1], rule->inputs[0], !attrs->right);
     return built(outputs[0]);
 }
 
@@ -122,8 +124,8 @@ DECOMPOSE(isin)
     tn_array *values = build->op(build, "base.sort/1",
                                  TN_IN(flattened(build, rule->inputs[1])), TN_NO_ATTRS);
     outputs[0] = build->expr(build, attrs->invert ? "a, b -> a == b" : "a, b -> a != b",
-                             TN_IN(search_places(build, values, rule->inputs[0], 0),
-                                   search_places(build, values, rule->inputs[0], 1)),
+                             TN_IN(search_positions(build, values, rule->inputs[0], 0),
+                                   search_positions(build, values, rule->inputs[0], 1)),
                              TN_NO_ATTRS);
     const tn_type *x = build->type(rule->inputs[0]);
     if (outputs[0] && tn_is_float(x->dtype)) // NaN is no element
@@ -306,9 +308,10 @@ static tn_array *histogram_at(const tn_build *build, tn_array *x, tn_array *edge
 {
     tn_array *first = part_of_axis(build, edges, 0, 0, 1, 1);
     tn_array *last = part_of_axis(build, edges, 0, bins, 1, 1);
-    return build->expr(
-        build, "p, x, a, b -> x >= a & x < b ? p - 1 : x == b ? bins - 1 : bins",
-        TN_IN(search_places(build, edges, x, 1), x, first, last), tn_attrs("bins", bins));
+    return build->expr(build,
+                       "p, x, a, b -> x >= a & x < b ? p - 1 : x == b ? bins - 1 : bins",
+                       TN_IN(search_positions(build, edges, x, 1), x, first, last),
+                       tn_attrs("bins", bins));
 }
 
 // The same for edges of equal distance, in one step, as NumPy finds them: the bin by the

@@ -236,11 +236,11 @@ DECOMPOSE(interp)
         end[i] = in[3 + i] && attrs->period == 0
                      ? in[3 + i]
                      : part_of_axis(build, in[2], 0, i ? n - 1 : 0, 1, 1);
-    tn_array *place = build->op(build, "base.searchsorted/1", TN_IN(in[1], in[0]),
-                                tn_attrs("side", "right"));
+    tn_array *position = build->op(build, "base.searchsorted/1", TN_IN(in[1], in[0]),
+                                   tn_attrs("side", "right"));
     tn_array *low =
         build->expr(build, "i -> j = i < last ? i : last; j > 0 ? j - 1 : j - j",
-                    TN_IN(place), tn_attrs("last", n - 1));
+                    TN_IN(position), tn_attrs("last", n - 1));
     tn_array *high = build->expr(build, "i -> i < last ? i + 1 : i", TN_IN(low),
                                  tn_attrs("last", n - 1));
     tn_array *at[4];

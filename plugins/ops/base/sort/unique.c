@@ -30,9 +30,9 @@ static tn_ints bounded_shape(const tn_build *build, const tn_array *x, int64_t s
     return shape;
 }
 
-// The elements of `values` whose `at` is below `size`, each at its place; else `fill`.
-static tn_array *unique_place(const tn_build *build, tn_array *values, tn_array *at,
-                              int64_t size, double fill)
+// The elements of `values` whose `at` is below `size`, each at its position; else `fill`.
+static tn_array *unique_position(const tn_build *build, tn_array *values, tn_array *at,
+                                 int64_t size, double fill)
 {
     const tn_type *type = build->type(values);
     if (!type)
@@ -44,8 +44,8 @@ static tn_array *unique_place(const tn_build *build, tn_array *values, tn_array 
     return build->op(build, "base.scatter_set/1", TN_IN(filled, at, values), TN_NO_ATTRS);
 }
 
-// Elements that a mask of one axis chooses: the place of each element, `size` where it has
-// none, and how many are chosen.
+// Elements that a mask of one axis chooses: the position of each element, `size` where it
+// has none, and how many are chosen.
 struct chosen {
     tn_array *at, *count;
     int64_t n;
@@ -129,11 +129,11 @@ static tn_status nonzero_by_counts(const tn_build *build, const tn_rule *rule,
     tn_array *x = rule->inputs[0];
     tn_ints shape = tn_extents(build, x);
     struct chosen c = unique_choose(build, flattened(build, x), attrs->size);
-    tn_array *places = counted(build, c.n, 0);
+    tn_array *positions = counted(build, c.n, 0);
     int is_short = c.n < INT32_MAX;
     if (is_short)
-        places = cast(build, places, TN_I32);
-    tn_array *flat = unique_place(build, places, c.at, attrs->size, -1);
+        positions = cast(build, positions, TN_I32);
+    tn_array *flat = unique_position(build, positions, c.at, attrs->size, -1);
     int64_t inner = 1;
     for (int32_t axis = (int32_t)shape.count - 1; axis >= 0; axis--) {
         int64_t n = shape.value[axis];
@@ -225,8 +225,8 @@ DECOMPOSE(boolean_mask)
     struct chosen c = unique_choose(build, flattened(build, rule->inputs[1]), attrs->size);
     const tn_ints rows = bounded_shape(build, rule->inputs[0], c.n, (uint32_t)mask->rank);
     outputs[0] =
-        unique_place(build, with_shape(build, "base.reshape/1", rule->inputs[0], rows),
-                     c.at, attrs->size, attrs->fill_value);
+        unique_position(build, with_shape(build, "base.reshape/1", rule->inputs[0], rows),
+                        c.at, attrs->size, attrs->fill_value);
     outputs[1] = c.count;
     return built(outputs[0]);
 }
@@ -299,13 +299,13 @@ static tn_array *unique_first(const tn_build *build, tn_array *sorted, int equal
 static tn_array *unique_counts_of(const tn_build *build, tn_array *first, int64_t n,
                                   int64_t size)
 {
-    tn_array *places[2];
+    tn_array *positions[2];
     if (build->op_n(build, "base.nonzero/1", TN_IN(first),
-                    tn_attrs("size", size + 1, "fill_value", (double)n), places, 2))
+                    tn_attrs("size", size + 1, "fill_value", (double)n), positions, 2))
         return NULL;
     return build->expr(build, "a, b -> b - a",
-                       TN_IN(part_of_axis(build, places[0], 0, 0, 1, size),
-                             part_of_axis(build, places[0], 0, 1, 1, size)),
+                       TN_IN(part_of_axis(build, positions[0], 0, 0, 1, size),
+                             part_of_axis(build, positions[0], 0, 1, 1, size)),
                        TN_NO_ATTRS);
 }
 
@@ -346,7 +346,7 @@ static tn_status unique_results(const tn_build *build, const tn_rule *rule, int 
                              tn_attrs("size", attrs->size), indices, 2);
         results[UNIQUE_INDICES] = status ? NULL : indices[0];
         results[UNIQUE_INVERSE] =
-            with_shape(build, "base.reshape/1", unique_place(build, number, order, n, 0),
+            with_shape(build, "base.reshape/1", unique_position(build, number, order, n, 0),
                        tn_extents(build, rule->inputs[0]));
     }
     for (int32_t i = 0; i < UNIQUE_RESULTS; i++)

@@ -54,14 +54,14 @@ struct matrix_view job_matrix(const struct batch_job *job, const tn_tensor *tens
     const tn_layout *l = &tensor->layout;
     int64_t offset = l->offset;
     for (int32_t i = 1; i <= job->batch.rank; i++) {
-        int64_t extent = job->batch.extent[job->batch.rank - i], place = index;
+        int64_t extent = job->batch.extent[job->batch.rank - i], position = index;
         int32_t axis = l->rank - core - i;
         if (i < job->batch.rank) { // what is left counts the first axis: no division
-            place = index % extent;
+            position = index % extent;
             index /= extent;
         }
         if (axis >= 0 && l->extent[axis] > 1)
-            offset += place * l->stride[axis];
+            offset += position * l->stride[axis];
     }
     return (struct matrix_view){
         .data = tn_element(tensor, offset),

@@ -62,8 +62,8 @@ void job_use_groups(struct batch_job *job, job_run_group run);
 // The group of n rows and k columns beside them in a thread's room.
 struct small_group job_group(const struct batch_job *job, char *room, int64_t n, int64_t k);
 // Where an operand has `count` matrices from `index` on; lanes behind have the last one.
-struct small_places job_places(const struct batch_job *job, const tn_tensor *tensor,
-                               int32_t core, int64_t index, int64_t count);
+struct small_matrices job_matrices(const struct batch_job *job, const tn_tensor *tensor,
+                                   int32_t core, int64_t index, int64_t count);
 // The first of `count` lanes with a pivot of 0 and no NaN: its code, or 0.
 int job_group_zero(const struct small_answer *answer, int64_t index, int64_t count,
                    int64_t *out_failed);
@@ -98,8 +98,8 @@ const char *job_refused(int code);
 // job, and tells of a failed matrix what `explain` says of its code.
 tn_status job_launch(struct batch_job *job, const char *(*explain)(int code));
 
-// A launch as a reference: outputs of any layout are computed in scratch memory first, and
-// `launch` has what is behind that.
+// Runs a launch as a reference: outputs of any layout are computed in scratch memory first;
+// `launch` gets the rest of the scratch memory.
 tn_status job_define(const tn_cpu_call *call, tn_status (*launch)(const tn_cpu_call *call));
 uint64_t job_define_scratch(const tn_kernel_query *query,
                             uint64_t (*scratch)(const tn_kernel_query *query));

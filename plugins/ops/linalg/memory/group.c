@@ -87,25 +87,26 @@ static int64_t linalg_group_step_of(const struct batch_job *job, const tn_layout
                : 0;
 }
 
-struct small_places job_places(const struct batch_job *job, const tn_tensor *tensor,
-                               int32_t core, int64_t index, int64_t count)
+struct small_matrices job_matrices(const struct batch_job *job, const tn_tensor *tensor,
+                                   int32_t core, int64_t index, int64_t count)
 {
     int64_t inner = job->batch.rank > 0 ? job->batch.extent[job->batch.rank - 1] : 1;
-    int64_t step = linalg_group_step_of(job, &tensor->layout, core), place = index % inner;
+    int64_t step = linalg_group_step_of(job, &tensor->layout, core),
+            position = index % inner;
     struct matrix_view view = job_matrix(job, tensor, core, index);
-    struct small_places places = {.row = view.row, .column = view.column};
+    struct small_matrices matrices = {.row = view.row, .column = view.column};
     for (int64_t lane = 0; lane < SMALL_MOST_LANES; lane++) {
-        places.at[lane] = view.data;
+        matrices.at[lane] = view.data;
         if (lane + 1 >= count)
             continue;
-        if (++place < inner) {
+        if (++position < inner) {
             view.data += step;
         } else {
             view = job_matrix(job, tensor, core, index + lane + 1);
-            place = 0;
+            position = 0;
         }
     }
-    return places;
+    return matrices;
 }
 
 int job_group_zero(const struct small_answer *answer, int64_t index, int64_t count,

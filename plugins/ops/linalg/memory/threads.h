@@ -2,7 +2,7 @@
 // Factors and solutions of one large matrix by the threads of the call, as LAPACK gives
 // them; without these, or of a small one, by LAPACK. Matrices are by columns.
 //
-// What a task computes does not depend on how many threads there are, if there are several.
+// Results are the same for any number of threads above one.
 #ifndef LINALG_THREADS_H
 #define LINALG_THREADS_H
 

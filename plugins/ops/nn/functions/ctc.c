@@ -128,10 +128,10 @@ static tn_array *ctc_labels_of(const tn_build *build, const tn_rule *rule,
                           (int64_t[]){a->samples, a->labels});
     tn_array *ends = build->op(build, "base.cumsum/1", TN_IN(a->lengths[1]),
                                tn_attrs("axis", (int64_t)0));
-    tn_array *places =
+    tn_array *indices =
         build->expr(build, "e, l, s -> e - l + s",
                     TN_IN(ends, a->lengths[1], counted(build, a->labels, 0)), TN_NO_ATTRS);
-    return build->op(build, "base.take/1", TN_IN(y, places), tn_attrs("axis", (int64_t)0));
+    return build->op(build, "base.take/1", TN_IN(y, indices), tn_attrs("axis", (int64_t)0));
 }
 
 // The class of each state, and whether the one before may be skipped.

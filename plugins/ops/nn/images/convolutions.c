@@ -153,7 +153,7 @@ static tn_array *depth_part(const tn_build *build, tn_array *x, const struct spa
     return part_of_axis(build, x, 1, at * depth->dilation, depth->stride, depth->out);
 }
 
-// Each channel by itself: the sum over places of the filters' depth.
+// Each channel by itself: the sum over positions of the filters' depth.
 static tn_array *convolved_by_depth(const tn_build *build, tn_array *x, tn_array *w,
                                     const struct spatial *axes, int64_t groups)
 {
@@ -168,7 +168,7 @@ static tn_array *convolved_by_depth(const tn_build *build, tn_array *x, tn_array
     return sum;
 }
 
-// Places of the filters' depth side by side as channels: N * oD, H, W, groups * kD * C /
+// Positions of the filters' depth side by side as channels: N * oD, H, W, groups * kD * C /
 // groups. `by_planes`: x is N, D, C, H, W, and planes are put together, which are turned
 // then: pixels of few channels would be copied a few bytes at a time.
 static tn_array *depth_as_channels(const tn_build *build, tn_array *x,
@@ -426,15 +426,15 @@ static tn_array *depth_scattered(const tn_build *build, tn_array *part,
 
 // The part of N * oD, H, W, groups * kD * C / groups channels that depth_as_channels() put
 // at one place of the filters' depth, as images.
-static tn_array *channels_of_depth(const tn_build *build, tn_array *x, int64_t places,
+static tn_array *channels_of_depth(const tn_build *build, tn_array *x, int64_t positions,
                                    int64_t groups, int64_t at)
 {
     tn_ints shape = tn_extents(build, x);
     if (shape.count != 4)
         return NULL;
-    int64_t channels = shape.value[3] / places;
+    int64_t channels = shape.value[3] / positions;
     int64_t split[6] = {shape.value[0], shape.value[1], shape.value[2],
-                        groups,         places,         channels / groups};
+                        groups,         positions,      channels / groups};
     x = part_of_axis(build, with_shape(build, "base.reshape/1", x, 6, split), 4, at, 1, 1);
     shape.value[3] = channels;
     return with_shape(build, "base.reshape/1", x, 4, shape.value);

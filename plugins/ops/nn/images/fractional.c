@@ -89,8 +89,8 @@ static tn_array *plane_samples(const tn_build *build, const tn_rule *rule, int64
 
 // Where windows of axis i begin, and their elements: N * C, then out and window of each
 // axis. PyTorch's: the last window is at the end.
-static tn_array *window_places(const tn_build *build, const struct spatial *a, int32_t n,
-                               int32_t i, tn_array *samples, tn_dtype dtype)
+static tn_array *window_positions(const tn_build *build, const struct spatial *a, int32_t n,
+                                  int32_t i, tn_array *samples, tn_dtype dtype)
 {
     const int64_t planes = build->type(samples)->extent[0];
     const int64_t column[TN_MAX_RANK] = {planes, 1, 1, 1, 1, 1, 1, 1};
@@ -112,7 +112,7 @@ static tn_array *window_places(const tn_build *build, const struct spatial *a, i
                        TN_IN(at, counted(build, a->window, n - 1 - i)), TN_NO_ATTRS);
 }
 
-// x: planes, elements. out: maxima and their places, planes, windows.
+// x: planes, elements. out: maxima and their positions, planes, windows.
 static tn_status pool_planes(const tn_build *build, tn_array *x, tn_array *samples,
                              int32_t n, const struct spatial axes[MOST_SPATIAL],
                              tn_dtype dtype, tn_array *out[2])
@@ -123,10 +123,10 @@ static tn_status pool_planes(const tn_build *build, tn_array *x, tn_array *sampl
     if (!samples)
         return TN_ERR_ARGUMENT;
     for (int32_t i = 0; i < n; i++) {
-        tn_array *places = window_places(build, &axes[i], n, i, samples, dtype);
-        table = table ? build->expr(build, "t, p -> t * size + p", TN_IN(table, places),
+        tn_array *positions = window_positions(build, &axes[i], n, i, samples, dtype);
+        table = table ? build->expr(build, "t, p -> t * size + p", TN_IN(table, positions),
                                     tn_attrs("size", axes[i].size))
-                      : places;
+                      : positions;
         windows *= axes[i].out;
         elements *= axes[i].window;
     }

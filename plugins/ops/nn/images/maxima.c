@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Max pooling that tells where its maxima are, or whose windows have gaps, by gathers of
-// all elements of each window; and its inverse, which puts elements to such places.
+// all elements of each window; and its inverse, which puts elements to such positions.
 #include "maxima.h"
 #include <tenon/ops/rules.h>
 
-// Where in its axis element k of window i is. A place beyond the axis counts as the first
-// or the last one of its window that is within.
-static tn_array *nn_maxima_places_of(const tn_build *build, const struct spatial *a,
-                                     int32_t behind_i, int32_t behind_k)
+// Where in its axis element k of window i is. A position beyond the axis counts as the
+// first or the last one of its window that is within.
+static tn_array *nn_maxima_positions_of(const tn_build *build, const struct spatial *a,
+                                        int32_t behind_i, int32_t behind_k)
 {
     tn_array *i = counted(build, a->out, behind_i);
     tn_array *k = counted(build, a->window, behind_k);
@@ -34,10 +34,11 @@ tn_status maxima_of(const tn_build *build, tn_array *x, int64_t images, int64_t 
     if (status)
         return status;
     for (int32_t i = 0; i < n; i++) {
-        tn_array *places = nn_maxima_places_of(build, &axes[i], 2 * n - 1 - i, n - 1 - i);
-        table = table ? build->expr(build, "t, p -> t * size + p", TN_IN(table, places),
+        tn_array *positions =
+            nn_maxima_positions_of(build, &axes[i], 2 * n - 1 - i, n - 1 - i);
+        table = table ? build->expr(build, "t, p -> t * size + p", TN_IN(table, positions),
                                     tn_attrs("size", axes[i].size))
-                      : places;
+                      : positions;
         size *= axes[i].size;
         windows *= axes[i].out;
         elements *= axes[i].window;
@@ -134,10 +135,10 @@ static tn_status max_unpool(const tn_build *build, const tn_rule *rule, int32_t 
         whole[1] *= axes[i].out;
         shape.value[first + i] = axes[i].out;
     }
-    tn_array *places = with_shape(build, "base.reshape/1", rule->inputs[1], 3, flat);
+    tn_array *positions = with_shape(build, "base.reshape/1", rule->inputs[1], 3, flat);
     tn_array *values = with_shape(build, "base.reshape/1", rule->inputs[0], 3, flat);
     tn_array *y = build->op(build, "base.put_along_axis/1",
-                            TN_IN(zeros(build, x->dtype, 3, whole), places, values),
+                            TN_IN(zeros(build, x->dtype, 3, whole), positions, values),
                             tn_attrs("axis", (int64_t)1));
     outputs[0] = build->op(build, "base.reshape/1", TN_IN(y),
                            tn_attrs("shape", (const tn_ints *)&shape));

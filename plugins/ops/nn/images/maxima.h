@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The maxima of windows and their places (maxima.c).
+// The maxima of windows and their positions (maxima.c).
 #ifndef NN_MAXIMA_H
 #define NN_MAXIMA_H
 

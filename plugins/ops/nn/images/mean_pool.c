@@ -25,7 +25,7 @@ static tn_status read_mean_pool(const tn_host *host, const tn_mean_pool2d_attrs 
     return TN_OK;
 }
 
-// Each window begins in x or in what is around it, so that places fit 32 bits.
+// Each window begins in x or in what is around it, so that positions fit 32 bits.
 static tn_status check_windows(const tn_host *host, const struct spatial axes[2])
 {
     for (int i = 0; i < 2; i++) {

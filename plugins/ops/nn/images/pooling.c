@@ -27,7 +27,7 @@ typedef struct {
 
 // Kind and results of a pooling.
 struct pooling {
-    int is_max, with_places;
+    int is_max, with_indices;
     int64_t count_padding, divisor; // of means
 };
 
@@ -149,15 +149,16 @@ static tn_status nn_pooling_count_windows(const tn_build *build, struct spatial 
     return TN_OK;
 }
 
-// The greatest elements of windows that have gaps, and their places where these are wanted.
-static tn_status pool_places(const tn_build *build, const tn_rule *rule, int32_t n,
-                             const struct spatial *axes, struct ends *ends, int with_places,
-                             tn_array **outputs)
+// The greatest elements of windows that have gaps, and their positions where these are
+// wanted.
+static tn_status pool_indices(const tn_build *build, const tn_rule *rule, int32_t n,
+                              const struct spatial *axes, struct ends *ends,
+                              int with_indices, tn_array **outputs)
 {
     tn_array *found[2];
     tn_status status =
         maxima_of(build, rule->inputs[0], ends->images, ends->channels, n, axes, found);
-    for (int i = 0; i < 1 + with_places && status == TN_OK; i++) {
+    for (int i = 0; i < 1 + with_indices && status == TN_OK; i++) {
         outputs[i] = with_ends(build, found[i], ends, n, axes);
         status = built(outputs[i]);
     }
@@ -192,8 +193,8 @@ static tn_status pool_windows(const tn_build *build, const tn_rule *rule, int32_
     }
     if (status)
         return status;
-    if (has_gaps || how->with_places)
-        return pool_places(build, rule, n, axes, &ends, how->with_places, outputs);
+    if (has_gaps || how->with_indices)
+        return pool_indices(build, rule, n, axes, &ends, how->with_indices, outputs);
     tn_array *x =
         pooled_axes(build, rule->inputs[0], ends.images, ends.channels, n, axes, how);
     outputs[0] = with_ends(build, x, &ends, n, axes);
@@ -201,9 +202,9 @@ static tn_status pool_windows(const tn_build *build, const tn_rule *rule, int32_
 }
 
 static tn_status max_windows(const tn_build *build, const tn_rule *rule, int32_t n,
-                             int with_places, tn_array **outputs)
+                             int with_indices, tn_array **outputs)
 {
-    const struct pooling how = {.is_max = 1, .with_places = with_places};
+    const struct pooling how = {.is_max = 1, .with_indices = with_indices};
     return pool_windows(build, rule, n, rule->attrs, &how, outputs);
 }
 
@@ -225,13 +226,14 @@ static tn_status avg_windows(const tn_build *build, const tn_rule *rule, int32_t
 static tn_array *gathered_windows(const tn_build *build, tn_array *x,
                                   const struct spatial *a, int64_t most)
 {
-    tn_array *places =
+    tn_array *positions =
         build->expr(build,
                     "i, k -> b = i * size // out; e = ((i + 1) * size + out - 1) // out; "
                     "min(b + k, e - 1)",
                     TN_IN(counted(build, a->out, 1), counted(build, most, 0)),
                     tn_attrs("size", a->size, "out", a->out));
-    return build->op(build, "base.take/1", TN_IN(x, places), tn_attrs("axis", (int64_t)1));
+    return build->op(build, "base.take/1", TN_IN(x, positions),
+                     tn_attrs("axis", (int64_t)1));
 }
 
 // The most elements that a window has.
@@ -264,7 +266,7 @@ static tn_array *divided_axis(const tn_build *build, tn_array *x, const struct s
 
 // Columns come before rows, and depth is last: of equal elements the first one counts.
 static tn_status adaptive_pool(const tn_build *build, const tn_rule *rule, int32_t n,
-                               int is_max, int with_places, tn_array **outputs)
+                               int is_max, int with_indices, tn_array **outputs)
 {
     const adaptive_attrs *attrs = rule->attrs;
     const struct pooling how = {.is_max = is_max, .count_padding = 1};
@@ -292,12 +294,12 @@ static tn_status adaptive_pool(const tn_build *build, const tn_rule *rule, int32
         divides &= size % out[i] == 0;
     }
     tn_array *x = rule->inputs[0];
-    for (int32_t i = 0; i < n && with_places; i++) {
+    for (int32_t i = 0; i < n && with_indices; i++) {
         axes[i].stride = 0;
         axes[i].window = size_of_divided(&axes[i]);
     }
-    if (with_places)
-        return pool_places(build, rule, n, axes, &ends, 1, outputs);
+    if (with_indices)
+        return pool_indices(build, rule, n, axes, &ends, 1, outputs);
     if (divides)
         x = pooled_axes(build, x, ends.images, ends.channels, n, axes, &how);
     if (!divides && !is_max) {
@@ -377,7 +379,7 @@ static const tn_attr_field global_fields[] = {
 static const tn_input_info pooling_inputs[] = {
     {"x", "N, ..., C: channels last, or axis 1", 0, TN_FLOAT_DTYPES},
 };
-static const tn_output_info places_outputs[] = {
+static const tn_output_info indices_outputs[] = {
     {"out", "the greatest elements", 0, 0},
     {"indices", "i64: where in its image or volume each one was, row after row", 0, 0},
 };
@@ -392,20 +394,20 @@ static const tn_output_info places_outputs[] = {
 #define MAX_POOL(name, id, n)                                                              \
     POOLING(name, id, max_windows(build, rule, n, 0, outputs), max,                        \
             "The greatest element of each window, channel by channel.")
-#define MAX_PLACES(name, n)                                                                \
+#define MAX_INDICES(name, n)                                                               \
     POOLING(name, #name "/1", max_windows(build, rule, n, 1, outputs), max,                \
             "max_pool" #n "d, and where the greatest elements were.",                      \
-            TN_OUTPUTS(places_outputs))
+            TN_OUTPUTS(indices_outputs))
 #define AVG_POOL(name, id, n)                                                              \
     POOLING(name, id, avg_windows(build, rule, n, outputs), avg,                           \
             "The mean of each window, channel by channel.")
 #define ADAPTIVE(name, id, n, is_max, what)                                                \
     POOLING(name, id, adaptive_pool(build, rule, n, is_max, 0, outputs), adaptive,         \
             what " of each of output_size windows that divide an axis.")
-#define ADAPTIVE_PLACES(name, n)                                                           \
+#define ADAPTIVE_INDICES(name, n)                                                          \
     POOLING(name, #name "/1", adaptive_pool(build, rule, n, 1, 1, outputs), adaptive,      \
             "adaptive_max_pool" #n "d, and where the greatest elements were.",             \
-            TN_OUTPUTS(places_outputs))
+            TN_OUTPUTS(indices_outputs))
 
 MAX_POOL(max_pool1d, "max_pool1d/1", 1);
 MAX_POOL(max_pool2d_2, "max_pool2d/2", 2);
@@ -419,12 +421,12 @@ ADAPTIVE(adaptive_max_pool3d, "adaptive_max_pool3d/1", 3, 1, "The greatest eleme
 ADAPTIVE(adaptive_avg_pool1d, "adaptive_avg_pool1d/1", 1, 0, "The mean");
 ADAPTIVE(adaptive_avg_pool2d, "adaptive_avg_pool2d/1", 2, 0, "The mean");
 ADAPTIVE(adaptive_avg_pool3d, "adaptive_avg_pool3d/1", 3, 0, "The mean");
-MAX_PLACES(max_pool1d_with_indices, 1);
-MAX_PLACES(max_pool2d_with_indices, 2);
-MAX_PLACES(max_pool3d_with_indices, 3);
-ADAPTIVE_PLACES(adaptive_max_pool1d_with_indices, 1);
-ADAPTIVE_PLACES(adaptive_max_pool2d_with_indices, 2);
-ADAPTIVE_PLACES(adaptive_max_pool3d_with_indices, 3);
+MAX_INDICES(max_pool1d_with_indices, 1);
+MAX_INDICES(max_pool2d_with_indices, 2);
+MAX_INDICES(max_pool3d_with_indices, 3);
+ADAPTIVE_INDICES(adaptive_max_pool1d_with_indices, 1);
+ADAPTIVE_INDICES(adaptive_max_pool2d_with_indices, 2);
+ADAPTIVE_INDICES(adaptive_max_pool3d_with_indices, 3);
 POOLING(global_avg_pool, "global_avg_pool/1",
         nn_pooling_global_pool(build, rule, "base.mean/1", outputs), global,
         "The mean of each channel of each sample.");

@@ -66,7 +66,7 @@ static tn_array *resample_as_column(const tn_build *build, tn_array *numbers, in
 }
 
 // Where the results of an axis lie between x's elements: f64.
-static tn_array *places_between(const tn_build *build, const tn_resample_axis *a)
+static tn_array *positions_between(const tn_build *build, const tn_resample_axis *a)
 {
     int is_plain = a->mode == TN_RESAMPLE_NEAREST ||
                    (a->align_corners && a->mode >= TN_RESAMPLE_LINEAR);
@@ -79,7 +79,7 @@ static tn_array *places_between(const tn_build *build, const tn_resample_axis *a
                        TN_IN(counted(build, a->out, 0)), tn_attrs("step", a->step));
 }
 
-// Tap k of each result: its place within the axis, and its weight; NULL: 1.
+// Tap k of each result: its position within the axis, and its weight; NULL: 1.
 static void taps_of(const tn_build *build, const tn_resample_axis *a, int64_t k,
                     tn_dtype dtype, tn_array *out[2])
 {
@@ -91,7 +91,7 @@ static void taps_of(const tn_build *build, const tn_resample_axis *a, int64_t k,
          "p -> t = 2 - (p - floor(p)); ((-0.75 * t + 3.75) * t - 6) * t + 3"},
     };
     int is_cubic = a->mode == TN_RESAMPLE_CUBIC;
-    tn_array *at = places_between(build, a);
+    tn_array *at = positions_between(build, a);
     out[0] = build->expr(build, "i -> j = i64(floor(i)) + k; min(max(j, 0), last)",
                          TN_IN(at), tn_attrs("k", is_cubic ? k - 1 : k, "last", a->in - 1));
     out[1] =
@@ -102,7 +102,7 @@ static void taps_of(const tn_build *build, const tn_resample_axis *a, int64_t k,
                   a->out, dtype);
 }
 
-// Parts: places of the elements of each, held within it, and how many it has.
+// Parts: positions of the elements of each, held within it, and how many it has.
 static void resample_parts_of(const tn_build *build, const tn_resample_axis *a,
                               tn_array *out[2])
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// grid_sample: elements of images and volumes at places that data give, by gathers of their
-// neighbours; affine_grid, which makes such places.
+// grid_sample: elements of images and volumes at positions that data give, by gathers of
+// their neighbours; affine_grid, which makes such positions.
 #include "images.h"
 #include <tenon/ops/rules.h>
 
@@ -25,37 +25,37 @@ static const tn_input_info sample_inputs[] = {
     {"grid", "N, ..., 2 or 3: positions, columns first, from -1 to 1", 0, TN_FLOAT_DTYPES},
 };
 
-// An axis of x: its extent, and the places of results along it, in elements.
+// An axis of x: its extent, and the positions of results along it, in elements.
 struct sampled {
     int64_t size;
-    tn_array *places;
+    tn_array *positions;
 };
 
-// One neighbour along each axis: its place, an integer, and its weight.
+// One neighbour along each axis: its position, an integer, and its weight.
 struct neighbour {
-    tn_array *place, *weight;
+    tn_array *position, *weight;
 };
 
-// Places beyond the axis as padding_mode has them, still floats.
-static tn_array *grid_sample_within(const tn_build *build, tn_array *places, int64_t size,
-                                    const sample_attrs *attrs)
+// Positions beyond the axis as padding_mode has them, still floats.
+static tn_array *grid_sample_within(const tn_build *build, tn_array *positions,
+                                    int64_t size, const sample_attrs *attrs)
 {
     const char *clipped = "p -> p <= 0 ? 0 : p >= last ? last : p";
     double last = (double)size - 1;
     if (attrs->padding_mode == AROUND_ZEROS)
-        return places;
+        return positions;
     if (attrs->padding_mode == AROUND_REFLECTION) {
         double low = attrs->align_corners ? 0 : -0.5;
         double span = attrs->align_corners ? last : (double)size;
-        places = span == 0
-                     ? build->expr(build, "p -> 0 * p", TN_IN(places), TN_NO_ATTRS)
-                     : build->expr(build,
-                                   "p -> d = abs(p - low); n = floor(d / span); "
-                                   "e = d - n * span; "
-                                   "n - 2 * floor(n / 2) == 0 ? e + low : span - e + low",
-                                   TN_IN(places), tn_attrs("low", low, "span", span));
+        positions =
+            span == 0 ? build->expr(build, "p -> 0 * p", TN_IN(positions), TN_NO_ATTRS)
+                      : build->expr(build,
+                                    "p -> d = abs(p - low); n = floor(d / span); "
+                                    "e = d - n * span; "
+                                    "n - 2 * floor(n / 2) == 0 ? e + low : span - e + low",
+                                    TN_IN(positions), tn_attrs("low", low, "span", span));
     }
-    return build->expr(build, clipped, TN_IN(places), tn_attrs("last", last));
+    return build->expr(build, clipped, TN_IN(positions), tn_attrs("last", last));
 }
 
 // From the grid's -1 .. 1 to elements.
@@ -76,7 +76,7 @@ static struct neighbour neighbour_of(const tn_build *build, const struct sampled
         "p -> t = p - floor(p); (1.25 * t - 2.25) * t * t + 1",
         "p -> t = 1 - (p - floor(p)); (1.25 * t - 2.25) * t * t + 1",
         "p -> t = 2 - (p - floor(p)); ((-0.75 * t + 3.75) * t - 6) * t + 3"};
-    tn_array *p = a->places;
+    tn_array *p = a->positions;
     if (attrs->mode == SAMPLE_NEAREST)
         return (struct neighbour){
             build->expr(build, "p -> round(p)", TN_IN(p), TN_NO_ATTRS), NULL};
@@ -85,9 +85,9 @@ static struct neighbour neighbour_of(const tn_build *build, const struct sampled
             build->expr(build, "p -> floor(p) + k", TN_IN(p), tn_attrs("k", (double)k)),
             build->expr(build, k ? "p -> p - floor(p)" : "p -> 1 - (p - floor(p))",
                         TN_IN(p), TN_NO_ATTRS)};
-    tn_array *place =
+    tn_array *position =
         build->expr(build, "p -> floor(p) + k", TN_IN(p), tn_attrs("k", (double)k - 1));
-    return (struct neighbour){grid_sample_within(build, place, a->size, attrs),
+    return (struct neighbour){grid_sample_within(build, position, a->size, attrs),
                               build->expr(build, cubics[k], TN_IN(p), TN_NO_ATTRS)};
 }
 
@@ -111,7 +111,7 @@ static tn_array *sum_of_neighbours(const tn_build *build, tn_array *x, int32_t n
             const struct neighbour *one = &of[i][rest % each];
             const double last = (double)axes[i].size - 1;
             tn_array *is_within = build->expr(build, "p -> p >= 0 & p <= last",
-                                              TN_IN(one->place), tn_attrs("last", last));
+                                              TN_IN(one->position), tn_attrs("last", last));
             known = known ? build->expr(build, "a, b -> a & b", TN_IN(known, is_within),
                                         TN_NO_ATTRS)
                           : is_within;
@@ -126,7 +126,7 @@ static tn_array *sum_of_neighbours(const tn_build *build, tn_array *x, int32_t n
                 rest /= each;
             at =
                 build->expr(build, "a, p -> a * n + i64(p <= 0 ? 0 : p >= last ? last : p)",
-                            TN_IN(at, of[i][rest % each].place),
+                            TN_IN(at, of[i][rest % each].position),
                             tn_attrs("n", axes[i].size, "last", (double)axes[i].size - 1));
         }
         at = build->op(build, "base.squeeze/1", TN_IN(at), tn_attrs("axis", TN_INTS(-1)));
@@ -199,10 +199,11 @@ DECOMPOSE(grid_sample)
     grid = with_shape(build, "base.reshape/1", grid, 3, (int64_t[]){images, results, n});
     for (int32_t i = 0; i < n; i++) {
         axes[i].size = of_x.value[i + 1];
-        axes[i].places = in_elements(build, part_of_axis(build, grid, 2, n - 1 - i, 1, 1),
-                                     axes[i].size, attrs);
+        axes[i].positions = in_elements(
+            build, part_of_axis(build, grid, 2, n - 1 - i, 1, 1), axes[i].size, attrs);
         if (attrs->mode != SAMPLE_CUBIC)
-            axes[i].places = grid_sample_within(build, axes[i].places, axes[i].size, attrs);
+            axes[i].positions =
+                grid_sample_within(build, axes[i].positions, axes[i].size, attrs);
     }
     tn_array *y = sum_of_neighbours(build, x, n, axes, counted(build, images, 2), attrs);
     shape.value[n + 1] = channels;

@@ -189,8 +189,8 @@ static tn_status read_columns(const tn_build *build, const columns_attrs *attrs,
     return status ? status : check_elements(host, n, axes);
 }
 
-// The places of each window's elements in an axis with its padding: windows, elements.
-static tn_array *nn_shuffle_places_of(const tn_build *build, const struct spatial *a)
+// The positions of each window's elements in an axis with its padding: windows, elements.
+static tn_array *nn_shuffle_positions_of(const tn_build *build, const struct spatial *a)
 {
     return build->expr(build, "i, k -> i * stride + k * dilation",
                        TN_IN(counted(build, a->out, 1), counted(build, a->window, 0)),
@@ -242,7 +242,8 @@ DECOMPOSE(unfold)
         build, "base.pad_constant/1", TN_IN(x),
         tn_attrs("before", (const tn_ints *)&before, "after", (const tn_ints *)&after));
     for (int32_t i = n - 1; i >= 0; i--)
-        x = build->op(build, "base.take/1", TN_IN(x, nn_shuffle_places_of(build, &axes[i])),
+        x = build->op(build, "base.take/1",
+                      TN_IN(x, nn_shuffle_positions_of(build, &axes[i])),
                       tn_attrs("axis", (int64_t)(first + i)));
     tn_ints order = order_of_columns(n, attrs->axis);
     x = build->op(build, "base.transpose/1", TN_IN(x),
@@ -269,7 +270,7 @@ static tn_array *summed_windows(const tn_build *build, tn_array *x, int32_t n,
         shape[at] = axes[i].size + axes[i].before + axes[i].after;
         x = build->op(build, "base.scatter_add/1",
                       TN_IN(zeros(build, type->dtype, rank, shape),
-                            nn_shuffle_places_of(build, &axes[i]), x),
+                            nn_shuffle_positions_of(build, &axes[i]), x),
                       tn_attrs("axis", (int64_t)at));
         x = part_of_axis(build, x, at, axes[i].before, 1, axes[i].size);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is random in training beside dropout: whole channels that are zero by chance,
+// Random operators of training beside dropout: whole channels that are zero by chance,
 // dropout that keeps means and variances, slopes and samples by chance. Seeds are data.
 #include "../pack.h"
 #include <tenon/ops/rules.h>

@@ -109,7 +109,7 @@ typedef struct tn_cumulative_attrs {
 } tn_cumulative_attrs;
 
 // base.sort/1 (x): the elements along `axis` in ascending order; base.argsort/1 (x): their
-// i64 places in x, so that take_along_axis(x, argsort(x)) is sort(x). Stable: equal
+// i64 positions in x, so that take_along_axis(x, argsort(x)) is sort(x). Stable: equal
 // elements keep their order. NaN counts as greatest.
 typedef struct tn_sort_attrs {
     int64_t axis;       // default -1
@@ -117,18 +117,18 @@ typedef struct tn_sort_attrs {
 } tn_sort_attrs;
 
 // base.topk/1 (x) -> values, indices: the k greatest elements along `axis` in descending
-// order, and their i64 places in x, as torch.topk; the first of equal elements comes first,
-// and NaN counts as greatest.
+// order, and their i64 positions in x, as torch.topk; the first of equal elements comes
+// first, and NaN counts as greatest.
 typedef struct tn_topk_attrs {
     int64_t k;       // 0 ... the extent of the axis; required
     int64_t axis;    // default -1
     int64_t largest; // 0: the k least elements, in ascending order; default 1
 } tn_topk_attrs;
 
-// base.partition/1 (x): the elements along `axis`, that of place `kth` in sort(x) at this
-// place, those before it in front and the others behind, each in x's order;
-// base.argpartition/1 (x): their i64 places in x. Which of equal elements come before, and
-// NaN, are as in sort.
+// base.partition/1 (x): the elements along `axis`, that of position `kth` in sort(x) at
+// this position, those before it in front and the others behind, each in x's order;
+// base.argpartition/1 (x): their i64 positions in x. Which of equal elements come before,
+// and NaN, are as in sort.
 typedef struct tn_partition_attrs {
     int64_t kth;  // negative: from the end; required
     int64_t axis; // default -1
@@ -175,7 +175,7 @@ typedef struct tn_diagonal_attrs {
     int64_t k; // above 0: above the main diagonal; default 0
 } tn_diagonal_attrs;
 
-// base.one_hot/1 (x: integers): 1 at the place that x names along a new axis, else 0, as
+// base.one_hot/1 (x: integers): 1 at the position that x names along a new axis, else 0, as
 // torch.nn.functional.one_hot. What is no class, as -1, gives zeros.
 typedef struct tn_one_hot_attrs {
     int64_t num_classes; // at least 0; required

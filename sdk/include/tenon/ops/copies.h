@@ -171,8 +171,8 @@ static inline void tn_copy_range(const tn_tensor *to, const tn_tensor *from, int
     char *p = (char *)tn_element(to, to->layout.offset);
     const char *q = (const char *)tn_element(from, from->layout.offset);
     begin = rest;
-    // The index of the first element, by the joined axes, and its place in both views: the
-    // only divisions of a range, but for one a run of rows.
+    // The index of the first element, by the joined axes, and its position in both views:
+    // the only divisions of a range, but for one a run of rows.
     for (int32_t i = last; i >= 0 && rest > 0; i--) {
         at[i] = rest % walk.extent[i];
         rest /= walk.extent[i];

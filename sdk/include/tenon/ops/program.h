@@ -526,8 +526,8 @@ static inline int64_t tn_taken_index(tn_dtype dtype, tn_scalar_value index, int6
 
 // How far the element that instruction `i`, a TAKE, reads lies behind that for index 0, in
 // elements. `values` are those of the instructions before it.
-static inline int64_t tn_taken_place(const tn_expr_program *program, uint32_t i,
-                                     const uint64_t *params, const tn_scalar_value *values)
+static inline int64_t tn_taken_offset(const tn_expr_program *program, uint32_t i,
+                                      const uint64_t *params, const tn_scalar_value *values)
 {
     const tn_expr_insn *insn = &program->insns[i];
     return tn_taken_index(program->insns[insn->b].dtype, values[insn->b],
@@ -576,7 +576,7 @@ static inline void tn_program_run(const tn_expr_program *program, const uint64_t
             // The leaves that depend on the element; tn_program_step() does the others.
             if (insn->op == TN_EXPR_TAKE) {
                 const tn_tensor *in = &inputs[insn->a];
-                int64_t taken = tn_taken_place(program, i, params, values);
+                int64_t taken = tn_taken_offset(program, i, params, values);
                 values[i] = tn_value_load(in, tn_offset_at(&in->layout, at) + taken);
             } else if (insn->op == TN_EXPR_INDEX) {
                 values[i].i = element;

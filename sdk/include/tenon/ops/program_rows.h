@@ -117,7 +117,7 @@ static inline void tn_program_element(const tn_expr_program *program,
         } else if (insn->op == TN_EXPR_LOAD || insn->op == TN_EXPR_TAKE) {
             const tn_tensor *in = &inputs[insn->a];
             int64_t taken =
-                insn->op == TN_EXPR_TAKE ? tn_taken_place(program, i, params, values) : 0;
+                insn->op == TN_EXPR_TAKE ? tn_taken_offset(program, i, params, values) : 0;
             values[i] = tn_value_load(in, tn_offset_at(&in->layout, at) + taken);
         } else {
             values[i] = tn_program_step(program, i, params, values);

@@ -118,9 +118,9 @@ enum {
 
 // How a block is arranged before 16 of them are laid side by side: so that a kernel reads
 // forwards, with the scales first, and finds the bits of four elements that one word of
-// products takes at the same place of every byte. Most formats lie so already, and have one
-// piece. Reading forwards matters: a processor fetches ahead what lies ahead, and gives up
-// where lines are left out and asked for later.
+// products takes at the same position of every byte. Most formats lie so already, and have
+// one piece. Reading forwards matters: a processor fetches ahead what lies ahead, and gives
+// up where lines are left out and asked for later.
 typedef struct tn_quant_order {
     int32_t bytes; // of a block
     int32_t head;  // bytes of numbers of 16 bits at the beginning, once arranged: 0, 2 or 4

@@ -10,12 +10,12 @@
 //   TN_RESAMPLE_LINEAR}; for (int64_t i = 0; i < a.out; i++) {
 //       double sum = 0;
 //       for (int64_t k = 0; k < tn_resample_taps(&a, i); k++)
-//           sum += x[tn_resample_place(&a, i, k)] * tn_resample_weight(&a, i, k);
+//           sum += x[tn_resample_index(&a, i, k)] * tn_resample_weight(&a, i, k);
 //       y[i] = sum / tn_resample_divisor(&a, i);
 //   }
 //
-// The transpose, which is the derivative by x, adds y[i] * weight / divisor to x[place] in
-// place of that: sorted by places, its taps are a table of the same kind.
+// The transpose, which is the derivative by x, adds y[i] * weight / divisor to x[position]
+// in place of that: sorted by positions, its taps are a table of the same kind.
 //
 // Threads. Pure functions: any thread.
 #ifndef TENON_OPS_RESAMPLE_H
@@ -23,9 +23,9 @@
 
 #include <stdint.h>
 
-// tn_resample2d_attrs.mode: the element at or before a place; the nearest; on lines between
-// two; on cubics through four; the mean of part i of `out` parts, which may share an
-// element with the next one.
+// tn_resample2d_attrs.mode: the element at or before a position; the nearest; on lines
+// between two; on cubics through four; the mean of part i of `out` parts, which may share
+// an element with the next one.
 enum {
     TN_RESAMPLE_NEAREST,
     TN_RESAMPLE_NEAREST_EXACT,
@@ -88,15 +88,15 @@ static inline int64_t tn_resample_taps(const tn_resample_axis *a, int64_t i)
 
 // The element of tap k, 0 <= k < tn_resample_taps(). Two taps of a result may be of one
 // element, at an end of the axis.
-static inline int64_t tn_resample_place(const tn_resample_axis *a, int64_t i, int64_t k)
+static inline int64_t tn_resample_index(const tn_resample_axis *a, int64_t i, int64_t k)
 {
     if (a->mode == TN_RESAMPLE_PARTS)
         return i * a->in / a->out + k;
     if (tn_resample_is_identity(a))
         return i;
-    double place = tn_resample_floor(tn_resample_at(a, i)) +
-                   (double)(a->mode == TN_RESAMPLE_CUBIC ? k - 1 : k);
-    return place < 0 ? 0 : place >= (double)a->in ? a->in - 1 : (int64_t)place;
+    double element = tn_resample_floor(tn_resample_at(a, i)) +
+                     (double)(a->mode == TN_RESAMPLE_CUBIC ? k - 1 : k);
+    return element < 0 ? 0 : element >= (double)a->in ? a->in - 1 : (int64_t)element;
 }
 
 // The weight of tap k: of LINEAR one less the distance; of CUBIC the cubic convolution of

@@ -15,7 +15,7 @@
 // since TN_TAKES_ANY says that all operands have one dtype out of the set. A loop reads
 // attributes at row->call->attrs.
 //
-// Inputs broadcast against output 0. Neighbouring axes whose elements are equally far apart
+// Inputs broadcast against output 0. Adjacent axes whose elements are equally far apart
 // in every operand are joined to one axis, so contiguous operands of equal extents come as
 // long rows with steps of 1. A kernel with a faster loop for such rows, such as a call of a
 // library, asks tn_row_is_dense():

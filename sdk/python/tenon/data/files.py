@@ -84,11 +84,11 @@ def read_text(path, vocabulary=None):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     known = vocabulary or "".join(sorted(set(text)))
-    place = {c: i for i, c in enumerate(known)}
-    strange = next((c for c in text if c not in place), None)
+    position = {c: i for i, c in enumerate(known)}
+    strange = next((c for c in text if c not in position), None)
     if strange is not None:
         raise ValueError(f"{path}: {strange!r} is not in the vocabulary of {len(known)} characters")
-    numbers = array.array("i", [place[c] for c in text])
+    numbers = array.array("i", [position[c] for c in text])
     return tn.array(numbers) if numbers else tn.zeros([0], dtype=tn.int32), known
 
 

@@ -46,10 +46,10 @@ def _cost(letters, result, count, sizes):
     return math.prod(sizes[c] for c in letters) * (max(count - 1, 1) + (not letters <= result))
 
 
-def _pairs(terms, result, sizes, places):
-    """What a product of two terms saves and costs: (-elements saved, cost, places, letters of it)."""
+def _pairs(terms, result, sizes, positions):
+    """What a product of two terms saves and costs: (-elements saved, cost, positions, letters of it)."""
     rows = []
-    for i, k in places:
+    for i, k in positions:
         letters = terms[i] | terms[k]
         rest = result.union(*(term for n, term in enumerate(terms) if n not in (i, k)))
         saved = sum(math.prod(sizes[c] for c in term) for term in (terms[i], terms[k])) - math.prod(sizes[c] for c in letters & rest)
@@ -62,8 +62,8 @@ def _greedy(terms, result, sizes):
     last, and what costs more than all at once is done at once."""
     path, spent, limit = [], 0, _cost(set().union(*terms), result, len(terms), sizes)
     while len(terms) > 1:
-        places = list(itertools.combinations(range(len(terms)), 2))
-        found = _pairs(terms, result, sizes, [(i, k) for i, k in places if terms[i] & terms[k]]) or _pairs(terms, result, sizes, places)
+        positions = list(itertools.combinations(range(len(terms)), 2))
+        found = _pairs(terms, result, sizes, [(i, k) for i, k in positions if terms[i] & terms[k]]) or _pairs(terms, result, sizes, positions)
         found = [row for row in found if spent + row[1] <= limit]
         if not found:
             break

@@ -117,8 +117,8 @@ def _by_count(x, mask, value):
     if value.ndim <= len(rest):
         value = base.broadcast_to(base.expand_dims(value, 0), [mask.size, *rest])
     flat = base.reshape(mask, [mask.size])
-    place = base.subtract(base.cumsum(astype(flat, convert(0).dtype), 0), convert(1))
-    rows = base.take(value, base.clip(place, 0.0, float(max(value.shape[0] - 1, 0))), 0)
+    position = base.subtract(base.cumsum(astype(flat, convert(0).dtype), 0), convert(1))
+    rows = base.take(value, base.clip(position, 0.0, float(max(value.shape[0] - 1, 0))), 0)
     kept = base.where(base.reshape(flat, [mask.size, *[1] * len(rest)]), rows, base.reshape(x, [mask.size, *rest]))
     return base.reshape(kept, list(x.shape))
 
@@ -140,7 +140,7 @@ def changed(x, where, value, mode="set"):
         raise _translated(error) from None
 
 
-# --- parts whose place is data -----------------------------------------------------------------------------
+# --- parts whose position is data -----------------------------------------------------------------------------
 
 
 def _span(x, where):
@@ -171,7 +171,7 @@ def part(x, where):
 
 
 @functools.lru_cache(16)
-def _place(ndim, axis, start):
+def _position(ndim, axis, start):
     return _core.array([start if i == axis else 0 for i in range(ndim)], "int32")
 
 
@@ -184,7 +184,7 @@ def _written(x, where, value):
     shape = [*x.shape[:axis], stop - start, *x.shape[axis + 1:]]
     if list(value.shape) != shape:
         value = base.broadcast_to(value, shape)
-    return base.dynamic_slice_update(x, value, _place(x.ndim, axis, start))
+    return base.dynamic_slice_update(x, value, _position(x.ndim, axis, start))
 
 
 class At:

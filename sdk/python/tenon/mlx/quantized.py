@@ -230,6 +230,6 @@ def segmented_mm(a, b, segments):
     a, b = operands(a, b)
     if a.dtype.kind != "f":
         raise ValueError(f"[segmented_mm] Only real floating point types are supported but {a.dtype.name} was provided.")
-    place = base.arange(stop=a.shape[1], dtype=segments.dtype.name)
-    inside = base.logical_and(base.greater_equal(place, segments[..., :1]), base.less(place, segments[..., 1:]))
+    position = base.arange(stop=a.shape[1], dtype=segments.dtype.name)
+    inside = base.logical_and(base.greater_equal(position, segments[..., :1]), base.less(position, segments[..., 1:]))
     return base.matmul(base.where(base.expand_dims(inside, -2), a, convert(0, a.dtype)), b)

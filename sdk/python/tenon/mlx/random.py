@@ -261,9 +261,9 @@ def _categorical(logits, axis, shape, key):
     n = logits.shape[axis]
     if n > 0 and logits.size == n and shape:
         return _by_sums(base.reshape(logits, [n]), shape, key)
-    place = axis + len(shape) - logits.ndim + 1
-    noise = _gumbel(key, [*shape[:place], n, *shape[place:]], tenon_dtype(of_name("float32")))
-    return base.astype(base.argmax(base.add(*_together(noise, logits)), place), "uint32")
+    position = axis + len(shape) - logits.ndim + 1
+    noise = _gumbel(key, [*shape[:position], n, *shape[position:]], tenon_dtype(of_name("float32")))
+    return base.astype(base.argmax(base.add(*_together(noise, logits)), position), "uint32")
 
 
 def _together(a, b):

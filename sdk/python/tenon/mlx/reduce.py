@@ -126,7 +126,7 @@ def count_nonzero(a, *, axis=None, keepdims=False):
     return base.sum(base.astype(a if a.dtype.kind == "b" else a != 0, "int32"), checked_axes(a, axis), keepdims, "int32")
 
 
-def _place(name):
+def _position(name):
     def body(a, axis=None, keepdims=False):
         axes = checked_axes(a, axis)
         return base.astype(getattr(base, name)(a, None if axes is None else axes[0], keepdims), "uint32")
@@ -135,8 +135,8 @@ def _place(name):
     function(body)
 
 
-_place("argmax")
-_place("argmin")
+_position("argmax")
+_position("argmin")
 
 
 @function
@@ -277,8 +277,8 @@ def partition(a, kth, axis=-1):
 def argpartition(a, kth, axis=-1):
     """The indices of partition()."""
     a, axis = _checked_kth("argpartition", a, kth, axis)
-    places = base.argpartition(a, kth, axis) if a.dtype.kind != "c" else _order(a, axis)
-    return base.astype(places, "uint32")
+    positions = base.argpartition(a, kth, axis) if a.dtype.kind != "c" else _order(a, axis)
+    return base.astype(positions, "uint32")
 
 
 @function

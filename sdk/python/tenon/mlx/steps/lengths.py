@@ -18,7 +18,7 @@ def length_of(count):
 
 
 @functools.lru_cache(64)
-def _places(ndim, axis, count):
+def _positions(ndim, axis, count):
     """0, 1, ... along an axis."""
     return base.reshape(_core.array(list(range(count)), "int32"), [count if i == axis else 1 for i in range(ndim)])
 
@@ -26,11 +26,11 @@ def _places(ndim, axis, count):
 def _masked(part, value):
     """The buffer of a part, with a value behind the part."""
     x, axis, count = part
-    return wrap(base.where(base.less(_places(x.ndim, axis, x.shape[axis]), length_of(count)), x, convert(value, x.dtype)))
+    return wrap(base.where(base.less(_positions(x.ndim, axis, x.shape[axis]), length_of(count)), x, convert(value, x.dtype)))
 
 
-def _of_parts(name, place):
-    """Puts a function before the one of the table, for calls whose argument at a place is a part of a buffer. It is given that
+def _of_parts(name, position):
+    """Puts a function before the one of the table, for calls whose argument at a position is a part of a buffer. It is given that
     function first, and gives None where that one is to be called."""
 
     def decorate(body):
@@ -38,7 +38,7 @@ def _of_parts(name, place):
 
         @functools.wraps(plain)
         def call(*args, **named):
-            if len(args) > place and part_of(args[place]) is not None:
+            if len(args) > position and part_of(args[position]) is not None:
                 result = body(plain, *args, **named)
                 if result is not None:
                     return result
@@ -52,11 +52,11 @@ def _of_parts(name, place):
 
 @_of_parts("expand_dims", 0)
 def _(plain, a, axis, stream=None):
-    buffer, place, count = part_of(a)
+    buffer, position, count = part_of(a)
     if not isinstance(axis, int) or not -buffer.ndim <= axis + 1 <= buffer.ndim + 1:
         return None
     wide = plain(wrap(buffer), axis, stream=stream)
-    return wrap_part((wide._x, place + (axis % wide.ndim <= place), count))
+    return wrap_part((wide._x, position + (axis % wide.ndim <= position), count))
 
 
 @_of_parts("quantized_matmul", 1)
@@ -76,7 +76,7 @@ def _(plain, x, w, scales, biases=None, transpose=True, *more, **named):
 
 @_of_parts("softmax", 0)
 def _(plain, a, axis=None, **named):
-    buffer, place, count = part = part_of(a)
-    if not isinstance(axis, int) or axis not in (place, place - buffer.ndim) or buffer.dtype.kind != "f":
+    buffer, position, count = part = part_of(a)
+    if not isinstance(axis, int) or axis not in (position, position - buffer.ndim) or buffer.dtype.kind != "f":
         return None
-    return wrap_part((plain(_masked(part, float("-inf")), axis, **named)._x, place, count))
+    return wrap_part((plain(_masked(part, float("-inf")), axis, **named)._x, position, count))

@@ -8,7 +8,7 @@ import functools
 from ... import _core
 from ..array import array
 from ..fast import _frequencies, _over_parts
-from ..index import _place, _span
+from ..index import _position, _span
 from .lengths import length_of
 from ..table import MODULES, NAMES, base, held_base, held_nn, held_quant, part_of, put, wrap
 
@@ -154,7 +154,7 @@ def _(plain):
                 axis, start, stop = span
                 shape = rows.shape
                 if stop - start < x.shape[axis] and (*x.shape[:axis], stop - start, *x.shape[axis + 1:]) == shape:
-                    self._x = write(x, rows, _place(x.ndim, axis, start))
+                    self._x = write(x, rows, _position(x.ndim, axis, start))
                     return
                 x = rows = None  # held here, the buffer would be copied
         plain(self, where, value)

@@ -42,8 +42,8 @@ def vmap(fun, in_axes=0, out_axes=0):
 
     def wrapper(*args):
         arrays = flatten(args, True)
-        places = _axes(args[0] if len(args) == 1 else args, in_axes)
-        sizes = {x.shape[axis] for x, axis in zip(arrays, places) if axis >= 0}
+        positions = _axes(args[0] if len(args) == 1 else args, in_axes)
+        sizes = {x.shape[axis] for x, axis in zip(arrays, positions) if axis >= 0}
         if not sizes:
             raise ValueError("[vmap] At least one of in_axes must be non-None.")
         if len(sizes) > 1:
@@ -60,7 +60,7 @@ def vmap(fun, in_axes=0, out_axes=0):
         try:
             random.thread_key()
             with random.traced_keys():
-                batches = _core.vmap(body, [value_of(x) for x in arrays], places)
+                batches = _core.vmap(body, [value_of(x) for x in arrays], positions)
         finally:
             depth.count -= 1
         return unflatten(results[0], map(wrap, batches))

@@ -61,7 +61,7 @@ class custom_function:
 
 
 @functools.cache
-def _place():
+def _position():
     """An array for where another one was."""
     return array(0)
 
@@ -85,8 +85,8 @@ class _Call:
         return results
 
     def _forget(self):
-        """Rules live as long as a graph that has them; of arrays they need the places alone."""
-        self.full, self.result = rebuild(self.full, _place), rebuild(self.result, _place)
+        """Rules live as long as a graph that has them; of arrays they need the positions alone."""
+        self.full, self.result = rebuild(self.full, _position), rebuild(self.result, _position)
         self.arrays = flatten(self.full)
 
     def body(self, arrays):
@@ -132,8 +132,8 @@ class _Call:
         primals, kwargs = self._primals(inputs)
         if kwargs:
             raise ValueError("[custom vmap] Function should only accept positional arguments")
-        places = tuple(unflatten(self.full[0], axes))
-        result = self.given["vmap"](primals, places[0] if len(places) == 1 else places)
+        positions = tuple(unflatten(self.full[0], axes))
+        result = self.given["vmap"](primals, positions[0] if len(positions) == 1 else positions)
         if not isinstance(result, tuple) or len(result) != 2:
             raise ValueError("[custom vmap] Vmap function should return a tuple with 2 items.")
         outputs, found = [], []
@@ -148,9 +148,9 @@ class _Call:
 
     def own_vmap(self, inputs, axes, size):
         """A batch of the function itself, with the rules that are given."""
-        places = [-1 if axis is None else axis for axis in axes]
+        positions = [-1 if axis is None else axis for axis in axes]
         outputs = _core.vmap(lambda slices: ((found := _core.graph_call((self.graph, []), slices)), [0] * len(found)),
-                             inputs, places)
+                             inputs, positions)
         return outputs, [0] * len(outputs)
 
 

@@ -8,7 +8,7 @@ from ..trees import fill, flatten, rebuild, update
 from .nodes import check_slopes, fresh, has_slope, tracers_of, unwatch, value_of, vjp_of, watching
 
 
-_PLACE = array.__new__(array)  # of an array in the structure of a tree
+_LEAF = array.__new__(array)  # of an array in the structure of a tree
 
 
 def _numbers(what, argnums, argnames):
@@ -91,7 +91,7 @@ def _value_and_grad(what, fun, argnums, argnames, scalar_only):
             count = len(flatten(arg, is_wanted))
             if is_wanted:
                 wanted += range(counts, counts + count)
-                trees.append((key, rebuild(arg, lambda: _PLACE)))
+                trees.append((key, rebuild(arg, lambda: _LEAF)))
             counts += count
         result, nodes = _with_tracers(fun, args, kwargs)
         y = value_of(_check_value(what, result, scalar_only))

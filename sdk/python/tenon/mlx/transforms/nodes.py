@@ -69,11 +69,11 @@ def check_slopes(what, nodes):
 def vjp_of(outputs, cotangents, inputs):
     """The core's, of what has derivatives: outputs and inputs of other dtypes have gradients of zeros."""
     pairs = [(y, g) for y, g in zip(outputs, cotangents) if has_slope(y)]
-    places = [i for i, x in enumerate(inputs) if has_slope(x)]
+    positions = [i for i, x in enumerate(inputs) if has_slope(x)]
     found = _core.vjp([y for y, _ in pairs], [op("astype")(g, y.dtype) for y, g in pairs],
-                      [inputs[i] for i in places]) if pairs and places else [None] * len(places)
+                      [inputs[i] for i in positions]) if pairs and positions else [None] * len(positions)
     gradients = [None] * len(inputs)
-    for i, g in zip(places, found):
+    for i, g in zip(positions, found):
         gradients[i] = g
     return [op("zeros_like")(x) if g is None else g for x, g in zip(inputs, gradients)]
 

@@ -14,7 +14,7 @@ int64_t attention_length(const struct attention *s, int64_t index)
 }
 
 // The index of k's and v's first axis for one of q's, clamped.
-static int64_t attention_places_slot_of(const struct attention *s, int64_t index)
+static int64_t attention_positions_slot_of(const struct attention *s, int64_t index)
 {
     const tn_layout *l = &s->slots->layout;
     int64_t slot = tn_get_i64(s->slots, l->offset + index * l->stride[0]);
@@ -30,7 +30,7 @@ struct attention_unit attention_unit(const struct attention *s, int64_t number)
     for (int32_t i = s->batch_rank - 1; i >= 0; i--) {
         index = rest % s->extent[i];
         rest /= s->extent[i];
-        int64_t slot = i == 0 && s->slots ? attention_places_slot_of(s, index) : index;
+        int64_t slot = i == 0 && s->slots ? attention_positions_slot_of(s, index) : index;
         k += slot * s->k_stride[i];
         v += slot * s->v_stride[i];
         u.mask_at += index * s->mask_stride[i];

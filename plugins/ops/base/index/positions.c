@@ -4,7 +4,7 @@
 // several arrays (choose, select).
 #include "../pack.h"
 
-static const tn_output_info place_outputs[] = {
+static const tn_output_info position_outputs[] = {
     {"indices", "of each axis in turn, i64", 0, 0}};
 
 // --- indices and diag_indices -----------------------------------------------------------
@@ -64,8 +64,8 @@ static tn_status diag_indices_count(const tn_infer *infer, uint64_t *out_count)
     return TN_OK;
 }
 
-static tn_status place_diagonal(const tn_build *build, int64_t n, uint32_t count,
-                                tn_array **outputs)
+static tn_status diagonal_positions(const tn_build *build, int64_t n, uint32_t count,
+                                    tn_array **outputs)
 {
     if (n < 0)
         return build->host->fail(build->host, TN_ERR_ARGUMENT,
@@ -78,13 +78,13 @@ static tn_status place_diagonal(const tn_build *build, int64_t n, uint32_t count
 DECOMPOSE(diag_indices)
 {
     const diag_indices_attrs *attrs = rule->attrs;
-    return place_diagonal(build, attrs->n, rule->num_outputs, outputs);
+    return diagonal_positions(build, attrs->n, rule->num_outputs, outputs);
 }
 
 static const tn_input_info shape_input[] = {
     {"x", "the array whose extents count", TN_INPUT_CONSTANT, TN_ALL_DTYPES}};
 
-static tn_status place_count_axes(const tn_infer *infer, uint64_t *out_count)
+static tn_status position_count_axes(const tn_infer *infer, uint64_t *out_count)
 {
     const tn_type *x = &infer->types[0];
     char text[SHAPE_TEXT];
@@ -101,16 +101,16 @@ static tn_status place_count_axes(const tn_infer *infer, uint64_t *out_count)
 
 DECOMPOSE(diag_indices_from)
 {
-    return place_diagonal(build, build->type(rule->inputs[0])->extent[0], rule->num_outputs,
-                          outputs);
+    return diagonal_positions(build, build->type(rule->inputs[0])->extent[0],
+                              rule->num_outputs, outputs);
 }
 
 COMPOSITE(diag_indices, "The indices of the main diagonal of n elements.",
-          TN_OUTPUTS(place_outputs), .count_outputs = diag_indices_count,
+          TN_OUTPUTS(position_outputs), .count_outputs = diag_indices_count,
           .attrs = TN_ATTR_TABLE(diag_indices_attrs, diag_indices_fields));
 COMPOSITE(diag_indices_from, "The indices of the main diagonal of x.",
-          TN_INPUTS(shape_input), TN_OUTPUTS(place_outputs),
-          .count_outputs = place_count_axes);
+          TN_INPUTS(shape_input), TN_OUTPUTS(position_outputs),
+          .count_outputs = position_count_axes);
 
 // --- triangles --------------------------------------------------------------------------
 
@@ -134,9 +134,9 @@ static int64_t triangle_sum(int64_t n, int64_t k)
     return k >= 0 ? n * k + n * (n - 1) / 2 : p > 0 ? p * (p - 1) / 2 : 0;
 }
 
-// The places of an n x m matrix at and below diagonal k, or at and above it.
-static tn_status place_triangle(const tn_build *build, int64_t n, int64_t m, int64_t k,
-                                int is_upper, tn_array **outputs)
+// The positions of an n x m matrix at and below diagonal k, or at and above it.
+static tn_status triangle_positions(const tn_build *build, int64_t n, int64_t m, int64_t k,
+                                    int is_upper, tn_array **outputs)
 {
     int64_t whole, most = INT64_C(1) << 30;
     if (n < 0 || m < 0 || n > most || m > most)
@@ -160,28 +160,29 @@ static tn_status place_triangle(const tn_build *build, int64_t n, int64_t m, int
     return status;
 }
 
-static tn_status place_triangle_of(const tn_build *build, const tn_rule *rule, int is_upper,
-                                   tn_array **outputs)
+static tn_status triangle_positions_of(const tn_build *build, const tn_rule *rule,
+                                       int is_upper, tn_array **outputs)
 {
     const tn_eye_attrs *attrs = rule->attrs;
     if (rule->num_inputs == 0)
-        return place_triangle(build, attrs->n, attrs->m == -1 ? attrs->n : attrs->m,
-                              attrs->k, is_upper, outputs);
+        return triangle_positions(build, attrs->n, attrs->m == -1 ? attrs->n : attrs->m,
+                                  attrs->k, is_upper, outputs);
     const tn_type *x = build->type(rule->inputs[0]);
     if (x->rank != 2)
         return build->host->fail(build->host, TN_ERR_ARGUMENT, "x has rank %d, expected 2",
                                  x->rank);
-    return place_triangle(build, x->extent[0], x->extent[1], attrs->k, is_upper, outputs);
+    return triangle_positions(build, x->extent[0], x->extent[1], attrs->k, is_upper,
+                              outputs);
 }
 
 DECOMPOSE(tril_indices)
 {
-    return place_triangle_of(build, rule, 0, outputs);
+    return triangle_positions_of(build, rule, 0, outputs);
 }
 
 DECOMPOSE(triu_indices)
 {
-    return place_triangle_of(build, rule, 1, outputs);
+    return triangle_positions_of(build, rule, 1, outputs);
 }
 
 #define tril_indices_from_decompose tril_indices_decompose
@@ -198,7 +199,7 @@ COMPOSITE(triu_indices_from, "The indices at and above a diagonal of x.", TRIANG
 
 // --- indices in one number --------------------------------------------------------------
 
-enum { PLACE_CLIP, PLACE_WRAP };
+enum { RAVEL_CLIP, RAVEL_WRAP };
 
 typedef struct {
     tn_ints dims;
@@ -213,7 +214,7 @@ static const tn_input_info ravel_inputs[] = {
      TN_INPUT_VARIADIC | TN_INPUT_CONSTANT, 0},
 };
 #define CLIP_OR_WRAP(type)                                                                 \
-    TN_CHOICE_FIELD(type, mode, PLACE_CLIP, mode_names,                                    \
+    TN_CHOICE_FIELD(type, mode, RAVEL_CLIP, mode_names,                                    \
                     "indices out of range are the nearest ones, or begin again")
 #define ORDER_FIELD                                                                        \
     TN_CHOICE_FIELD(ravel_attrs, order, 0, order_names,                                    \
@@ -229,7 +230,7 @@ static const tn_attr_field unravel_fields[] = {
     ORDER_FIELD,
 };
 
-static tn_status place_check_shape(const tn_host *host, const tn_ints *shape)
+static tn_status position_check_shape(const tn_host *host, const tn_ints *shape)
 {
     char text[SHAPE_TEXT];
     for (uint32_t i = 0; i < shape->count; i++)
@@ -245,7 +246,7 @@ static tn_status place_check_shape(const tn_host *host, const tn_ints *shape)
 DECOMPOSE(ravel_multi_index)
 {
     const ravel_attrs *attrs = rule->attrs;
-    tn_status status = place_check_shape(build->host, &attrs->dims);
+    tn_status status = position_check_shape(build->host, &attrs->dims);
     if (status == TN_OK && rule->num_inputs != attrs->dims.count)
         status = build->host->fail(build->host, TN_ERR_ARGUMENT,
                                    "%u arrays of indices, expected %u, one an extent",
@@ -258,7 +259,7 @@ DECOMPOSE(ravel_multi_index)
         if (status)
             return status;
         next = build->expr(build,
-                           attrs->mode == PLACE_WRAP
+                           attrs->mode == RAVEL_WRAP
                                ? "i -> i64(i) % n"
                                : "i -> i < 0 ? 0 : i >= n ? n - 1 : i64(i)",
                            TN_IN(next), tn_attrs("n", attrs->dims.value[axis]));
@@ -274,7 +275,7 @@ static tn_status unravel_count(const tn_infer *infer, uint64_t *out_count)
 {
     const ravel_attrs *attrs = infer->attrs;
     *out_count = attrs->dims.count;
-    return place_check_shape(infer->host, &attrs->dims);
+    return position_check_shape(infer->host, &attrs->dims);
 }
 
 DECOMPOSE(unravel_index)
@@ -302,7 +303,7 @@ static const tn_input_info unravel_inputs[] = {
 COMPOSITE(ravel_multi_index, "The numbers of elements that have these indices: i64.",
           TN_INPUTS(ravel_inputs), .attrs = TN_ATTR_TABLE(ravel_attrs, ravel_fields));
 COMPOSITE(unravel_index, "The indices of elements that have these numbers.",
-          TN_INPUTS(unravel_inputs), TN_OUTPUTS(place_outputs),
+          TN_INPUTS(unravel_inputs), TN_OUTPUTS(position_outputs),
           .attrs = TN_ATTR_TABLE(ravel_attrs, unravel_fields),
           .count_outputs = unravel_count);
 
@@ -328,7 +329,7 @@ DECOMPOSE(choose)
                            : check_integers(build->host, "x", build->type(x)->dtype);
     if (status)
         return status;
-    if (attrs->mode == PLACE_WRAP)
+    if (attrs->mode == RAVEL_WRAP)
         x = build->expr(build, "x -> i64(x) % n", TN_IN(x), tn_attrs("n", (int64_t)n));
     for (int32_t i = (int32_t)n - 1; i >= 0; i--)
         result = build->expr(
