@@ -51,7 +51,7 @@ SMOLLM = ("{% for message in messages %}{% if loop.first and messages[0]['role']
           "{{ '<|im_start|>assistant\n' }}{% endif %}")
 
 
-def gguf(path, spread, endless=False, wrong=(None, 0.0), other=None, chat=None):
+def gguf(path, spread, endless=False, wrong=(None, 0.0), other=None, chat=None, context=128):
     """Writes a Llama of random weights up to `spread`; of 0 all tokens are equally probable.
 
     Endless replies have no end of text and no end of line. `wrong`: an array, and its first element.
@@ -60,7 +60,7 @@ def gguf(path, spread, endless=False, wrong=(None, 0.0), other=None, chat=None):
     other = {"\u010a": "-", "<end>": "+"} if endless else other or {}
     words = [other.get(word, word) for word in WORDS]
     pairs = {"general.architecture": "llama", "general.name": "letters", "llama.block_count": LAYERS,
-             "llama.embedding_length": WIDTH, "llama.feed_forward_length": INNER, "llama.context_length": 128,
+             "llama.embedding_length": WIDTH, "llama.feed_forward_length": INNER, "llama.context_length": context,
              "llama.attention.head_count": HEADS, "llama.attention.layer_norm_rms_epsilon": 1e-5,
              "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": words,
              "tokenizer.ggml.token_type": [1] * (len(WORDS) - 1) + [3], "tokenizer.ggml.merges": ["a b"]}

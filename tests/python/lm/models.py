@@ -27,9 +27,10 @@ def tools(name):
 
 
 def letters(folder):
-    """Models of letters: random weights; all tokens equally probable, without an end; one that is cut off, one that is NaN."""
+    """Models of letters: random weights; all tokens equally probable, without an end; a long context; one that is cut off, one that is NaN."""
     lm = tools("lm")
     for name, spread, more in [("letters", 1.0, {"chat": lm.SMOLLM}), ("endless", 0.0, {"endless": True}), ("formless", 1.0, {}),
+                               ("long", 1.0, {"chat": lm.SMOLLM, "context": 512}),
                                ("nan", 1.0, {"wrong": ("blk.1.ffn_down.weight", float("nan"))})]:
         lm.gguf(folder / f"{name}.gguf", spread, **more)
     whole = (folder / "letters.gguf").read_bytes()

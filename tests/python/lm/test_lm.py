@@ -454,10 +454,12 @@ def test_a_forked_process_says_so(model):
 
 @pytest.mark.parametrize("program", sorted(path.name for path in (ROOT / "docs/examples/python/lm").glob("*.py")))
 def test_an_example_runs(program, folder):
-    path = real_model() or folder / "letters.gguf"
+    if program == "schema.py" and real_model() is None:
+        pytest.skip("the letters have no quotation marks, which JSON needs")
+    path = real_model() or folder / "long.gguf"
     done = subprocess.run([sys.executable, ROOT / "docs/examples/python/lm" / program, path], capture_output=True, text=True,
                           input="What is a tenon?\n", env={**os.environ, "EXAMPLE_TOKENS": "8"})
     assert done.returncode == 0 and done.stdout.strip(), done.stderr
     if program == "schema.py":
-        assert {"word", "is_noun"} <= set(json.loads(done.stdout)) or real_model() is None
+        assert {"word", "is_noun"} <= set(json.loads(done.stdout))
     assert program in (ROOT / "docs/examples/README.md").read_text()
