@@ -23,7 +23,7 @@ struct contestant {
     void *state;
     double seconds[MAX_ROUNDS]; // for doing the work once, by round
     double median;              // negative after a failure
-    uint64_t times;             // of a round; 0: what contest() is told
+    uint64_t times;             // argument of `run` in a round; 0: contest()'s `times`
 };
 
 struct bench {
@@ -32,13 +32,13 @@ struct bench {
     const char *folder;    // of this program
     const char *tenon;     // path of the command
     const char *beside[2]; // devices that "ops" compares; NULL: the default one alone
-    bool quick;            // few rows or small ones: whether it works
+    bool quick;            // few or small cases: a test that the benchmarks work
     const char *only;      // of cpu and gpu: a part or a pattern of "group/name"; NULL: all
     enum { STYLE_TEXT, STYLE_JSON, STYLE_MARKDOWN } style; // of what cpu and gpu print
     double seconds, began; // of cpu and gpu: no case begins later; 0: each does
-    bool failed;           // a result was wrong, or there was none
+    bool failed;           // a result was wrong or missing
     int threads;           // 0: not given
-    bool pinned;           // to as many processors
+    bool pinned;           // the process is pinned to `threads` processors
     int rounds;
     FILE *out;
 };
@@ -51,7 +51,7 @@ void contest(struct contestant *list, size_t count, int rounds, uint64_t times);
 // How often `c` runs in a round of about `seconds`, found by doubling; the runs warm it up.
 uint64_t bench_times(struct contestant *c, double seconds);
 
-// The least of the rounds.
+// The least time of the rounds, in seconds for doing the work once.
 double bench_least(const struct contestant *c, int rounds);
 
 // Kept values, the same on each machine: from 0 up to but without 1, or with `below` whole
@@ -76,12 +76,12 @@ struct peers {
     FILE *to, *from; // NULL: no process
     int process;
     bool has_torch, has_mlx;
-    char names[256]; // of both, or "no peers"
+    char names[256]; // names of both peers, or "no peers"
 };
 void peers_start(struct peers *peers, const struct bench *bench, const char *device);
 void peers_stop(struct peers *peers);
-// The answer to a request, behind whose line `size` bytes are sent. Takes `request`; NULL
-// when there was none.
+// Sends a request, and `size` bytes of `data` behind its line. Takes `request`. Gives the
+// answer, a new reference; NULL: none came.
 json_t *peers_ask(struct peers *peers, json_t *request, const void *data, uint64_t size);
 // Seconds that `times` evaluations of `work` ("torch axpby") take; negative when it failed.
 double peers_run(struct peers *peers, const char *work, uint64_t times);
@@ -98,7 +98,7 @@ void bench_ops(struct bench *bench);
 void bench_lenet(struct bench *bench);
 void bench_cpu(struct bench *bench);
 void bench_gpu(struct bench *bench);
-// The name of the device, and of processors the peak. free() it; NULL: no memory.
+// The name of the device; for a processor also its peak. free() it; NULL: no memory.
 char *bench_machine(const struct bench *bench);
 void bench_file(struct bench *bench, const char *path); // a file of graphs
 

@@ -10,10 +10,10 @@
 #include <time.h>
 
 #define ROUND_SECONDS 3e-3 // a round makes calls for about so long
-#define GPU_SECONDS 0.1    // and before them on a GPU, whose clocks fall while it waits
+#define GPU_SECONDS 0.1    // calls before the rounds on a GPU, whose clocks fall while idle
 #define SLOW_SECONDS 0.05  // calls that take longer have fewer rounds
 #define SLOW_ROUNDS 3
-#define MANY 16           // operations a byte, from which arithmetic is what bounds
+#define MANY 16           // operations a byte: from here on arithmetic is the bound
 #define SAMPLES (1 << 18) // of a result, at most about so many elements are compared
 
 struct side {
@@ -42,7 +42,7 @@ struct measured {
     struct bench_cases_sample samples[CASE_MAX_OUTPUTS];
     bool has_samples;
     struct side ours, theirs;
-    double error;     // of results, over the greatest element; < 0: not compared
+    double error;     // greatest difference over the greatest element; < 0: not compared
     bool wrong;       // the error is above what is allowed
     bool late;        // --seconds were over
     char reason[200]; // why there is no time; ""
@@ -89,7 +89,7 @@ static bool call_ours(struct measured *m)
     return good;
 }
 
-// Short calls get one before the clock starts: the other side had the caches.
+// Short calls run once more before the clock starts: the other side has filled the caches.
 static double run_ours(struct contestant *self, uint64_t times)
 {
     struct measured *m = self->state;
@@ -226,8 +226,8 @@ static enum case_size bench_cases_size_of(const struct bench *bench,
     return !bench->quick ? full : row->whole ? SIZE_CPU : SIZE_QUICK;
 }
 
-// In turns. Calls that take long have few rounds. All others are at least two a round:
-// before a single one no call fills the caches.
+// Measures the sides in turns. Long calls get few rounds. A round has at least two of all
+// other calls: run_ours() fills the caches only before several.
 static void bench_cases_measure(struct measured *m, struct side *const *sides, size_t count)
 {
     struct contestant list[2];
@@ -255,7 +255,7 @@ static void bench_cases_prepare(struct measured *m)
     m->ours.least = m->theirs.least = -1;
 }
 
-// Gives Tenon's memory back, but for the samples.
+// Frees the memory of Tenon's side, but for the samples.
 static void end_ours(struct measured *m)
 {
     tn_function_destroy(m->function);
@@ -297,7 +297,7 @@ static bool is_late(struct measured *m, double share)
     return late;
 }
 
-// In turns.
+// Measures Tenon and PyTorch in turns.
 static void bench_cases_run_together(struct measured *m)
 {
     if (is_late(m, 1))
@@ -313,7 +313,7 @@ static void bench_cases_run_together(struct measured *m)
     end_ours(m);
 }
 
-// Tenon alone, and then PyTorch alone.
+// Measures Tenon alone; run_theirs_apart() measures PyTorch later.
 static void run_ours_apart(struct measured *m)
 {
     if (is_late(m, 0.6))
@@ -410,7 +410,7 @@ static json_t *json_of(const struct measured *m)
                      m->error, "wrong", m->wrong, "reason", m->reason);
 }
 
-// Whether a case is measured; its name as it is told.
+// Whether a case is measured; writes its name with the extents to `name`.
 static bool bench_cases_is_wanted(const struct bench *bench, const struct bench_case *row,
                                   char *name, size_t size)
 {

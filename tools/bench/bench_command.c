@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Time that the command takes from start to end.
+// Time of a run of the command, from the start of its process to its end.
 #include "bench.h"
 
 #include <errno.h>

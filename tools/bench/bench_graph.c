@@ -140,7 +140,7 @@ struct held {
     tn_array *made[HELD];
 };
 
-// In a scope, which frees them when it closes.
+// Operators in a scope that frees their arrays when it closes.
 static double run_scope(struct contestant *self, uint64_t times)
 {
     struct held *h = self->state;
@@ -159,7 +159,7 @@ static double run_scope(struct contestant *self, uint64_t times)
     return total;
 }
 
-// Each outlives the scope.
+// Operators by tn_op_retained_n: their arrays outlive the scope.
 static double run_retained(struct contestant *self, uint64_t times)
 {
     struct held *h = self->state;
@@ -180,7 +180,7 @@ static double run_retained(struct contestant *self, uint64_t times)
     return total;
 }
 
-// The same without that entry: a scope and tn_retain for each.
+// The same without tn_op_retained_n: a scope and tn_retain for each operator.
 static double run_retain(struct contestant *self, uint64_t times)
 {
     struct held *h = self->state;
@@ -200,7 +200,7 @@ static double run_retain(struct contestant *self, uint64_t times)
     return total;
 }
 
-// Made and released, as an object of a language that nobody keeps.
+// Each array is released at once, as a temporary object of a language is.
 static double run_both(struct contestant *self, uint64_t times)
 {
     struct held *h = self->state;
@@ -216,7 +216,7 @@ static double run_both(struct contestant *self, uint64_t times)
     return total;
 }
 
-// And evaluated, each by a call.
+// Each array is evaluated by a call of its own, then released.
 static double run_evaluated(struct contestant *self, uint64_t times)
 {
     struct held *h = self->state;

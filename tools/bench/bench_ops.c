@@ -115,12 +115,12 @@ static tn_status bench_ops_bilinear(tn_scope *s, tn_array *const *in, tn_array *
 
 // clang-format off
 static const struct bench_ops_row {
-    const char *name, *op; // with `build`: one that it applies
+    const char *name, *op; // op: with `build`, an operator among those that it applies
     struct bench_ops_input inputs[MAX_INPUTS];
-    tn_attr attrs[MAX_ATTRS]; // texts; ends at the first without a name
+    tn_attr attrs[MAX_ATTRS]; // texts; end with an entry without a name
     uint32_t results;         // 0: one
-    bool derivative;          // of the first input, the result being its own cotangent
-    tn_status (*build)(tn_scope *s, tn_array *const *inputs, tn_array **outputs); // of several
+    bool derivative;          // times the gradient by input 0; cotangent: the result itself
+    tn_status (*build)(tn_scope *s, tn_array *const *inputs, tn_array **outputs); // NULL: applies `op`
 } rows[] = {
     {"add 4", "base.add/1", {F32(4), F32(4)}},
     {"add 1K", "base.add/1", {F32(1024), F32(1024)}},

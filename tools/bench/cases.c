@@ -21,7 +21,7 @@
 #define OF_WEIGHTS(dtype, k, m, n, ...) \
     {"products", dtype " weights' gradient " #k "x" #m "x" #n, "x:" dtype "[" #m "," #k "] g:" dtype "[" #m "," #n "]", \
      "x.T @ g", .work = 2.0 * m * k * n, __VA_ARGS__}
-// One after the other, each by other weights: 8 times 12.
+// 96 products in a row, 12 times 8 weights.
 #define ONE(i) "x = 0.86 * (x @ w[" #i "]); "
 #define EIGHT ONE(0) ONE(1) ONE(2) ONE(3) ONE(4) ONE(5) ONE(6) ONE(7)
 #define CHAIN(dtype, m, ...) \
@@ -61,7 +61,7 @@
     {"special functions", name " f32 {2048}x{2048}", "x:f32+[{2048},{2048}]", ours, theirs, __VA_ARGS__}
 #define PAIRED(name, ours, theirs, ...) \
     {"special functions", name " f32 {2048}x{2048}", MATRIX " y:f32[{2048},{2048}]", ours, theirs, __VA_ARGS__}
-// Numbers of a distribution, 2048 x 2048: PyTorch draws others.
+// Random numbers of a distribution, 2048 x 2048; not compared, as PyTorch draws other numbers.
 #define DRAWN(name, ours, theirs) \
     {"random", name " {2048}x{2048}", "k:u32<1000[2]", "random." ours, theirs, .allowed = -1}
 #define PADDED(mode, torchs) \

@@ -23,8 +23,8 @@ struct bench_case {
     double work;        // operations of arithmetic; 0: only bytes are counted
     double allowed;     // difference over the greatest element; 0: by dtype, < 0: any
     enum { ON_BOTH, ON_CPU, ON_GPU } where;
-    enum { GOAL_CPU = 1, GOAL_GPU = 2 } goal; // the speed of these has a goal: a mean apart
-    bool whole; // --quick leaves the extents as they are, and on a GPU the case out
+    enum { GOAL_CPU = 1, GOAL_GPU = 2 } goal; // where the case is in the mean with a goal
+    bool whole; // --quick keeps the extents, and on a GPU leaves the case out
 };
 
 extern const struct bench_case bench_cases[], bench_nn_cases[];
@@ -33,7 +33,7 @@ extern const size_t num_bench_cases, num_bench_nn_cases;
 enum case_size {
     SIZE_CPU,
     SIZE_GPU,
-    SIZE_QUICK // whole numbers from 48 on are divided by 16: products of extents remain
+    SIZE_QUICK // numbers from 48 on are divided by 16, so products of extents stay products
 };
 
 // A text of a case with its extents. free() it; NULL: no memory.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The device that a table of cases is of, and the processor's arithmetic peak in f32: fused
+// The device of a table of cases, and the processor's arithmetic peak in f32: fused
 // multiply-adds on registers alone, with the widest vectors that TENON_CPU allows.
 #include "bench.h"
 
@@ -10,8 +10,8 @@
 #define PEAK_TIMES 2000000 // of a loop: a few ms
 #define PEAK_ROUNDS 5
 
-// NAME(n) makes n * 12 dependent-by-twelves multiply-adds, and returns what keeps them
-// alive.
+// NAME(n) computes twelve independent chains of n multiply-adds, and returns their sum, so
+// that the compiler keeps them.
 #define PEAK(NAME, TARGET, VECTOR, SET, MULTIPLY_ADD, FIRST)                               \
     __attribute__((target(TARGET))) static float NAME(uint64_t n)                          \
     {                                                                                      \

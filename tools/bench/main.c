@@ -11,7 +11,7 @@
 static const struct {
     const char *name, *what;
     void (*run)(struct bench *bench);
-    const char *backend; // that a table of cases is of: only when it is named
+    const char *backend; // of a table of cases, which runs only when named; NULL: no table
 } benchmarks[] = {
     {"matmul", "products of matrices beside cblas_sgemm", bench_matmul},
     {"axpby", "alpha * x + beta * y beside PyTorch and MLX", bench_axpby},
@@ -102,7 +102,7 @@ static int bench_read_argument(struct bench *bench, bool *chosen, int argc, char
         return 0;
     }
     if (argument[0] == '@')
-        return 0; // run_all takes it
+        return 0; // a file of graphs, for run_all()
     if (strcmp(argument, "--python") == 0 && *at + 1 < argc) {
         bench->python = argv[++*at];
         return 0;
@@ -171,7 +171,7 @@ static int bench_run_all(struct bench *bench, const bool *chosen, int argc, char
         bench_pin(bench->threads);
     snprintf(threads, sizeof(threads), "%d", bench->threads);
     setenv("TENON_THREADS", threads, 1);
-    if (!bench->pinned) // tables of cases: as users have it
+    if (!bench->pinned) // tables of cases use all threads, as applications do
         setenv("OPENBLAS_NUM_THREADS", threads, 1);
     if (tn_runtime_open(NULL, &bench->runtime)) {
         fprintf(stderr, "tenon: %s\n", tn_last_error());

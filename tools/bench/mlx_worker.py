@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tools/bench/mlx times, over MLX's build or over Tenon (python -m tenon.mlx): the same program of MLX. Prints JSON.
+"""The programs of MLX that tools/bench/mlx times, over MLX's build or over Tenon (python -m tenon.mlx). Prints JSON.
 
     mlx_worker.py model FOLDER PROMPT TOKENS      a language model by mlx_lm's own loop
     mlx_worker.py mnist FOLDER                    FOLDER/main.py of MLX's examples, unchanged, on Fashion-MNIST
@@ -41,7 +41,7 @@ def model(folder, prompt, tokens):
 
 
 def printed(folder, name, module, options):
-    """What an example prints whose data come from `module`."""
+    """The output of an example, whose data come from `module`."""
     sys.modules[name] = module
     sys.argv, text = ["main.py", *options], io.StringIO()
     with contextlib.redirect_stdout(text):

@@ -121,7 +121,7 @@ if torch:
         return x
 
     def by_numpy(function, *xs):
-        """What PyTorch does not have."""
+        """The result of a NumPy function, for operators that PyTorch lacks."""
         return torch.from_numpy(numpy.asarray(function(*(x.numpy() for x in xs))))
 
     def hadamard(x):

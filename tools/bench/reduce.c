@@ -27,7 +27,7 @@ static struct bench_reduction {
     tn_group *world;
     tn_function *function;
     mpi_allreduce *peer;
-    uintptr_t type, operation, comm; // of the peer's: f32, sum, all processes
+    uintptr_t type, operation, comm; // MPI's handles of f32, sum, all processes
     uint64_t count;
     float *in, *out;
     tn_array *x;
@@ -189,7 +189,7 @@ static void reduce_measure(struct bench_reduction *r, uint64_t count, int rounds
     free(r->in);
 }
 
-// The value of an option; the words that are left are counts.
+// Takes an option and its value out of argv, so that counts are left. Returns the value.
 static double take_option(int *argc, char **argv, const char *name, double missing)
 {
     for (int i = 1; i + 1 < *argc; i++) {

@@ -76,7 +76,7 @@ def name_of(code):
 
 
 def shown(code):
-    """What a reader needs of it: no bodies, no attributes."""
+    """A declaration as readers need it, without function bodies and attributes."""
     if code[0].startswith("#define"):
         head = re.match(r"#define \w+(\([^)]*\))?", code[0] if len(code) < 2 else " ".join(
             line.rstrip("\\").strip() for line in code))

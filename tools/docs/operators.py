@@ -5,8 +5,8 @@
 operators.py TENON            writes them; TENON is the command, plugins are those of TENON_PLUGIN_PATH
 operators.py TENON --check    says which rows are out of date
 
-What no record says stands elsewhere: whose name an operator has in tests/names, which library its
-tests compare with in their scripts, and differences, reasons and other oracles in operators.toml beside this
+Facts that records lack come from elsewhere: names in other libraries from tests/names, libraries that tests
+compare with from the tests' scripts, and differences, reasons and other oracles from operators.toml beside this
 file. A cell that nothing fills is an error.
 """
 
@@ -179,7 +179,7 @@ def tables(ops, facts):
 
 
 def unused(facts, ops):
-    """Rows of operators.toml that are of no operator."""
+    """Rows of operators.toml whose operator does not exist."""
     ids = [op["id"].split("/")[0] for op in ops]
     for section in ("kernels", "rules", "oracles", "differences"):
         for key in facts[section]:

@@ -6,11 +6,11 @@
 #include <sys/resource.h>
 #include "lm.h"
 
-#define PROMPT 512 // positions of the prompt, and of the steps, where nothing is said
-#define SHORT 64   // where several sequences begin to be measured
+#define PROMPT 512 // default positions of the prompt, and default position of the steps
+#define SHORT 64   // default position of the steps of several sequences
 #define MOST_SEQUENCES 256
-// Seconds, at least: clocks of a device rise with work, and plans that run often get
-// kernels of their own.
+// Seconds of warm-up, at least: a device's clocks rise with work, and plans that run often
+// get specialised kernels.
 #define WARM_UP 3.0
 
 static int lm_bench_compare(const void *a, const void *b)
@@ -30,8 +30,8 @@ struct lm_bench_run {
     double *seconds[2];
 };
 
-// Sequences are brought to the position by what the first round measures, and more. The
-// logits of the last one are waited for: work that is queued would count as that of the
+// Times a prompt of the first sequence, then fills all sequences up to the position of the
+// steps. Asks for the last sequence's logits, so that no queued work is timed with the
 // steps.
 static int lm_bench_fill(struct lm_bench_run *b, double *out_seconds)
 {
@@ -71,7 +71,8 @@ static int lm_bench_step(struct lm_bench_run *b, double *out_seconds)
     return status == TN_OK ? 0 : stop_lm();
 }
 
-// Rounds of both, behind some that only warm up. Medians, in tokens a second.
+// Runs rounds of prompt and steps, behind some for warming up. Gives medians, in tokens a
+// second.
 static int measure_rounds(struct lm_bench_run *b, double out_rates[2])
 {
     int failed = 0;

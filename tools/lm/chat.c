@@ -12,14 +12,14 @@
 #include <unistd.h>
 #include "lm.h"
 
-// Positions that a reply shall have room for, at most: older messages go to make it.
+// Positions of room for a reply, at most: the oldest messages are dropped to make it.
 #define REPLY_ROOM 128
 
 struct conversation {
     tn_lm_message *messages; // texts are owned
     uint32_t *num_images;    // in front of each message's text
     uint64_t count, room;
-    struct pictures pictures; // of all messages, in order, and of the next one
+    struct pictures pictures; // of all messages in order, then of the next message
     uint32_t num_next;
     char *reply; // that is being written
     size_t reply_size, reply_room;
@@ -154,7 +154,7 @@ static int lm_chat_write_prompt(const struct opened *opened, const struct lm_opt
             return 1;
         if (positions + room_of_reply(given, info.context) <= info.context ||
             c->count < first + 3)
-            return 0; // what is too long even so is told by tn_lm_generate
+            return 0; // tn_lm_generate() fails where it is still too long
         tn_lm_free(*out_ids);
         fprintf(stderr,
                 "(the context of %" PRId64 " positions is full: the oldest message "
@@ -165,7 +165,8 @@ static int lm_chat_write_prompt(const struct opened *opened, const struct lm_opt
     }
 }
 
-// After the loss of a device: the model on those that are left, with an empty sequence.
+// After the loss of a device: reopens the model on the devices that are left, with an empty
+// sequence.
 static tn_status move_model(struct opened *opened, const struct lm_options *given)
 {
     tn_lm_info info = {.struct_size = sizeof(info)};
@@ -271,7 +272,7 @@ struct talk {
     struct conversation *conversation;
 };
 
-// A file that cannot be read is told, and the conversation goes on.
+// Reports a file that cannot be read; the conversation goes on.
 static enum after run_image(const struct talk *talk, const char *file)
 {
     if (!file[0])
@@ -281,7 +282,7 @@ static enum after run_image(const struct talk *talk, const char *file)
     return GO_ON;
 }
 
-// Images that wait for the next message stay.
+// Drops the messages, but not the images for the next one.
 static enum after run_clear(const struct talk *talk, const char *rest)
 {
     (void)rest;
@@ -368,8 +369,7 @@ static int lm_chat_talk(struct opened *opened, const struct lm_options *given,
     return failed;
 }
 
-// Gives the text of a short conversation in a form, for tn_lm_free: by it forms are
-// compared.
+// Gives the text of a short conversation in a form, to compare forms by; tn_lm_free() it.
 static tn_status lm_chat_sample_text(const struct opened *opened,
                                      const struct lm_options *given, const char *form,
                                      char **out_text)
@@ -381,7 +381,7 @@ static tn_status lm_chat_sample_text(const struct opened *opened,
                            &size);
 }
 
-// Tells where the form that was asked for is not the model's own, or may not be.
+// Warns where the form that was asked for is not, or may not be, the model's own.
 static void compare_forms(const struct opened *opened, const struct lm_options *given,
                           const char *text)
 {

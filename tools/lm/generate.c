@@ -9,13 +9,13 @@
 
 struct lm_generate_output {
     tn_lm *lm;
-    const char *prompt; // written before the first piece; NULL: it was, or is not to be
-    json_t *tokens;     // NULL: text is written as it comes
-    char *text;         // of all, where it is not
+    const char *prompt; // written before the first piece, then NULL; NULL: not written
+    json_t *tokens;     // for --json; NULL: text is written as it comes
+    char *text;         // for --json: the whole text, owned
     size_t size;
 };
 
-// Not before the model has read it, so that what is wrong stands alone.
+// Writes the prompt once the model has read it, so that a failure is printed alone.
 static void lm_generate_write_prompt(struct lm_generate_output *out)
 {
     if (out->prompt)
@@ -52,7 +52,8 @@ static size_t lm_generate_character_at(const char *p, size_t left, bool *is_whol
     return size;
 }
 
-// A text with U+FFFD for what is no character, as of a last token that ends within one.
+// A text as JSON, with U+FFFD for bytes that are no character: the last token may end
+// within one.
 static json_t *text_json(const char *text, size_t size)
 {
     static const char replacement[] = "\xef\xbf\xbd";
@@ -79,7 +80,7 @@ static json_t *lm_generate_token_text(tn_lm *lm, int32_t id)
     return value ? value : json_null();
 }
 
-// JSON has no infinite numbers: what is impossible has null.
+// A token as JSON. The log probability of an impossible token, -inf, becomes null.
 static json_t *token_json(tn_lm *lm, int32_t id, double log_probability)
 {
     return json_pack("{s:i, s:o, s:o}", "id", (int)id, "text",
@@ -164,8 +165,8 @@ static void lm_generate_print_json(const struct lm_generate_output *out,
     json_decref(whole);
 }
 
-// The prompt with marks for the images in front where it has none, for free(). Other
-// numbers of marks are told by tn_lm_generate.
+// Puts a mark for each image in front of a prompt without marks; free() the result. For
+// another wrong number of marks tn_lm_generate() fails.
 static char *mark_images(const struct opened *opened, char *prompt, uint64_t count)
 {
     const char *mark;
@@ -207,7 +208,7 @@ static int lm_generate(const struct opened *opened, const struct lm_options *giv
     bool is_read =
         !given->load_from || !tn_lm_sequence_restore(opened->sequence, given->load_from);
     int failed = is_read ? 0 : stop_lm();
-    if (!failed && !given->json && !grammar) // what a grammar constrains stands alone
+    if (!failed && !given->json && !grammar) // under a grammar the prompt is not repeated
         out.prompt = prompt;
     if (!failed && tn_lm_generate(opened->sequence, &how, &result))
         failed = stop_lm();

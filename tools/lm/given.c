@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The table of options. A macro is what all rows of an option share: its name, its letter,
-// what it takes, and where that is stored. A row is what some commands say of it.
+// The table of options. A macro has the facts that all rows of an option share: its name,
+// letter, kind of value, and struct member. A row has the help of the option for some
+// commands.
 #include "given.h"
 
 #define AT(member) offsetof(struct lm_options, member)
@@ -58,7 +59,7 @@
 #define WINDOW "window", 0, "N", GIVEN_INTEGER, AT(window)
 
 #define HELP(text) text, NULL
-// A value where none is given, and the help with that value in its place.
+// Help that contains an option's default value, and the default value.
 #define USUALLY(value, before, behind) before value behind, value
 
 #define DRAWN (FOR_GENERATE | FOR_CHAT)

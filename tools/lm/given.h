@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the command line says, and the one table of the options that say it. `tenon` parses
-// by the table, and has help, completions and man pages from it; tenon-lm stores by it.
+// Values of the command line, and the one table of its options. `tenon` parses, and makes
+// help, completions and man pages, by the table; tenon-lm stores values by it.
 #ifndef TOOLS_LM_GIVEN_H
 #define TOOLS_LM_GIVEN_H
 
@@ -19,34 +19,34 @@ struct given_list {
 struct lm_options {
     tn_lm_sampling sampling;
     const char *stop;
-    const char *grammar, *schema; // files that hold what is generated; NULL: none
+    const char *grammar, *schema; // files that constrain the text; NULL: none
     const char *pooling;          // of embeddings; NULL: mean
     struct given_list biases;     // "ID=NUMBER"
-    int64_t top;                  // tokens to tell of, in place of each
-    bool plain;                   // embeddings of any length
+    int64_t top;                  // number of most probable tokens to print for each token
+    bool plain;                   // embeddings are not normalised
     const char *random;           // dimensions of a model without a file
     const char *system;           // of a chat
     const char *template;         // the family of its form; NULL: the model's
-    int64_t tokens;               // to generate, or to measure; 0: not said
-    int64_t context;              // positions; 0: not said
+    int64_t tokens;               // to generate, or to measure; 0: not given
+    int64_t context;              // positions; 0: not given
     int64_t rounds;
-    int64_t sequences;    // that share a step; 0: not said
-    int64_t prompt;       // positions of a prompt that is measured; 0: not said
-    int64_t position;     // where steps are measured; -1: not said
-    const char *cache;    // elements of the caches; NULL: the usual ones
+    int64_t sequences;    // sequences that share a step; 0: not given
+    int64_t prompt;       // positions of a prompt that is measured; 0: not given
+    int64_t position;     // where steps are measured; -1: not given
+    const char *cache;    // element type of the caches; NULL: the default
     const char *split;    // layers of each device, or process; NULL: by memory
     const char *parallel; // how processes divide the model; NULL: pipeline
-    const char *save_to;  // a file for the sequence behind what was generated
+    const char *save_to;  // a file for the sequence at the end of generation
     const char *load_from;
     const char *adapter; // a file
     double adapter_scale;
     const char *mmproj; // a file: the vision encoder that reads images
     struct given_list images;
-    const char *weights; // "attn_q,attn_v": those that training adapts
+    const char *weights; // weights that training adapts: "attn_q,attn_v"
     const char *output, *plot;
-    int64_t rank, steps, window, batch; // of a training; 0: not said
+    int64_t rank, steps, window, batch; // of a training; 0: not given
     double alpha, rate;
-    bool raw; // the prompt is cut as it is, without what prompts begin with
+    bool raw; // the prompt is tokenized as it is, without a beginning-of-text token
     bool json;
     char **items; // arguments that are no options
     int num_items;
@@ -66,7 +66,7 @@ enum {
 
 // How a value is read.
 enum given_kind {
-    GIVEN_ASIDE, // not by tenon-lm: the command has acted on it
+    GIVEN_ASIDE, // not read by tenon-lm: the command has acted on the option
     GIVEN_SWITCH,
     GIVEN_TEXT,
     GIVEN_NUMBER,

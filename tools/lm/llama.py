@@ -23,8 +23,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "
 import folders  # noqa: E402 pylint: disable=wrong-import-position
 
 MOST, MOST_OF_GEMMA = 1e-4, 1e-2
-# The six families, and what else of folders.json llama.cpp computes: its architectures have one activation each, it
-# attends to all positions in others than Gemma's, and rounds the ends of YaRN's ramp.
+# The six architectures, and other models of folders.json that llama.cpp computes alike. It has one activation for each
+# architecture, attends to all positions but in Gemma's, and rounds the ends of YaRN's ramp.
 NAMES = folders.SIX + ["mixtral", "gemma2", "gemma_gelu", "gemma2_capped", "gemma2_uncapped", "gemma3_capped", "gemma3_kinds", "gemma3_scaled",
                        "llama_yarn", "llama_yarn_mscale", "llama_yarn_factor", "llama_linear", "llama_partial", "phi3_partial", "phi3_long", "mistral_null", "qwen2_unused",
                        "qwen3_moe_normed", "llama_biases", "qwen2_moe_unbiased", "llama_base", "qwen3_base", "gemma3_base", "mixtral_base"]
@@ -37,7 +37,7 @@ def keep(_level, text, _user):
 
 
 def logits_of(path):
-    """Of all positions, by llama.cpp."""
+    """The logits of all positions, by llama.cpp."""
     del messages[:]
     model = llama.llama_model_load_from_file(str(path).encode(), llama.llama_model_default_params())
     if not model:

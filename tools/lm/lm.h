@@ -13,7 +13,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// A model that is open, with what it runs on.
+// An open model with its runtime.
 struct opened {
     tn_runtime *runtime;
     tn_lm *lm;
@@ -32,8 +32,8 @@ int stop_memory(void);
 // Seconds of a clock that only moves forwards.
 double now(void);
 
-// Opens the model of a file, or of the dimensions that --random gave. Under `tenon run` it
-// is on all processes: rank 0 returns, the others serve it and end with it.
+// Opens the model of a file, or of the dimensions that --random gave. Under `tenon run` all
+// processes open it: rank 0 returns, the other ranks serve rank 0 and exit with it.
 int open_model(const struct lm_options *given, struct opened *out);
 // The same, without a sequence, in this process alone.
 int open_alone(const struct lm_options *given, struct opened *out);
@@ -55,9 +55,9 @@ struct pictures {
     uint64_t count;
 };
 
-// Opens an image, behind the others.
+// Opens an image, and appends it.
 int add_picture(const struct opened *opened, const char *path, struct pictures *pictures);
-// Opens those of --image.
+// Opens the images of --image.
 int open_pictures(const struct opened *opened, const struct lm_options *given,
                   struct pictures *pictures);
 void close_pictures(struct pictures *pictures);

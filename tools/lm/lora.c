@@ -18,7 +18,7 @@ struct losses {
     int64_t count, room;
     double shown; // seconds at which a line was last written
     bool json;
-    bool is_quiet; // rank 0 of several tells and draws
+    bool is_quiet; // a rank above 0: rank 0 reports and draws
 };
 
 static volatile sig_atomic_t was_interrupted;
@@ -29,7 +29,8 @@ static void lora_interrupt(int number)
     was_interrupted = 1;
 }
 
-// Losses vary from window to window: what is told and drawn is their mean over a few.
+// The mean of the last 16 losses, for reports and the drawing: single losses vary from
+// window to window.
 static double lora_smooth(const struct losses *l, int64_t at)
 {
     int64_t first = at < 15 ? 0 : at - 15;
@@ -210,7 +211,7 @@ static int lora_train(const struct lm_options *given, const struct opened *opene
     return failed;
 }
 
-// Hours of training are not for a file that cannot be written.
+// Fails before hours of training where the adapter's folder cannot be written.
 static int check_folder(const char *path)
 {
     const char *end = strrchr(path, '/');
@@ -228,7 +229,7 @@ static int lora_check_outputs(const struct lm_options *given, const struct opene
 {
     const char *plugin, *extension = strrchr(path, '.');
     size_t size = strlen(path);
-    if (size > 1 && path[size - 1] == '/') { // what PEFT reads, made where it is absent
+    if (size > 1 && path[size - 1] == '/') { // a folder as PEFT reads it, made if absent
         char *folder = strndup(path, size - 1);
         int failed = folder ? check_folder(folder) : stop_memory();
         free(folder);
@@ -246,8 +247,8 @@ static int lora_check_outputs(const struct lm_options *given, const struct opene
                : 0;
 }
 
-// The first of several processes saves what was trained; when one has failed, each that is
-// left does, to one path or its own machine's.
+// Rank 0 saves the adapter. When a process has failed, each rank that is left saves it: to
+// one path, or to that path on its own machine.
 static int lora_save(const struct lm_options *given, const struct opened *opened,
                      const struct losses *l, int failed)
 {

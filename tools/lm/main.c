@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Stores what the command `tenon` has parsed, and runs what it asks for.
+// Stores the options that the command `tenon` has parsed, and runs the mode that it names.
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int lm_read_integer(const char *name, const char *text, int64_t *out)
     return 2;
 }
 
-// "5=1,7=-inf": several are separated by commas, and cut in place.
+// Cuts a list such as "5=1,7=-inf" at its commas, in place.
 static int lm_store_list(const char *name, char *text, const char *what,
                          struct given_list *out)
 {
@@ -44,7 +44,7 @@ static int lm_store_list(const char *name, char *text, const char *what,
     return 0;
 }
 
-// `text`: of the value, NULL for a switch.
+// Stores an option; `text`: its value, NULL for a switch.
 static int store_option(const struct given_option *option, char *text,
                         struct lm_options *given)
 {
@@ -79,7 +79,7 @@ static const struct given_option *given_find(const char *name)
 }
 
 // Stores the options in front of the mode, as the command writes them: "--NAME VALUE" or
-// "--NAME". *out_end is the number of the word behind them; 0: they are not the command's.
+// "--NAME". *out_end: index of the word behind them; 0: not words that the command writes.
 static int store_options(int argc, char **argv, struct lm_options *given, int *out_end)
 {
     int i = 1;
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
                                .position = -1};
     tell_shortened_files();
 #ifdef M_MMAP_THRESHOLD
-    mallopt(M_MMAP_THRESHOLD, 1 << 20); // or freed matrices stay in the heap
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); // else freed matrices stay in the heap
 #endif
     int at, failed = store_options(argc, argv, &given, &at);
     if (failed)

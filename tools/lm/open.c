@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening models, failures, and what a model runs on.
+// Opening models, failures, and the devices of a model.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -75,7 +75,7 @@ static void draw_progress(void *context, uint64_t loaded, uint64_t total)
     fflush(stderr);
 }
 
-// Failures stand alone on their line.
+// Clears the line of progress, so that the failure stands on a line of its own.
 static int fail_open(struct opened *opened)
 {
     clear_progress(opened);
@@ -85,7 +85,7 @@ static int fail_open(struct opened *opened)
     return 1;
 }
 
-// How processes divide the model, as TN_LM_PIPELINE; 0: they do not.
+// How processes divide the model, TN_LM_PIPELINE or the like; 0: they do not.
 static int32_t parallel_kind(const struct lm_options *given)
 {
     const char *run = getenv("TENON_RUN"), *size = run ? strstr(run, "size=") : NULL;
@@ -114,7 +114,7 @@ static tn_status open_lm(const struct lm_options *given, bool is_alone, struct o
     return tn_lm_open_source(out->runtime, &source, &options, &out->lm);
 }
 
-// Positions that the model was not trained for are the user's choice.
+// Notes a context beyond the positions that the model was trained for; a user may want it.
 static void tell_context(const struct lm_options *given, const struct opened *opened)
 {
     tn_lm_info info = {.struct_size = sizeof(info)};
@@ -134,7 +134,7 @@ static tn_status open_adapter(const struct lm_options *given, struct opened *out
                : TN_OK;
 }
 
-// Ranks above 0 run what rank 0 asks for; the program ends with it.
+// A rank above 0 serves rank 0's requests until rank 0 closes the model, then exits.
 static void lm_open_serve(struct opened *opened)
 {
     int failed = tn_lm_serve(opened->lm) ? stop_lm() : 0;
@@ -169,7 +169,7 @@ static int check_parallel(const struct lm_options *given)
                            : 0;
 }
 
-// `kind`: how processes divide it; 0: each has a model of its own.
+// `kind`: how processes divide the model; 0: each process has a whole one.
 static int open_as(const struct lm_options *given, int32_t kind, struct opened *out)
 {
     *out = (struct opened){.begin = now()};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tenon perplexity: how well a model predicts a text; tenon model imatrix: what its
-// products read meanwhile.
+// tenon perplexity: how well a model predicts a text; tenon model imatrix: statistics of
+// the inputs of its products meanwhile.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static double perplexity_surprise(const float *logits, int64_t words, int32_t id
     return most + log(sum) - (double)logits[id];
 }
 
-// Adds what the tokens of one window are a surprise of, but for the first.
+// Adds the surprises of one window's tokens, but for the first token, to *sum.
 static int perplexity_measure(const struct opened *opened, const int32_t *ids,
                               int64_t count, int64_t words, float *logits, double *sum)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Models of random weights, of any dimensions: for measuring what no file is at hand for.
+// Models of random weights, of any dimensions: for measurements without a model's file.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ static const char *const names[NUMBERS] = {"layers", "width",      "heads",  "kv
 
 struct random_model {
     int64_t numbers[NUMBERS];
-    char format[16]; // of blocks; "": none
-    tn_dtype dtype;  // of matrices without
+    char format[16]; // block format of matrices; "": none
+    tn_dtype dtype;  // dtype of matrices without a block format
     char family[32], keys[NUMBERS + 1][96];
     tn_text architecture, name;
     double eps;
@@ -104,7 +104,7 @@ static tn_status quantize_samples(tn_runtime *runtime, tn_scope *outer,
     return status;
 }
 
-// Samples are made on the CPU, whatever the model runs on: not every device has encoders.
+// Makes the samples on the CPU: not every device has kernels that quantise.
 static tn_status lm_random_make_samples(struct random_model *m, tn_scope *scope,
                                         const tn_quant_format *format)
 {
@@ -131,8 +131,8 @@ static tn_status lm_random_make_samples(struct random_model *m, tn_scope *scope,
     return status;
 }
 
-// Weights in blocks, each one of the samples: so that a large model takes seconds, and none
-// of it ever is floats.
+// Weights whose blocks are drawn from the samples, so that a large model takes seconds and
+// is never held as floats.
 static tn_array *random_blocks(struct random_model *m, tn_scope *scope, uint32_t seed,
                                const tn_quant_format *format, const int64_t extent[2])
 {

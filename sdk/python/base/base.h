@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the modules in C need of Python alone: trees of its objects, work that may last
-// while its signals are handled, and what module tenon._core gives the others.
+// Helpers of the modules in C that need Python but not Tenon: trees of Python objects, long
+// work on another thread while Python handles signals, and what module tenon._core exports
+// to the other modules.
 #ifndef TENON_PYTHON_BASE_H
 #define TENON_PYTHON_BASE_H
 
@@ -55,7 +56,8 @@ static inline PyObject *item_of_list(PyObject *list, Py_ssize_t i)
     return Py_XNewRef(PyList_GetItem(list, i));
 }
 #endif
-// The value of a key as a new reference; NULL, with an exception set or none.
+// The value of a key as a new reference; NULL: the dict lacks the key, or an exception is
+// set.
 PyObject *item_of_dict(PyObject *dict, PyObject *key);
 
 // The first line of each function that Python calls.
@@ -63,16 +65,17 @@ PyObject *item_of_dict(PyObject *dict, PyObject *key);
     __attribute__((cleanup(guard_end))) struct py_guard guard;                             \
     guard_begin(&guard)
 
-// --- what module tenon._core gives others ---
+// --- what module tenon._core exports to the other modules ---
 
 // A Python object's reference to the runtime, in a ring of all such objects: the runtime
 // is closed when the interpreter exits, before it frees them.
 struct py_held {
     struct py_held *next, *prev;
-    void (*drop)(struct py_held *self); // lets go of that; may be called again
+    void (*drop)(struct py_held *self); // drops the reference; may be called again
 };
 
-// In a capsule of this name; see core.h and guard.c. Of the same build as who imports it.
+// Functions of tenon._core for the other modules, in a capsule of this name; see core.h and
+// guard.c. The module that imports it comes from the same build.
 #define PY_HOST "tenon._core.host"
 struct py_host {
     tn_runtime *(*runtime_get)(void);
@@ -80,7 +83,7 @@ struct py_host {
     void (*held_add)(struct py_held *held, void (*drop)(struct py_held *self));
     void (*held_remove)(struct py_held *held);
     PyObject *guard;
-    // The body of a callable, `user`, from a list of Arrays to a list of Arrays.
+    // A body in C that calls `user`, a callable from a list of Arrays to a list of Arrays.
     tn_function_body run_callable;
     // Traces a body in C for the types of a list of Arrays: (Graph, list of the Arrays of
     // the enclosing scope that it used). NULL with an exception set.
@@ -93,7 +96,7 @@ struct py_host {
 bool trees_init(void);
 PyObject *tree_flatten(PyObject *module, PyObject *tree);
 PyObject *tree_unflatten(PyObject *module, PyObject *args);
-// The tree of a structure that tree_flatten() gave, with other leaves.
+// A tree of these leaves in a structure that tree_flatten() gave.
 PyObject *tree_of(PyObject *structure, PyObject *const *leaves, uint64_t count);
 // The keys of a dict, sorted, as a list; NULL with an exception set.
 PyObject *tree_keys(PyObject *dict);
@@ -106,19 +109,19 @@ struct py_index {
     const int64_t *extent; // of the array
     int32_t rank;
     tn_ints start, stop, step, shape;
-    int32_t axis;  // the next one
-    bool is_whole; // so far
+    int32_t axis;  // next axis of the array
+    bool is_whole; // every slice so far takes its whole axis
 };
 
-// Fills in what the index does. False, maybe with an exception set: it has arrays, or says
-// what cannot be.
+// Reads `index` for the shape in `x`. False: the index is invalid or needs arrays, which is
+// for Python code to do; an exception may be set.
 bool index_read(struct py_index *x, PyObject *index);
 
 // --- lists.c: elements as objects --------------------------------------------------------
 
 // The element at an address; NULL with an exception set.
 PyObject *element_of(const char *at, DLDataType type);
-// Nested lists of the elements from an address on, from an axis of the tensor on.
+// Nested lists over `axis` and the later axes of the tensor; `at`: their first element.
 PyObject *lists_of(const DLTensor *t, int axis, const char *at);
 
 // --- waiting.c: work that may last -----------------------------------------------------
@@ -126,13 +129,14 @@ PyObject *lists_of(const DLTensor *t, int axis, const char *at);
 // Work that another thread does, while this one waits for it and for signals.
 struct py_work {
     void (*run)(struct py_work *self);    // without the GIL, in any thread
-    void (*finish)(struct py_work *self); // frees it; the same
+    void (*finish)(struct py_work *self); // frees the work; without the GIL, in any thread
     bool is_done, is_left;
 };
 
-// False with an exception set: a signal's handler raised, and the work is no longer yours.
+// Runs the work to its end. False with an exception set: a signal's handler raised, and the
+// work is finished by this file, not by the caller.
 bool work_wait(struct py_work *work);
-// Waits for work that was left. False: a signal's handler raised.
+// Waits for all work whose callers were interrupted. False: a signal's handler raised.
 bool work_wait_left(void);
 
 #endif // TENON_PYTHON_BASE_H

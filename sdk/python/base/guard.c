@@ -3,7 +3,7 @@
 #include "base.h"
 
 #ifdef Py_GIL_DISABLED
-static PyObject *all; // whose lock it is
+static PyObject *all; // the object whose lock every critical section takes
 
 bool guard_init(PyObject *shared)
 {

@@ -32,7 +32,7 @@ static bool index_add_number(struct py_index *x, PyObject *item)
     return true;
 }
 
-// Python's bounds of the axis may be found by calls, which may raise.
+// Bounds of a Python slice may be objects whose __index__ raises.
 static bool index_add_slice(struct py_index *x, PyObject *item)
 {
     Py_ssize_t start, stop, step;

@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-// Between looks for signals, in milliseconds.
+// Milliseconds between two checks for signals.
 #define PATIENCE 50
 
 struct py_helper {
-    struct py_helper *next; // idle, too
+    struct py_helper *next; // next idle thread
     struct py_work *work;
     pthread_cond_t wake, done;
 };
@@ -25,7 +25,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct py_helper *idle;
 static uint64_t num_left;
 
-// A child of fork() has none of the threads.
+// A child of fork() has none of the helper threads.
 static void forget_helpers(void)
 {
     pthread_mutex_init(&lock, NULL);
@@ -48,7 +48,7 @@ static void init_once(void)
     pthread_atfork(NULL, NULL, forget_helpers);
 }
 
-// The lock is held, but while the work is done.
+// Called with the lock held; releases it while the work runs.
 static void do_work(struct py_helper *helper)
 {
     struct py_work *work = helper->work;
@@ -82,7 +82,7 @@ static void *helper_main(void *argument)
     return NULL;
 }
 
-// NULL where no thread can be had. Signals are left to others.
+// Starts a helper thread, which blocks all signals; NULL where no thread can be started.
 static struct py_helper *helper_start(void)
 {
     struct py_helper *helper = calloc(1, sizeof(*helper));
@@ -113,7 +113,7 @@ static struct py_helper *helper_take(void)
     return helper;
 }
 
-// Waits for a moment, with the lock held. The caller asks again.
+// Waits at most PATIENCE, called with the lock held. The caller checks its condition again.
 static void wait_moment(pthread_cond_t *cond)
 {
     struct timespec until;
@@ -124,7 +124,8 @@ static void wait_moment(pthread_cond_t *cond)
     pthread_cond_timedwait(cond, &lock, &until);
 }
 
-// Whether a handler of a signal raised. The lock is held, but meanwhile.
+// Whether a signal's handler raised. Called with the lock held; releases it while handlers
+// run.
 static bool is_interrupted(PyThreadState **state)
 {
     pthread_mutex_unlock(&lock);
@@ -141,7 +142,7 @@ bool work_wait(struct py_work *work)
     bool is_interrupted_now = false;
     PyThreadState *state = PyEval_SaveThread();
     pthread_mutex_lock(&lock);
-    // Python handles signals in the first thread.
+    // Python handles signals in the first thread only: others need no helper.
     struct py_helper *helper = gettid() == getpid() ? helper_take() : NULL;
     if (!helper) {
         pthread_mutex_unlock(&lock);

@@ -8,10 +8,11 @@
 #include <tenon/retain.h>
 
 PyTypeObject *array_type;
-static allocfunc array_alloc; // of that type
+static allocfunc array_alloc; // of array_type
 static freefunc array_free;
 
-// A watched array, which derivatives go through, is not computed with other arrays.
+// A watched array, through which derivatives go, is not held: evaluating other arrays does
+// not compute it.
 static void set_watched(struct py_array *self, bool is_watched)
 {
     if (self->is_watched != is_watched && self->array && !self->trace)
@@ -212,7 +213,7 @@ PyObject *arrays_of_body(PyObject *module, PyObject *unused)
 
 // --- other values ---
 
-// A write of a body into an object from outside would be lost when the body ends.
+// A value that a body assigns to an Array from outside would be lost when the body ends.
 static void raise_changed_outside(const char *what)
 {
     PyObject *line = line_running();
@@ -224,7 +225,7 @@ static void raise_changed_outside(const char *what)
     Py_DECREF(line);
 }
 
-// Keeps a value that a call without the GIL uses.
+// Moves the value that a call without the GIL uses to `older`, for array_unuse() to free.
 static bool keep_used(struct py_array *self, struct py_array *before)
 {
     PyObject *kept = array_wrap(before->array, before->trace);
@@ -413,7 +414,7 @@ IN_PLACE(array_right_shift_by, "base.right_shift/1")
 #undef BINARY
 #undef IN_PLACE
 
-// Products take arrays of one dtype: Python converts others.
+// Products take arrays of one dtype: the package's matmul in Python converts others.
 static PyObject *array_matmul(PyObject *x, PyObject *y)
 {
     if (!array_check(x) || !array_check(y))

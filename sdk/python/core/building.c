@@ -10,8 +10,8 @@
 
 _Thread_local struct py_thread py_thread;
 
-// Device of threads that chose none; NULL: the first that can. Scopes that stay open are
-// opened anew when `process_choice` has changed.
+// Device for threads that chose none; NULL: the first that can run an operation. Threads
+// open their kept scopes anew when `process_choice`, its serial number, has changed.
 static PyObject *process_device;
 static uint32_t process_choice;
 
@@ -21,7 +21,7 @@ PyObject *device_now(void)
     return device == Py_None ? NULL : device;
 }
 
-// As scope_choose_device, also where none is chosen.
+// As scope_choose_device; resets the scope's device where none is chosen.
 static bool scope_set_device(tn_scope *scope)
 {
     PyObject *device = device_now();
@@ -47,7 +47,7 @@ static bool is_device(PyObject *name)
     return false;
 }
 
-// The innermost trace of this thread goes on on the device that is chosen now.
+// Applies further operations of this thread's innermost trace on the chosen device.
 static bool trace_set_device(void)
 {
     const struct py_trace *trace = trace_current();
@@ -127,7 +127,7 @@ bool building_begin(struct py_building *b)
     return true;
 }
 
-// A scope for each thread, closed when that ends.
+// A scope for each thread, closed when the thread ends.
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 static atomic_uint num_scopes;
@@ -138,7 +138,7 @@ static void close_scope(void *scope)
     atomic_fetch_sub(&num_scopes, 1);
 }
 
-// A child of fork() asks for a scope anew, which fails with a sentence.
+// A child of fork() drops the parent's scope; opening another one fails with a message.
 static void forget_scope(void)
 {
     py_thread.scope = NULL;
@@ -165,7 +165,7 @@ void thread_scope_close(void)
     py_thread.scope = NULL;
 }
 
-// The scope keeps the numbers of its applications: it is closed after so many applications.
+// Number arrays of all applications stay in the scope, so it is closed after so many.
 #define KEPT_APPLICATIONS 256
 
 static bool open_kept(struct py_building *b, struct py_thread *thread)
@@ -265,7 +265,7 @@ PyObject *building_array(struct py_building *b, tn_array *array)
 
 PyObject *building_data(struct py_building *b, tn_array *array)
 {
-    if (!array || b->trace || *tn_array_op(array)) // what is computed stays graph
+    if (!array || b->trace || *tn_array_op(array)) // no data: it stays a node
         return building_array(b, array);
     tn_array *kept = tn_keep(b->scope, array);
     return kept ? array_wrap(kept, NULL) : raise_scope(b->scope);

@@ -5,19 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The first word of a node: its kind, and how many parts it has, or a dtype and a rank.
+// First word of a tree's node: its kind, with its number of parts, or with dtype and rank.
 enum {
     NODE_NONE = 1,
     NODE_LIST,
     NODE_TUPLE,
-    NODE_SEQUENCE, // of another type, an object
-    NODE_DICT,     // keys are objects
-    NODE_ARRAY,    // extents follow
-    NODE_STATIC,   // an object
+    NODE_SEQUENCE, // its type is in `objects`
+    NODE_DICT,     // its keys are in `objects`
+    NODE_ARRAY,    // its extents are the next words
+    NODE_STATIC,   // its value is in `objects`
 };
 #define WORD(kind, more) ((uint64_t)(kind) << 48 | (uint64_t)(more))
 
-static PyObject *traced; // the key of an array in a signature
+static PyObject *traced; // TRACED: stands for an array in `plan`
 
 void call_init(struct py_call *c)
 {

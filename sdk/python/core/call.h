@@ -5,10 +5,9 @@
 
 #include "core.h"
 
-// A signature is the device that operations are applied on, and what a call's arguments are
-// without the elements of arrays: a row of words for the nodes of the tree, and the objects
-// that some of them stand for. Lists have
-// references, and begin on the stack.
+// A call's signature: the device that operations are applied on, and the arguments without
+// the elements of arrays. It is a row of words, some for each node of the tree, and the
+// objects that some nodes refer to. The lists hold references, and begin on the stack.
 struct py_call {
     uint64_t *words;
     PyObject **objects;
@@ -21,11 +20,11 @@ struct py_call {
 
 void call_init(struct py_call *c);
 void call_finish(struct py_call *c);
-// Adds positional arguments, of which those marked in a tuple of bools are static, and
-// those by name (NULL: none). False with an exception set.
+// Adds positional arguments and arguments by name (NULL: none). `is_static`: a bool for
+// each positional argument. False with an exception set.
 bool call_add(struct py_call *c, PyObject *args, PyObject *named, PyObject *is_static);
-// Whether a value is of one type with another, and equal: floats by their bits, so that
-// -0.0 is not 0.0. -1: an exception.
+// Whether two values have one type and are equal; floats are compared by their bits, so
+// that -0.0 is not 0.0. -1 with an exception set.
 int call_is_same(PyObject *a, PyObject *b);
 bool call_init_module(PyObject *module);
 

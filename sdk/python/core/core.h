@@ -9,8 +9,8 @@
 // trace (trace.h) it holds an array of the trace's scope, and is dead once that has ended.
 //
 // Threads. All functions hold the GIL but for planning, evaluating and reading, which
-// release it. What may last is left to another thread (waiting.c), so that signals are
-// handled meanwhile.
+// release it. Work that may last runs on another thread (waiting.c), so that Python handles
+// signals meanwhile.
 #ifndef TENON_PYTHON_CORE_H
 #define TENON_PYTHON_CORE_H
 
@@ -23,26 +23,26 @@ struct DLTensor;
 struct py_array {
     PyObject ob_base;
     tn_array *array;
-    struct py_trace *trace; // whose scope has the array, referred to; NULL: retained
+    struct py_trace *trace; // a reference; its scope owns `array`; NULL: it is retained
     PyObject *weakrefs;     // of CPython
-    PyObject *older;        // values that it had while they were used; NULL: none
-    uint32_t uses;          // calls that use it without the GIL
-    bool is_used;           // its value is among what they use
-    bool has_left;   // it was made in a body, and belongs to no trace since it was read
+    PyObject *older;        // chain of replaced values that calls still use; NULL: none
+    uint32_t uses;          // number of calls that use the object without the GIL
+    bool is_used;           // such a call uses the present `array`
+    bool has_left;   // array_leave_trace(): made in a body, in no trace since it was read
     bool is_watched; // reading it computes a copy, so that derivatives go on through it
     struct py_held held;
 };
 
-// State of one thread, in one place, which is found once a call.
+// All state of one thread in one variable: a call looks up thread-local storage once.
 struct py_thread {
     struct py_trace *innermost; // trace
     PyObject *device;      // chosen here, Py_None: the first that can; NULL: the process's
     tn_scope *scope;       // for single nodes and evaluations; NULL: none yet
-    uint32_t applications; // in that scope
-    uint32_t depth;        // of calls that use it: finalizers may run within others
-    uint32_t choice;       // number of the process's device that it was opened under
-    long watching;         // derivatives that are being taken
-    long branches;         // calls so far of what lasts as long as its data says
+    uint32_t applications; // number of applications in `scope`
+    uint32_t depth;        // nested calls in `scope`: finalizers may run within others
+    uint32_t choice;       // process_choice when `scope` was opened
+    long watching;         // number of derivatives that are being taken
+    long branches;         // calls of branches, loops, files: their time depends on data
 };
 extern _Thread_local struct py_thread py_thread;
 
@@ -50,16 +50,16 @@ extern _Thread_local struct py_thread py_thread;
 
 // The process's runtime, opened at first use; NULL with an exception set.
 tn_runtime *runtime_get(void);
-// set_path_finder(function): what is called when the runtime is opened, for the folders of
-// plugins to search before all others, as a text.
+// set_path_finder(function): `function` is called when the runtime is opened, and gives the
+// plugin folders to search before all others, as a text.
 PyObject *set_path_finder(PyObject *module, PyObject *function);
 // is_open(): whether the runtime was opened, and has read the environment.
 PyObject *runtime_is_open(PyObject *module, PyObject *unused);
-// Closes the runtime; what is used afterwards raises. For atexit.
+// Closes the runtime; later calls raise. For atexit.
 PyObject *runtime_close(PyObject *module, PyObject *unused);
 void held_add(struct py_held *held, void (*drop)(struct py_held *self));
-void held_remove(struct py_held *held); // zeros are fine
-// The object behind another one, or the first one; NULL: there are no more.
+void held_remove(struct py_held *held); // may be zeroed
+// The object behind `held` in the ring, the first one for NULL; NULL: there are no more.
 struct py_held *held_next(const struct py_held *held);
 // Sets the exception that a status stands for, with `message`. Returns NULL.
 PyObject *raise_status(tn_status status, const char *message);
@@ -67,7 +67,7 @@ PyObject *raise_status(tn_status status, const char *message);
 PyObject *raise_scope(tn_scope *scope);
 // Creates DeviceError and the like in the module.
 bool errors_init(PyObject *module);
-// Puts what other modules in C need into the module, as a capsule (struct py_host).
+// Puts a struct py_host into the module, as a capsule for the other modules in C.
 bool host_init(PyObject *module);
 
 // --- building.c: a scope to build in ---
@@ -76,8 +76,8 @@ bool host_init(PyObject *module);
 struct py_building {
     tn_scope *scope;
     struct py_trace *trace;
-    // The calling thread's, whose own scope it is, which applications of single nodes
-    // share; NULL: another scope.
+    // The calling thread's state, where `scope` is the thread's kept scope, which
+    // applications of single nodes share; NULL: another scope.
     struct py_thread *kept;
 };
 
@@ -85,44 +85,44 @@ struct py_building {
 bool building_begin(struct py_building *b);
 // As building_begin, never in a trace: for reading and evaluating.
 bool building_begin_apart(struct py_building *b);
-// As building_begin, for one node of Arrays and numbers alone, of which a scope keeps
-// nothing.
+// As building_begin, for one node whose operands are Arrays and numbers: such a node leaves
+// nothing in a scope, so the thread's kept scope will do.
 bool building_begin_node(struct py_building *b);
-// As building_begin_apart, in this thread's own scope: for what leaves nothing there.
+// As building_begin_apart, in the thread's kept scope: for work that leaves nothing in it.
 bool building_begin_kept(struct py_building *b);
 void building_end(struct py_building *b);
-// Applies a primitive of one output, or of several into `outputs`, and gives Array objects.
-// NULL and false with the scope's failure raised.
+// Apply a primitive of one output, or of several into `outputs`, and give Array objects.
+// NULL, or false, with the scope's failure raised.
 PyObject *building_apply(struct py_building *b, const char *name,
                          const tn_array *const *inputs, uint64_t num_inputs,
                          tn_attr_list attrs);
 bool building_apply_n(struct py_building *b, const char *name,
                       const tn_array *const *inputs, uint64_t num_inputs,
                       tn_attr_list attrs, PyObject **outputs, uint64_t num_outputs);
-// Closes this thread's scope: the runtime is about to be closed, or the device was changed.
+// Closes this thread's kept scope: the runtime is about to close, or the device changed.
 void thread_scope_close(void);
-// Whether any thread has one.
+// Whether any thread has a kept scope.
 bool threads_have_scopes(void);
-// set_device(name, None or ...): where operations of this thread are applied from now on: a
-// device, the first that can, or where the process's are. Gives what was chosen before.
+// set_device(name): this thread's operations are applied on this device from now on; None:
+// on the first that can; ...: on the process's device. Gives the argument of before.
 PyObject *set_device(PyObject *module, PyObject *name);
-// set_process_device(name or None): where operations of threads that chose nothing are
-// applied.
+// set_process_device(name or None): the device for threads that chose none; None: the first
+// that can.
 PyObject *set_process_device(PyObject *module, PyObject *name);
-// current_device(): where this thread's operations are applied, a name or None.
+// current_device(): the name of the device of this thread's operations, or None.
 PyObject *current_device(PyObject *module, PyObject *unused);
 // The same, borrowed; NULL for None.
 PyObject *device_now(void);
-// The scope's operations are applied on this thread's device, where one is chosen. False
-// with an exception set.
+// Sets the scope's device to this thread's, where one is chosen. False with an exception
+// set.
 bool scope_choose_device(tn_scope *scope);
 // Gives an Array object of an array of the scope. NULL with the scope's failure raised.
 PyObject *building_array(struct py_building *b, tn_array *array);
-// The same for data that was made in this scope, in fewer steps; not for numbers, which
-// are constants of plans.
+// The same for data that was made in this scope, in fewer steps. Not for numbers: those
+// have to stay constants of plans.
 PyObject *building_data(struct py_building *b, tn_array *array);
 
-// Arrays of a list of Python, in the scope of a building. `items` is to be freed, after a
+// Arrays of a Python list, for the scope of a building. The caller frees `items`, after a
 // failure too.
 struct array_list {
     tn_array **items;
@@ -145,28 +145,27 @@ static inline bool array_check(PyObject *object)
 {
     return Py_TYPE(object) == array_type || PyType_IsSubtype(Py_TYPE(object), array_type);
 }
-// watch(change): adds to the number of derivatives that this thread is taking: arrays made
-// meanwhile are watched. unwatch(array): it is read itself from now on.
+// watch(change): adds to the number of derivatives that this thread is taking; Arrays made
+// while it is above 0 are watched. unwatch(array): reading the Array no longer copies it.
 PyObject *watch_arrays(PyObject *module, PyObject *change);
 PyObject *unwatch_array(PyObject *module, PyObject *array);
 void array_set_watched(PyObject *array, bool is_watched);
 // The type of an Array object; NULL with an exception set.
 const tn_type *array_type_of(PyObject *object);
-// alias(array): another object of the same value, which keeps it when the first gets
-// another.
+// alias(array): another Array of the same value, which stays when the first is replaced.
 PyObject *alias_array(PyObject *module, PyObject *array);
-// From a use to its end the value that an Array has at its beginning stays, also when
-// another thread gives the object another one.
-void array_use(PyObject *array); // and takes a reference
+// From array_use() to array_unuse() the Array's value stays alive, also when another thread
+// replaces it.
+void array_use(PyObject *array); // adds a reference to the object
 void array_unuse(PyObject *array);
 // The tn_array of an Array object, for the scope of `b`; NULL with an exception set for one
 // that was donated, or of a trace that has ended.
 tn_array *array_get(PyObject *object, const struct py_building *b);
-// Within the body of a vmap, what depends on no slice has a value: the object becomes one
-// that any scope may use. False where it has none.
+// Within the body of a vmap, an array that depends on no slice has a value: the object then
+// leaves the trace, and any scope may use it. False: the array depends on a slice.
 bool array_leave_trace(struct py_array *self);
 
-// arrays_of_body(): the Arrays that the innermost running body has made and somebody holds.
+// arrays_of_body(): the live Arrays that the innermost running body has made.
 PyObject *arrays_of_body(PyObject *module, PyObject *unused);
 
 // array._replace(other): takes the value of another Array.
@@ -193,7 +192,7 @@ PyObject *set_dtypes(PyObject *module, PyObject *list);
 
 // --- read.c: arrays to Python's objects ---
 
-// Whether memory of arrays is in the hands of other libraries: then the runtime stays open.
+// Whether other libraries hold memory of arrays: then the runtime stays open.
 bool has_exports(void);
 int array_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void array_releasebuffer(PyObject *self, Py_buffer *view);
@@ -212,22 +211,22 @@ struct DLManagedTensorVersioned *dlpack_copy(const struct DLTensor *t);
 // The array of a copy of an object's tensor; NULL with an exception or the scope's failure.
 tn_array *dlpack_copied(struct py_building *b, PyObject *object);
 // from_dlpack(object, copy=None): an array of another library, in place where the device
-// permits; with copy a copy, or none, or an error.
+// permits. copy: true, always a copy; false, an error where one would be needed.
 PyObject *from_dlpack(PyObject *module, PyObject *args);
 
 // --- operators.c: any primitive as a function of Python ---
 
 // Applies an operator of one output to one or two operands: for +, - and the like.
 PyObject *apply_unary(const char *name, PyObject *x);
-// As x += y: the object takes the result as its value, which has its shape and dtype.
+// As x += y: x takes the result, converted to its shape and dtype, as its value.
 PyObject *apply_in_place(const char *name, PyObject *x, PyObject *y);
 PyObject *apply_binary(const char *name, PyObject *x, PyObject *y);
 // operator(id, document=""): the function of Python that applies a primitive. Its document
 // begins with its signature, as CPython's own.
 PyObject *make_operator(PyObject *module, PyObject *args);
-// held_operator(id, type, check): the same for objects of a type derived from Held, which
-// hold arrays: it takes them and gives one. check(): called, unless None, before a result
-// of float64 is given.
+// held_operator(id, type, check): the same for a type derived from Held, whose objects hold
+// Arrays: the function takes and gives such objects. check(): called, unless None, before
+// the function gives a result of float64.
 PyObject *make_held_operator(PyObject *module, PyObject *args);
 // operators(): the ids of installed primitives. Loads no plugin.
 PyObject *list_operators(PyObject *module, PyObject *unused);
@@ -251,26 +250,26 @@ void attr_room_free(struct attr_room *room);
 
 extern PyTypeObject *held_type;
 bool held_init(PyObject *module);
-// The object that one of a type derived from Held holds, borrowed; NULL: nothing yet.
+// The object that a Held holds, borrowed; NULL: nothing yet.
 PyObject *held_value(PyObject *object);
-// An object of such a type. Takes `value`, and gives NULL for NULL.
+// An object of `type`, derived from Held. Takes `value`, and gives NULL for NULL.
 PyObject *held_make(PyTypeObject *type, PyObject *value);
 
-// --- module/plugins.c: functions of the module, which says their arguments ---
+// --- module/plugins.c: functions of the module; their definitions list the arguments ---
 
 PyObject *list_plugins(PyObject *module, PyObject *unused);
 PyObject *read_plugin_file(PyObject *module, PyObject *args);
 PyObject *describe_plugin(PyObject *module, PyObject *args);
 PyObject *verify_plugin(PyObject *module, PyObject *args);
 
-// --- evaluate.c: functions of the module, which says their arguments ---
+// --- evaluate.c: functions of the module; their definitions list the arguments ---
 
 // Computes the value of one array that is in use; false with an exception set.
 bool evaluate_array(tn_array *array);
 PyObject *async_eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count);
 PyObject *eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count);
-// have_values(arrays): whether each of a list of Arrays is data, or was computed and needs
-// neither waiting nor copying.
+// have_values(arrays): whether each of a list of Arrays is data, or has elements that can
+// be read without waiting and copying.
 PyObject *arrays_have_values(PyObject *module, PyObject *list);
 PyObject *vjp_arrays(PyObject *module, PyObject *args);
 PyObject *jvp_arrays(PyObject *module, PyObject *args);
@@ -279,7 +278,7 @@ PyObject *load_file(PyObject *module, PyObject *args);
 PyObject *save_file(PyObject *module, PyObject *args);
 PyObject *list_devices(PyObject *module, PyObject *unused);
 PyObject *runtime_stats(PyObject *module, PyObject *unused);
-// trim(flags): lets go of memory for reuse (1), sets the peak back (2).
+// trim(flags): frees memory that is kept for reuse (1), resets the peak (2).
 PyObject *trim_runtime(PyObject *module, PyObject *flags);
 
 #endif // TENON_PYTHON_CORE_H

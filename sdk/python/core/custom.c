@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Graphs with rules of derivatives and batching in Python (tn_custom_call). The core may
-// ask for a rule as long as a graph with it lives, and counts as the capsule does. The last
-// reference may be dropped by a thread that must not wait for the GIL, so the next call
-// that has the GIL frees unused rules.
+// call a rule as long as a graph with it lives. The core and the capsule hold references to
+// the rules; a thread that must not wait for the GIL may drop the last one, so unused rules
+// are freed by the next call that has the GIL.
 #include "trace.h"
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ struct py_rules {
     tn_custom_rules record;
     PyObject *vjp, *jvp, *vmap; // references
     atomic_uint references;
-    struct py_rules *next; // of unused rules
+    struct py_rules *next; // in rules_unused
 };
 
 // Rules without references.
@@ -30,7 +30,7 @@ static void rules_release(void *user)
         ;
 }
 
-// With the GIL. What is freed may release other rules.
+// Called with the GIL. A freed callable may release other rules, so this loops.
 static void rules_free_unused(void)
 {
     struct py_rules *rules;
@@ -51,7 +51,7 @@ static void capsule_destroy(PyObject *capsule)
     rules_free_unused();
 }
 
-// A call of a rule: a trace of the scope in which it builds.
+// A call of a rule, which builds in the scope of a trace.
 struct py_rule_call {
     PyGILState_STATE gil;
     struct py_guard guard;
@@ -70,7 +70,7 @@ static bool rule_begin(struct py_rule_call *c, tn_scope *scope)
     return false;
 }
 
-// The exception that is set, if any, is the failure's cause.
+// Ends the call. A set exception becomes the cause of the scope's failure.
 static tn_status rule_end(struct py_rule_call *c, bool succeeded, const char *rule)
 {
     tn_status status =

@@ -70,8 +70,8 @@ DLManagedTensorVersioned *dlpack_copy(const DLTensor *t)
     return &copy->tensor;
 }
 
-// Whether dlpack_copy() may read a tensor of another library; the core says what is wrong
-// with others.
+// Whether dlpack_copy() can read a tensor of another library. Importing any other tensor
+// fails in the core, with the reason.
 static bool is_readable(const DLTensor *t)
 {
     uint64_t bytes = t->dtype.bits / 8;
@@ -89,7 +89,7 @@ static bool is_readable(const DLTensor *t)
 
 // --- capsules ---
 
-// Contents of a capsule; they are the caller's.
+// The tensor of a capsule, owned: one of the two is NULL.
 struct taken {
     DLManagedTensor *plain;
     DLManagedTensorVersioned *versioned;
@@ -124,8 +124,8 @@ static bool py_dlpack_take(PyObject *capsule, struct taken *out)
     return false;
 }
 
-// The capsule of an object: of version 1, which tells what may be written and what was
-// copied, or of the time before. `copy`: None, or a bool for the object's library.
+// The capsule of an object: a versioned one, whose flags tell read-only and copied memory,
+// or an unversioned one of an old library. `copy`: None, or a bool for that library.
 static PyObject *capsule_of(PyObject *object, PyObject *copy)
 {
     if (PyCapsule_CheckExact(object))
@@ -173,7 +173,7 @@ static const DLTensor *tensor_of_taken(const struct taken *taken)
                : NULL;
 }
 
-// An array of a copy, as the tensor's library may write to its memory before that is read.
+// An array of a copy: the other library may write to the tensor before Tenon reads it.
 static tn_array *import_copied(struct py_building *b, const struct taken *taken)
 {
     const DLTensor *t = tensor_of_taken(taken);
@@ -194,7 +194,7 @@ tn_array *dlpack_copied(struct py_building *b, PyObject *object)
     return x;
 }
 
-// Whether the array's elements, if it has any, are where the tensor has them.
+// Whether the array's first element is at `first`, the tensor's; true for an empty array.
 static bool py_dlpack_is_in_place(struct py_building *b, tn_array *x, const void *first)
 {
     const tn_type *type = tn_array_type(x);
@@ -238,7 +238,7 @@ PyObject *from_dlpack(PyObject *module, PyObject *args)
         return PyErr_Format(PyExc_TypeError, "from_dlpack: %R has no __dlpack__", object);
     int copy = wanted == Py_None ? -1 : PyObject_IsTrue(wanted);
     bool is_known = copy >= 0 || !PyErr_Occurred();
-    // An own copy is made of what a library need not be able to copy itself.
+    // copy=True: import_capsule() copies, since not every library can.
     PyObject *capsule = is_known ? capsule_of(object, copy ? Py_None : wanted) : NULL;
     PyObject *result = NULL;
     if (capsule && building_begin(&b)) {

@@ -41,7 +41,7 @@ static bool leaves_grow(struct py_leaves *l)
     return true;
 }
 
-// Watched arrays are computed later, when they are read.
+// Adds an Array and marks it as used. Skips watched ones, which are computed when read.
 static bool leaves_add(struct py_leaves *l, PyObject *object)
 {
     static const struct py_building nowhere;
@@ -156,8 +156,8 @@ static bool are_there(tn_array *const *arrays, uint64_t count)
     return true;
 }
 
-// Computes arrays in use, and with them what other Arrays have of their graph, but for what
-// derivatives go through.
+// Computes arrays in use, and with them the arrays of their graph that other Arrays hold;
+// watched ones are not held.
 static bool py_evaluate(tn_array *const *arrays, uint64_t count, bool is_async)
 {
     uint32_t flags = is_async ? TN_EVAL_ASYNC : TN_EVAL_BRIEF;

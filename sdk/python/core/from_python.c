@@ -137,7 +137,7 @@ struct nested {
     uint64_t count;   // of numbers that were stored
     uint32_t kind;    // TN_KIND_...: the widest of the numbers
     bool is_large;    // an integer is above INT64_MAX
-    bool is_negative; // one is below 0
+    bool is_negative; // an integer is below 0
     double *reals;    // pairs for complex numbers
     int64_t *whole;   // bits, for integers
 };
@@ -230,7 +230,7 @@ static bool from_python_store(struct nested *n, PyObject *object)
                             "integers below 0 beside some above those of int64");
         if (PyErr_Occurred())
             return false;
-        // Beside a float it counts as one.
+        // A float may come later in the list: then all numbers are read from `reals`.
         n->reals[2 * n->count] = PyLong_AsDouble(object);
     } else {
         n->reals[2 * n->count] = PyFloat_AsDouble(object);
@@ -258,7 +258,7 @@ static bool store_all(struct nested *n, PyObject *object, int32_t axis)
         return false;
     }
     for (Py_ssize_t i = 0; i < size; i++) {
-        // Referred to: converting it may call what takes it out of the list.
+        // A reference: converting the item may run Python code that removes it.
         PyObject *item = PySequence_GetItem(object, i);
         bool stored = item && store_all(n, item, axis + 1);
         Py_XDECREF(item);
@@ -288,7 +288,8 @@ static bool from_python_fits(const struct nested *n, tn_dtype dtype)
     return true;
 }
 
-// As fits, for floats, which are cut to integers; complex numbers are no others.
+// As from_python_fits, for floats, which are truncated to integers. Complex numbers fit
+// complex dtypes alone.
 static bool reals_fit(const struct nested *n, tn_dtype dtype)
 {
     if (!dtype || tn_dtype_in(dtype, TN_COMPLEX_DTYPES) || dtype == TN_BOOL)
@@ -316,8 +317,8 @@ static bool reals_fit(const struct nested *n, tn_dtype dtype)
     return true;
 }
 
-// Integers in the room of those of 64 bits, as a dtype that holds them, or bool. False for
-// other dtypes.
+// Converts `whole` in place to an integer dtype that holds the numbers, or to bool. False
+// for other dtypes.
 static bool cut_whole(struct nested *n, tn_dtype dtype)
 {
     char *at = (char *)n->whole;
@@ -331,7 +332,7 @@ static bool cut_whole(struct nested *n, tn_dtype dtype)
     return true;
 }
 
-// Reals, or pairs, in the room of those of 64 bits, as f32.
+// Converts `reals`, numbers or pairs, in place to f32.
 static void round_reals(struct nested *n, bool are_pairs)
 {
     float *to = (float *)(void *)n->reals;
@@ -339,8 +340,8 @@ static void round_reals(struct nested *n, bool are_pairs)
         to[i] = (float)n->reals[are_pairs ? i : 2 * i];
 }
 
-// The numbers as an array of their own dtype: i64 (u64), f32, complex64, or, where another
-// dtype is wanted, of the widest of the kind.
+// The numbers as an array: of the default dtype of their kind, i64 (u64), f32, complex64,
+// or, where `dtype` has to be converted to, of the widest dtype of the kind.
 static tn_array *nested_array(struct py_building *b, struct nested *n, tn_dtype dtype)
 {
     if (n->count == 0 && n->kind == TN_KIND_NONE)
@@ -398,11 +399,11 @@ static tn_array *from_python_list_array(struct py_building *b, PyObject *object,
 
 // --- buffers ---
 
-// The dtype of a format of module struct, native byte order. NONE for all else.
+// The dtype of a format of module struct in native byte order; TN_DTYPE_NONE: another one.
 static tn_dtype dtype_of_format(const char *format, Py_ssize_t size)
 {
     format += strspn(format, "@=");
-    if (*format == '<') // of this machine
+    if (*format == '<') // native: this machine is little-endian
         format++;
     if (strcmp(format, "Zf") == 0)
         return TN_COMPLEX64;
@@ -461,7 +462,7 @@ static tn_array *buffer_array(struct py_building *b, PyObject *object)
     Py_buffer view;
     if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) != 0)
         return NULL;
-    // MLX's bfloat16: no format of the struct module has that dtype, and DLPack has it.
+    // MLX's bfloat16: module struct has no format for it, but DLPack has a type.
     bool is_tensor = view.format && strcmp(view.format, "bfloat16") == 0 &&
                      PyObject_HasAttrString(object, "__dlpack__");
     tn_array *x = is_tensor ? NULL : view_array(b, object, &view);
@@ -494,8 +495,8 @@ static tn_array *from_python_unconverted(struct py_building *b, PyObject *object
     return NULL;
 }
 
-// A number of a dtype that was asked for: exact for integers, an error where it does not
-// fit.
+// The array of a number in the dtype that was asked for: integers are exact. Fails where
+// the dtype cannot hold the number.
 static tn_array *from_python_number_of(struct py_building *b, PyObject *object,
                                        tn_dtype dtype)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Functions that are traced once a signature, then replayed: calls of a known signature,
-// and the table of those. What traces is Python: the method _trace of the class that is
-// made of this type.
+// Functions that are traced once a signature, then replayed: the table of signatures, and
+// calls that replay. Tracing is Python: method _trace of the class derived from this type.
 #include "call.h"
 #include "trace.h"
 
@@ -57,7 +56,7 @@ static int py_function_is_of(const struct py_entry *e, const struct py_call *c)
     return same;
 }
 
-// False with an exception set; *out is NULL where there is none.
+// Gives the entry of a call's signature in *out, or NULL. False with an exception set.
 static bool py_function_find_entry(struct py_function *f, const struct py_call *c,
                                    uint64_t *out_hash, struct py_entry **out)
 {
@@ -211,16 +210,17 @@ static struct py_entry *py_function_make_entry(struct py_function *self,
 // --- replaying ---
 
 #define FEW_OUTPUTS 16
-// A call that took as long is left to another thread from then on, in milliseconds; so is
-// each one that may_vary.
+// Milliseconds. An entry whose last call took longer is replayed on another thread; so is
+// one that may_vary.
 #define MOST_BRIEF 20
 
-// A call on its way. The inputs have references where it may be left.
+// A running call on another thread. Holds references to its inputs, since it goes on when a
+// signal interrupts the caller.
 struct py_replay {
     struct py_work work;
     tn_scope *scope;
-    tn_function *function; // of an entry, which the Function keeps
-    PyObject *owner;       // that; with a reference where it may be left
+    tn_function *function; // of an entry of `owner`
+    PyObject *owner;       // the Function, a reference
     tn_array **inputs, **outputs;
     uint64_t num_inputs, num_outputs;
 };
@@ -232,7 +232,7 @@ static void replay_run(struct py_work *work)
                      r->num_outputs);
 }
 
-// In a thread without the GIL: what Python owns is released in one that has it.
+// Called without the GIL, which it takes to release the Python objects.
 static void replay_finish(struct py_work *work)
 {
     struct py_replay *r = (struct py_replay *)work;
@@ -252,7 +252,7 @@ static long long now_in_milliseconds(void)
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-// The results in the entry's structure, of a scope.
+// The outputs, arrays of the building's scope, in the structure of the body's result.
 static PyObject *wrap_results(struct py_building *b, const struct py_entry *e,
                               tn_array *const *outputs)
 {
@@ -273,7 +273,7 @@ static PyObject *wrap_results(struct py_building *b, const struct py_entry *e,
     return tree;
 }
 
-// In a scope of its own, which may be left with all that it uses.
+// Replays on another thread, in a scope of its own, which outlives an interrupted call.
 static PyObject *replay_apart(PyObject *self, struct py_entry *e, tn_array *const *inputs,
                               uint64_t count)
 {
@@ -317,7 +317,7 @@ static PyObject *replay_here(struct py_building *b, const struct py_entry *e,
         !(outputs = malloc(e->num_outputs * sizeof(*outputs))))
         return PyErr_NoMemory();
     if (b->trace || py_thread.watching > 0) {
-        // A surrounding trace or derivative goes through the body.
+        // A surrounding trace or derivative needs the body's nodes.
         status = tn_graph_call(b->scope, graph_get(e->graph), inputs, count, outputs,
                                e->num_outputs);
     } else {
@@ -340,7 +340,7 @@ static PyObject *py_function_replay(PyObject *self, struct py_entry *e,
     long long begin = now_in_milliseconds();
     bool is_brief = trace_current() || py_thread.watching > 0 ||
                     (e->last >= 0 && e->last <= MOST_BRIEF && !e->may_vary);
-    py_thread.branches += e->may_vary; // of the body around it, too
+    py_thread.branches += e->may_vary; // then the enclosing body may vary, too
     PyObject *result = NULL;
     if (!is_brief) {
         result = replay_apart(self, e, inputs, count);
@@ -395,7 +395,7 @@ static PyObject *py_function_call(PyObject *object, PyObject *args, PyObject *na
     call_init(&c);
     if (call_add(&c, args, named, self->is_static) &&
         py_function_find_entry(self, &c, &hash, &e)) {
-        // Arrays that a body within a trace uses end with that trace.
+        // No entry: the body uses Arrays of the enclosing trace, which end with it.
         if (!e && trace_current())
             result = PyObject_Call(self->body, args, named);
         else if (e || (e = py_function_make_entry(self, &c, hash, args, named)))

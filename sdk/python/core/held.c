@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The type Held: an object that holds another one as `_x` and lends the memory of what its
-// method _lent() gives. A base for classes of Python, which cannot lend memory themselves
-// before 3.12.
+// The type Held: an object that holds another one as `_x`, and whose buffer is that of the
+// array that its method _lent() gives. A base for Python classes, which cannot provide a
+// buffer themselves before 3.12.
 #include "core.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void held_dealloc(PyObject *object)
     if (self->weakrefs)
         PyObject_ClearWeakRefs(object);
     Py_XDECREF(self->x);
-    // A class of Python is collected as garbage, and frees accordingly.
+    // Derived Python classes are garbage-collected: tp_free is theirs.
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
     Py_DECREF(type);
 }
@@ -52,7 +52,7 @@ static int held_getbuffer(PyObject *self, Py_buffer *view, int flags)
     view->readonly = 0;
     if (format && view->format)
         view->format = (char *)(uintptr_t)PyUnicode_AsUTF8AndSize(
-            PyTuple_GetItem(lent, 1), NULL); // a constant of the class, which lives on
+            PyTuple_GetItem(lent, 1), NULL); // borrowed: a constant of the class
     Py_DECREF(lent);
     return 0;
 }

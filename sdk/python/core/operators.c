@@ -15,8 +15,8 @@ struct py_operator {
     const tn_primitive *primitive; // the runtime's; NULL until the first call
     PyMethodDef method;
     char *id, *name, *document;
-    PyTypeObject *held; // the type of what holds arrays; NULL: it takes and gives Arrays
-    PyObject *check;    // called before it gives float64; NULL: none
+    PyTypeObject *held; // type of operands and results, derived from Held; NULL: Array
+    PyObject *check;    // called before a result of float64 is given; NULL: none
 };
 
 static PyTypeObject *operator_type;
@@ -87,7 +87,7 @@ static bool bind_arguments(const struct py_operator *op, struct py_arguments *a,
 // Arrays of one application, in the scope of `b`.
 struct applied {
     tn_array *few[MAX_INPUTS];
-    tn_array **all; // `few`, or more
+    tn_array **all; // `few`, or a longer list
     uint32_t count;
 };
 
@@ -97,7 +97,7 @@ static bool py_operators_is_number(PyObject *object)
            PyBool_Check(object) || PyComplex_CheckExact(object);
 }
 
-// Whether operands are Arrays, numbers or nothing: those of which a scope keeps nothing.
+// Whether all operands are Arrays, numbers or None: such nodes leave nothing in a scope.
 static bool are_plain(PyObject *const *values, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -107,7 +107,7 @@ static bool are_plain(PyObject *const *values, uint32_t count)
     return true;
 }
 
-// Numbers have no dtype of their own beside an array.
+// Whether an input is an array: beside one, numbers have no dtype of their own.
 static bool has_array(const struct py_arguments *a, uint32_t num_inputs)
 {
     for (uint32_t i = 0; i < num_inputs; i++)
@@ -116,8 +116,8 @@ static bool has_array(const struct py_arguments *a, uint32_t num_inputs)
     return false;
 }
 
-// A number as an operand: of a composite, which is other operators in a row, it has the
-// dtype of the first array where that holds its kind, as it would have beside that alone.
+// A number as an operand. For a primitive that is decomposed, the number gets the dtype of
+// the first array where that dtype holds its kind, as beside this array alone.
 static tn_array *number_get(struct py_building *b, const tn_primitive *p, PyObject *number,
                             const struct py_arguments *a)
 {
@@ -268,15 +268,15 @@ static bool find_primitive(struct py_operator *op)
     op->primitive = tn_primitive_find(runtime, op->id);
     if (op->primitive)
         return true;
-    // An operator that a manifest lists and that cannot be had is that plugin's fault.
+    // A manifest lists the operator, so its plugin failed to load: refused, not unknown.
     bool is_fault = py_operators_is_listed(runtime, op->id);
     raise_status(is_fault ? TN_ERR_REFUSED : TN_ERR_NOT_FOUND, tn_last_error());
     return false;
 }
 
-// Puts the arrays that inputs hold in their place, and refers to them: Python code of
-// another input may have an object hold another one. False with an AttributeError of an
-// input that holds none. `taken` has a bit for each, after a failure too.
+// Replaces inputs of type `held` by the Arrays that they hold, with references: converting
+// another input may run Python code that changes them. `taken` has a bit for each replaced
+// input, after a failure too. False with an AttributeError: an input holds nothing.
 static bool py_operators_take_held(const struct py_operator *op, struct py_arguments *a,
                                    uint64_t *taken)
 {
@@ -359,7 +359,7 @@ PyObject *apply_unary(const char *name, PyObject *x)
     return apply_operands(name, &x, 1);
 }
 
-// Whether an object stands beside an Array in Python's own syntax.
+// Whether an object may be the other operand of an Array in Python's infix syntax.
 static bool is_operand(PyObject *object)
 {
     return array_check(object) || py_operators_is_number(object) ||

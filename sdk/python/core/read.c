@@ -8,7 +8,7 @@
 #include <tenon/dlpack.h>
 #include <tenon/retain.h>
 
-// Dtypes that Python reads no format of are read as f32, which holds their numbers exactly.
+// Whether Python has no format for a dtype: it is read as f32, which is exact.
 static bool py_read_is_narrow(tn_dtype dtype)
 {
     return tn_dtype_in(dtype, TN_FLOAT8_DTYPES) || dtype == TN_BF16 || dtype == TN_F16;
@@ -23,11 +23,11 @@ bool has_exports(void)
     return atomic_load(&lent_tensors) > 0;
 }
 
-// A tensor of the core behind one whose deleter counts.
+// A tensor for another library whose deleter also counts down lent_tensors.
 struct counted_tensor {
-    DLManagedTensorVersioned versioned; // or, of an older receiver,
-    DLManagedTensor plain;
-    DLManagedTensorVersioned *inner;
+    DLManagedTensorVersioned versioned;
+    DLManagedTensor plain;           // instead of `versioned`, for an old library
+    DLManagedTensorVersioned *inner; // the core's tensor, owned
 };
 
 static void py_read_counted_free(struct counted_tensor *t)
@@ -78,7 +78,7 @@ struct py_export {
     tn_scope *scope;
     tn_array *array; // with a reference
     bool is_copied;  // a copy is computed, so that derivatives go on through the array
-    bool is_widened; // of is_narrow as f32
+    bool is_widened; // dtypes of py_read_is_narrow() become f32
     DLManagedTensorVersioned *tensor;
 };
 
@@ -88,7 +88,7 @@ static void export_run(struct py_work *work)
     tn_array *x = e->array;
     if (e->is_copied)
         x = tn_op(e->scope, "base.copy/1", TN_IN(x), TN_NO_ATTRS);
-    // Rounded to its dtype first, which one program with the conversion would not do.
+    // Evaluated first: a program that also converts would not round to the array's dtype.
     if (x && e->is_widened && py_read_is_narrow(tn_array_type(x)->dtype) &&
         tn_eval(e->scope, x) == TN_OK)
         x = tn_op(e->scope, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)TN_F32));
@@ -125,15 +125,15 @@ static struct py_export *export_begin(PyObject *self, tn_array *array, bool wide
     return e;
 }
 
-// The elements where they are there, as they are, and nobody uses the array without the
-// GIL; else NULL.
+// Elements that can be read on the host without waiting or copying; NULL: none, or the
+// array is watched or in use without the GIL.
 static const void *py_read_elements_of(PyObject *self, const tn_array *array)
 {
     const struct py_array *a = (const struct py_array *)self;
     return a->is_watched || a->uses > 0 ? NULL : tn_array_elements(array);
 }
 
-// A tensor of elements that are there.
+// A tensor of an array for which py_read_elements_of() gives elements.
 static DLManagedTensorVersioned *tensor_of_elements(tn_array *array)
 {
     struct py_building b;
@@ -146,8 +146,8 @@ static DLManagedTensorVersioned *tensor_of_elements(tn_array *array)
     return tensor;
 }
 
-// The elements on the host, as a tensor that its deleter frees. `widened`: of is_narrow as
-// f32.
+// The elements on the host, as a tensor, owned. `widened`: dtypes of py_read_is_narrow()
+// become f32.
 static DLManagedTensorVersioned *py_read_tensor_of(PyObject *self, bool widened)
 {
     static const struct py_building nowhere;
@@ -158,7 +158,7 @@ static DLManagedTensorVersioned *py_read_tensor_of(PyObject *self, bool widened)
     struct py_export *e = array ? export_begin(self, array, widened) : NULL;
     if (!e)
         return NULL;
-    // A copy is computed of what derivatives go through.
+    // A watched array stays a node: a copy is computed, which may last.
     bool is_apart = e->is_copied;
     if (!is_apart && !evaluate_array(e->array)) {
         export_finish(&e->work);
@@ -186,7 +186,7 @@ static const char *py_read_first_byte(const DLTensor *t)
 
 // --- numbers and lists ---
 
-// The type of dtypes that element_of() reads. False for those that are widened.
+// The DLPack type of a dtype that element_of() reads. False: the dtype is widened.
 static bool plain_type(tn_dtype dtype, DLDataType *out)
 {
     static const uint8_t codes[] = {[TN_KIND_BOOL] = kDLBool,
@@ -201,7 +201,8 @@ static bool plain_type(tn_dtype dtype, DLDataType *out)
     return true;
 }
 
-// The list of elements that are there. NULL with no exception set: they are not.
+// The nested list where py_read_elements_of() gives elements. NULL without an exception:
+// they have to be computed or copied.
 static PyObject *list_there(PyObject *self)
 {
     static const struct py_building nowhere;
@@ -213,7 +214,7 @@ static PyObject *list_there(PyObject *self)
     tn_type type = *tn_array_type(array);
     t.shape = type.extent;
     t.ndim = type.rank;
-    array_use(self); // making objects may run others
+    array_use(self); // making objects may run Python code
     PyObject *list = lists_of(&t, 0, elements);
     array_unuse(self);
     return list;
@@ -234,8 +235,8 @@ PyObject *array_tolist(PyObject *self, PyObject *unused)
     return list;
 }
 
-// The one element where it is there; NULL with no exception set: it has to be computed, or
-// there are several.
+// The one element as a number. NULL without an exception: it has to be converted or copied,
+// or there are several elements.
 static PyObject *number_there(PyObject *self)
 {
     static const struct py_building nowhere;
@@ -248,7 +249,7 @@ static PyObject *number_there(PyObject *self)
         if (type->extent[i] != 1)
             return NULL;
     if (!((struct py_array *)self)->is_watched && !tn_array_elements(array)) {
-        // Another number may be computed meanwhile, but none is donated.
+        // In use: another thread may evaluate the array meanwhile, but not donate it.
         array_use(self);
         bool is_there = evaluate_array(array);
         array_unuse(self);

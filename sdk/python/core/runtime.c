@@ -42,7 +42,7 @@ static void note_fork(void)
     is_forked = runtime != NULL;
 }
 
-// The core's sentence, and what helps.
+// Raises the core's message about a forked process, with a remedy.
 static tn_runtime *refuse_forked(void)
 {
     tn_scope_close(tn_scope_open(runtime));
@@ -105,13 +105,13 @@ PyObject *runtime_close(PyObject *module, PyObject *unused)
     if (!is_idle)
         PyErr_Clear();
     is_closed = true;
-    // Work that a second signal left running uses the runtime to the end of the process.
+    // Not idle: a second signal interrupted the wait, and work still uses the runtime.
     if (runtime && is_idle) {
         for (struct py_held *held = ring.next; held != &ring; held = held->next)
             held->drop(held);
         thread_scope_close();
-        // Exported memory and threads may use it still: then the process ends with the
-        // runtime open.
+        // Exported memory and other threads may still use the runtime: then the process
+        // ends with the runtime open.
         if (!has_exports() && !threads_have_scopes() && tn_runtime_close(runtime) == TN_OK)
             runtime = NULL;
     }

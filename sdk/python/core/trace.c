@@ -224,7 +224,7 @@ static PyObject *trace_graph(struct py_building *b, const struct traced_body *bo
     return pair;
 }
 
-// `axes`: None, or those that the body's arguments have not.
+// `axes`: None, or the axis of each array that the body's argument lacks.
 static PyObject *trace_for(const struct traced_body *body, PyObject *list, PyObject *axes)
 {
     struct py_building b;
@@ -281,7 +281,7 @@ PyObject *graph_trace(PyObject *module, PyObject *args)
 
 // --- graphs in place ---
 
-// A graph with the arrays of the enclosing scope that its body used: a body in C.
+// A body in C: a graph, and the arrays of the enclosing scope that the traced body used.
 struct py_bound {
     const tn_graph *graph;
     struct array_list used;
@@ -375,7 +375,7 @@ PyObject *graph_call(PyObject *module, PyObject *args)
 {
     PY_GUARD;
     (void)module;
-    py_thread.branches++; // of a file: it may have some
+    py_thread.branches++; // a graph of a file may have branches
     PyObject *pair, *list;
     struct bodies c;
     if (!PyArg_ParseTuple(args, "OO:graph_call", &pair, &list))
@@ -480,8 +480,8 @@ static int32_t *axes_get(PyObject *list, uint64_t count)
     return axes;
 }
 
-// A body of vmap, which builds in the scope around it: what it builds of arrays that are
-// not mapped has a value there.
+// A body of vmap, which builds in the enclosing scope: nodes of arrays that are not mapped
+// can be evaluated there.
 struct mapped_body {
     PyObject *callable; // from a list of Arrays to (list of Arrays, axes)
     tn_array **slices;  // room for as many as there are inputs

@@ -8,8 +8,8 @@
 
 #include <tenon/control.h>
 
-// A running body. Its Array objects refer to it, so that one which outlives the body says
-// so.
+// A running body. Its Array objects refer to it, so that using one after the body's end is
+// an error.
 struct py_trace {
     uint32_t refs;
     const char *what;                 // "function", "vmap": for messages; static
@@ -37,8 +37,9 @@ void trace_release(struct py_trace *trace);
 struct py_trace *trace_begin(const char *what, tn_scope *scope);
 void trace_end(struct py_trace *trace);
 
-// The graph of a Graph object, borrowed; NULL with an exception set. And an object of one.
+// The graph of a Graph object, borrowed; NULL with an exception set.
 const tn_graph *graph_get(PyObject *object);
+// A Graph object of a graph.
 PyObject *graph_wrap(const tn_graph *graph);
 // graph_address(graph): a number that graphs of equal structure have while one of them
 // lives.

@@ -91,7 +91,7 @@ PyObject *model_save_adapter(PyObject *object, PyObject *args)
     return change_model((struct lm_model *)object, c);
 }
 
-// shard(first, last): the layers that are loaded from now on.
+// shard(first, last): loads the weights of these layers alone from now on.
 PyObject *model_shard(PyObject *object, PyObject *args)
 {
     PY_GUARD;
@@ -136,7 +136,7 @@ struct adapter_training {
     int64_t count;
     tn_lm_training how;
     const char **weights;
-    tn_lm_trained now; // what the callback was given last
+    tn_lm_trained now; // latest argument of give_step()
 };
 
 static int32_t give_step(void *context, const tn_lm_trained *now)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Texts that are generated, token by token: of one sequence, or of several that share
-// steps.
+// Generating texts, token by token: in one sequence, or in several that share steps.
 #include "lm.h"
 
 #include <stdlib.h>
@@ -8,7 +7,7 @@
 
 struct lm_generation;
 
-// A text that is to be generated, with the memory that it points to.
+// A text to generate, with the memory that `how` points to.
 struct lm_text_request {
     struct lm_generation *of;
     tn_lm_generation how;
@@ -22,9 +21,9 @@ struct lm_text_request {
 struct lm_generation {
     struct lm_work work;
     tn_lm *lm;
-    tn_lm_sequence *sequence; // NULL: of the model
+    tn_lm_sequence *sequence; // NULL: a batch, whose sequences the model makes
     int64_t at_once;
-    // The piece that the callback was given last.
+    // The latest piece, and the index of its text.
     const tn_lm_piece *piece;
     uint64_t index;
     uint64_t count;
@@ -90,8 +89,8 @@ static PyObject *top_tuple(const tn_lm_piece *piece)
     return tuple;
 }
 
-// (which text, token or -1 for the rest of a text, text, log probability, top): of a piece
-// that stays while the work waits.
+// The latest piece as a tuple (index of the text, token or -1 for the rest of a text, text,
+// log probability, top). The piece stays valid while the work waits.
 static PyObject *piece_tuple(struct lm_work *work)
 {
     const struct lm_generation *g = (const struct lm_generation *)work;
@@ -166,7 +165,7 @@ static bool request_read(struct lm_model *model, PyObject *tuple, struct lm_text
     return true;
 }
 
-// The work for a tuple of requests, which it keeps; NULL with an exception set.
+// Makes the work for a tuple of requests, and keeps the tuple. NULL with an exception set.
 static struct lm_generation *generation_new(struct lm_model *model, PyObject *requests,
                                             void (*run)(struct lm_work *))
 {

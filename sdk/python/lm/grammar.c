@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The type Grammar: what a text is constrained by.
+// The type Grammar, which constrains generated texts.
 #include "lm.h"
 
 struct lm_grammar {
@@ -9,7 +9,7 @@ struct lm_grammar {
 
 static PyTypeObject *grammar_type;
 
-// Grammar(text, kind): a text that is not of its kind is a ValueError.
+// Grammar(text, kind). A text that is no grammar of this kind raises a ValueError.
 static PyObject *grammar_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PY_GUARD;
@@ -45,7 +45,7 @@ static void grammar_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-// fits(text): how bytes fit, TN_LM_FITS_NOT ...
+// fits(text): how the bytes fit the grammar, a number of TN_LM_FITS_NOT and its like.
 static PyObject *grammar_fits(PyObject *object, PyObject *args)
 {
     PY_GUARD;

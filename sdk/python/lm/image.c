@@ -13,7 +13,7 @@ static PyTypeObject *image_type;
 struct image_work {
     struct lm_work work;
     tn_lm *lm;
-    char *path; // or pixels, of what `kept` has
+    char *path; // owned; NULL: `pixels`, of an object in work.kept
     const uint8_t *pixels;
     int64_t height, width;
     tn_lm_image *image; // NULL once it was taken
@@ -120,7 +120,7 @@ static void image_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-// --- what is known ---
+// --- facts of an image ---
 
 static tn_lm_image *image_get(struct lm_image *self)
 {
@@ -173,7 +173,7 @@ PyObject *model_image_mark(PyObject *object, PyObject *unused)
     return status == TN_OK ? PyUnicode_FromString(mark) : lm_raise(status);
 }
 
-// vision(path): the vision encoder is another file's.
+// vision(path): takes the vision encoder from another file.
 PyObject *model_vision(PyObject *object, PyObject *args)
 {
     PY_GUARD;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The type Model: opening, closing, what is known of one.
+// The type Model: opening, closing, facts.
 #include "lm.h"
 
 #include <unistd.h>
@@ -11,7 +11,7 @@ PyObject *lm_raise(tn_status status)
     return py_host->raise_status(status, tn_lm_error());
 }
 
-// --- whose turn it is ---
+// --- shared and exclusive use ---
 
 bool model_enter(struct lm_model *model, bool alone)
 {
@@ -58,7 +58,8 @@ bool model_enter_for(struct lm_model *model, bool alone, struct lm_work *work)
 
 // --- opening and closing ---
 
-// Lets go of all that is open of a model. In the child of a fork() nothing can be closed.
+// Closes a model with its streams, sequences and images. The child of a fork() lacks their
+// threads, so it closes nothing.
 static void model_drop(struct py_held *held)
 {
     struct lm_model *self =
@@ -124,7 +125,7 @@ static void model_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-// close(): what is open of the model is closed, too.
+// close(): closes the model with its streams, sequences and images.
 static PyObject *model_close(PyObject *object, PyObject *unused)
 {
     PY_GUARD;
@@ -139,7 +140,7 @@ static PyObject *model_close(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-// --- what is known ---
+// --- facts of a model ---
 
 static PyObject *model_info(PyObject *object, PyObject *unused)
 {
@@ -207,7 +208,7 @@ static PyObject *model_parts(PyObject *object, PyObject *unused)
     return list;
 }
 
-// A value of metadata; one of a kind that is not known is None.
+// A value of metadata; None for an unknown kind.
 static PyObject *metadata_value(const tn_metadata *pair, uint64_t at)
 {
     const tn_text *text;

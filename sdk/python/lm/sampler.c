@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The type Sampler, and options of how tokens are drawn.
+// The type Sampler, and sampling options.
 #include "lm.h"
 
 #include <stdlib.h>

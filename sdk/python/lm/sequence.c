@@ -8,7 +8,7 @@
 
 PyTypeObject *sequence_type;
 
-// --- whose turn it is ---
+// --- use by one caller at a time ---
 
 bool sequence_enter(struct lm_sequence *s)
 {
@@ -38,7 +38,7 @@ void sequence_leave(struct lm_sequence *s)
     model_leave(s->model, false);
 }
 
-// Work of a sequence that was entered leaves the model when it is freed.
+// Runs work of a sequence that was entered; freeing the work leaves the model.
 static bool sequence_do(struct lm_sequence *s, struct lm_work **work)
 {
     (*work)->model = s->model;
@@ -81,7 +81,7 @@ static PyObject *sequence_of(struct lm_model *model, struct open_work *w)
     return (PyObject *)self;
 }
 
-// sequence(): an empty one. Loads the weights where that was not done.
+// sequence(): an empty sequence. Loads the model's weights at the first call.
 PyObject *model_sequence(PyObject *object, PyObject *unused)
 {
     PY_GUARD;
@@ -197,7 +197,7 @@ static PyObject *sequence_restore(PyObject *self, PyObject *path)
 struct infer_work {
     struct lm_work work;
     tn_lm_sequence *sequence;
-    int32_t *ids; // or `hidden`
+    int32_t *ids; // NULL: the input is `hidden`
     const float *hidden;
     int64_t count;
     const tn_lm_image **images;
@@ -233,7 +233,7 @@ static void infer_free(struct lm_work *work)
     free(w->out);
 }
 
-// Rows of what inference gives; those of images stand in the place of their marks.
+// Number of rows of logits; an image's rows stand in the place of its mark.
 static int64_t count_logit_rows(struct lm_sequence *s, const struct infer_work *w)
 {
     int32_t *ids = NULL;
@@ -348,7 +348,7 @@ static PyObject *sequence_embed(PyObject *object, PyObject *args)
 
 // --- several sequences ---
 
-// Tokens for sequences that were entered.
+// Inference over several entered sequences at once.
 struct joint_infer {
     struct lm_sequence **sequences;
     tn_lm_item *items;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The type Stream: an iterator over what work yields. The work goes on when the next item
-// is asked for, and ends when the iterator goes.
+// The type Stream: an iterator over what work yields. The work resumes when the next item
+// is asked for, and ends when the iterator is destroyed.
 #include "lm.h"
 
 #include <time.h>
@@ -13,8 +13,8 @@ struct lm_stream {
     struct lm_sequence *sequence; // a reference; NULL: work of the model
     PyObject *(*item)(struct lm_work *work);
     PyObject *(*result)(struct lm_work *work);
-    PyObject *outcome;      // what `result` gave
-    struct lm_stream *next; // of the model's
+    PyObject *outcome;      // object of `result`; NULL: none yet
+    struct lm_stream *next; // in the model's list
     bool is_running;        // a thread waits for an item
 };
 
@@ -44,7 +44,7 @@ PyObject *stream_new(struct lm_work *work, struct lm_sequence *sequence,
     return (PyObject *)self;
 }
 
-// Gives back what the work used. The exception that is set stays.
+// Frees the work, which leaves the model, and leaves the sequence. Keeps a set exception.
 static void stream_finish(struct lm_stream *self)
 {
     struct lm_work *work = self->work;
@@ -64,7 +64,7 @@ static void stream_finish(struct lm_stream *self)
 bool stream_settle(struct lm_stream *self)
 {
     if (!self->work->is_stopped || self->is_running)
-        return true; // the caller gets the error that it is in use
+        return true; // the caller then finds the sequence in use
     if (!work_end(self->work))
         return false;
     stream_finish(self);
@@ -104,7 +104,7 @@ static void stream_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-// The work has ended: what it says of that, and its failure as an exception.
+// The work has ended: sets `outcome`, or raises its failure.
 static void stream_conclude(struct lm_stream *self)
 {
     if (self->work->status != TN_OK)
@@ -141,7 +141,7 @@ static PyObject *stream_next(PyObject *object)
     return NULL;
 }
 
-// close(): ends the work, which what it has given so far is left of.
+// close(): ends the work. The items that it gave so far stay valid.
 static PyObject *stream_close(PyObject *object, PyObject *unused)
 {
     PY_GUARD;

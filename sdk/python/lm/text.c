@@ -64,7 +64,7 @@ PyObject *model_is_end(PyObject *object, PyObject *id)
     return PyBool_FromLong(is_end);
 }
 
-// Messages of a list of (role, text, images); texts are the list's.
+// Messages of a list of (role, text, images), which owns the texts.
 struct chat_messages {
     tn_lm_message *items;
     uint32_t *num_images;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Work that may last: a thread does it, while the one that asked waits without the GIL, and
-// every now and then lets Python handle signals. Work may yield: then its thread waits
-// until it is asked to go on.
+// Work that may last runs on a thread of its own, while the calling thread waits without
+// the GIL, and lets Python handle signals now and then. Work may yield: then its thread
+// waits until work_next() resumes it.
 #include "lm.h"
 
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Between looks for signals, in milliseconds.
+// Milliseconds between two checks for signals.
 #define PATIENCE 50
 
 void *work_new(size_t size, void (*run)(struct lm_work *), void (*free)(struct lm_work *))
@@ -46,7 +46,7 @@ static void *work_main(void *argument)
     return NULL;
 }
 
-// Signals are left to other threads.
+// Starts the work's thread, which blocks all signals.
 static bool py_lm_work_begin(struct lm_work *work)
 {
     sigset_t all, before;
@@ -63,7 +63,7 @@ static bool py_lm_work_begin(struct lm_work *work)
     return error == 0;
 }
 
-// Waits for a moment at most. The lock is held.
+// Waits at most PATIENCE. Called with the lock held.
 static void work_wait_moment(struct lm_work *work)
 {
     struct timespec until;
@@ -133,7 +133,7 @@ bool work_end(struct lm_work *work)
     return work->state == WORK_IDLE || work_wait_here(work);
 }
 
-// The child of a fork() has no thread that would end the work: it is left where it is.
+// The child of a fork() lacks the work's thread, so it frees nothing.
 void work_free(struct lm_work *work)
 {
     if (!work || work->process != getpid())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Primitives that are defined while the process runs: records from texts of Python, which
-// the host registers as if the plugin of C functions listed them.
+// Primitives that are defined while the process runs: records made of Python texts, which
+// the host registers as if the plugin of <tenon/ffi.h> listed them.
 #include "define.h"
 
 #include <stdlib.h>
@@ -108,7 +108,7 @@ bool definition_register(struct py_definition *definition, const tn_kernel *kern
     if (!service)
         return false;
     tn_status status = service->add(host, &definition->record, &kernel, kernel ? 1 : 0);
-    // A record that is refused is the author's mistake.
+    // A refused record is a wrong argument of the author, not a broken plugin.
     if (status != TN_OK) {
         raise_status(status == TN_ERR_REFUSED ? TN_ERR_ARGUMENT : status, tn_last_error());
         return false;

@@ -11,9 +11,9 @@
 
 // --- define.c ---
 
-// Room for the record of a primitive with inputs and outputs of these names (sequences of
-// texts), and `more` bytes behind that for whoever registers it. NULL with an exception
-// set.
+// The record of a primitive, with the memory that it points to. definition_create() makes
+// one with inputs and outputs of these names (sequences of texts), and `more` zeroed bytes
+// behind it for its caller. NULL with an exception set.
 struct py_definition {
     tn_primitive record;
     tn_input_info inputs[64];
@@ -21,11 +21,11 @@ struct py_definition {
     tn_attr_field fields[MAX_ATTRS];
     void *kept[128]; // memory of the record: texts, code
     uint32_t num_kept;
-    struct py_definition *next; // of those that are registered
+    struct py_definition *next; // in the list of registered definitions
 };
 struct py_definition *definition_create(const char *id, const char *doc, PyObject *inputs,
                                         PyObject *outputs, size_t more);
-// Registers a definition and its kernel, or NULL. False with an exception set.
+// Registers a definition with a kernel (NULL: none). False with an exception set.
 bool definition_register(struct py_definition *definition, const tn_kernel *kernel);
 // Copies of bytes, and of a text, that live as long as the definition; NULL with an
 // exception.
@@ -45,8 +45,8 @@ PyObject *define_callback(PyObject *module, PyObject *args);
 // error.
 PyObject *compile_glsl(PyObject *module, PyObject *args);
 // define_shader(id, doc, inputs, outputs, features, modules, hash, has_body): modules are
-// SPIR-V: the kernel, five that copy and five that fill elements of 1, 2, 4, 8 and 16
-// bytes, which may be left out (see shader.c).
+// SPIR-V: the kernel, then five modules that copy and five that fill elements of 1, 2, 4, 8
+// and 16 bytes, which may be left out (see shader.c).
 PyObject *define_shader(PyObject *module, PyObject *args);
 // apply_shader(id, arrays, launch: a list of integers, body: a Graph or None, outputs).
 PyObject *apply_shader(PyObject *module, PyObject *args);

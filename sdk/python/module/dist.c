@@ -15,7 +15,7 @@ struct py_group_call {
     enum group_action action;
     const tn_dist *dist;
     const tn_host *host;
-    char name[256], text[512]; // of the group; of the one that is made, or a reason
+    char name[256], text[512]; // text: name of the group to make, or reason of an abort
     int32_t color, key;
     uint64_t milliseconds;
     tn_group_facts facts;
@@ -82,7 +82,7 @@ static struct py_group_call *group_call(enum group_action action, const char *na
     return NULL;
 }
 
-// Makes the call, and frees it unless it is left. False with an exception set.
+// Runs the call, and frees it unless a signal interrupted it. False with an exception set.
 static bool group_call_wait(struct py_group_call *c, tn_group_facts *out_facts)
 {
     if (!c || !work_wait(&c->work))

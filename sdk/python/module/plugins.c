@@ -75,7 +75,7 @@ PyObject *read_plugin_file(PyObject *module, PyObject *args)
     return result;
 }
 
-// describe_plugin(file): what a plugin without ops.json would have there. Loads it.
+// describe_plugin(file): the text that ops.json of a plugin would have. Loads the plugin.
 PyObject *describe_plugin(PyObject *module, PyObject *args)
 {
     PY_GUARD;

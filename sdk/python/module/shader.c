@@ -2,15 +2,15 @@
 // Kernels of GPUs from texts of Python: compiled to SPIR-V, and registered for the family
 // vulkan.spirv/1 of every Vulkan backend.
 //
-// All that differs between applications is in the attribute `launch`, a list of integers:
+// Everything that differs between applications is in the attribute `launch`, integers:
 //
-//   flags, hash of the kernel's module, groups x, y, z, invocations of a group, number of
-//   pushed words, these words, number of outputs, and for each dtype, rank, extents; with
-//   SHADER_FILLS four words more, with which the outputs are filled first, for each output.
+//   flags, hash of the kernel's module, workgroups x, y, z, invocations of a workgroup,
+//   number of pushed words, the pushed words, number of outputs; of each output: dtype,
+//   rank, extents; with SHADER_FILLS, of each output: the four words of its fill value.
 //
-// The kernel's own module is number 0. It finds each array from the first element of its
-// binding on: an input that begins elsewhere in its memory is copied to scratch memory by
-// one of modules 1 to 5, and modules 6 to 10 fill outputs, by the size of elements.
+// The kernel's own module is number 0. It expects each array at the first element of its
+// binding: one of modules 1 to 5, by the size of elements, copies an input with an offset
+// to scratch memory; one of modules 6 to 10 fills an output.
 #include "define.h"
 #include "../core/trace.h"
 
@@ -23,7 +23,7 @@
 
 enum {
     SHADER_FILLS = 1, // outputs are filled before the kernel runs
-    SHADER_ROWS = 2,  // groups x is a number of workgroups in all, laid out in rows
+    SHADER_ROWS = 2,  // workgroups x is the number of all workgroups, laid out in rows
 };
 enum { COPY_MODULE = 1, FILL_MODULE = 6, MODULES = 11, COPY_GROUP = 256 };
 
@@ -33,7 +33,7 @@ struct py_shader_attrs {
 };
 
 struct py_shader {
-    struct py_definition definition; // first: what definition_create makes room for
+    struct py_definition definition; // first: definition_create() allocates this struct
     tn_kernel kernel;
     tn_vulkan_kernel payload;
     tn_vulkan_module modules[MODULES];
@@ -126,7 +126,7 @@ static uint64_t py_shader_bytes_of(const tn_layout *layout)
     return bytes;
 }
 
-// The scratch memory of an input: 0 for one that begins with its memory.
+// Scratch bytes for the copy of an input: 0 for an input without an offset.
 static uint64_t copied_bytes(const tn_layout *layout)
 {
     uint64_t bytes = layout->offset ? py_shader_bytes_of(layout) : 0;
@@ -142,7 +142,7 @@ static uint64_t shader_scratch(const tn_kernel_query *query)
     return bytes;
 }
 
-// The module of its kind for the elements of a dtype.
+// The module for the element size of a dtype; `first`: the module for 1 byte.
 static uint32_t module_for(uint32_t first, tn_dtype dtype)
 {
     uint32_t size = tn_dtype_bytes(dtype), module = first;
@@ -379,7 +379,7 @@ PyObject *apply_shader(PyObject *module, PyObject *args)
             if (!tuple || PyTuple_SetItem(tuple, (Py_ssize_t)i, outputs[i]) != 0)
                 Py_CLEAR(tuple);
     }
-    room.count = room.count > 1 ? 1 : room.count; // the graph has no list to free
+    room.count = room.count > 1 ? 1 : room.count; // attribute 1, the graph, owns no list
     attr_room_free(&room);
     free(inputs.items);
     building_end(&b);

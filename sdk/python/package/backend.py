@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Builds the wheel `tenon-array`: what pip calls (PEP 517), and what tools/wheel does.
+"""Builds the wheel `tenon-array`: the build backend that pip (PEP 517) and tools/wheel call.
 
 meson-python builds the modules in C and the package in Python; the wheel gets libtenon, libtenon-lm, libtenon-train and the
 plugins beside them, in tenon/lib, where the library finds them by its own path. They come from
@@ -8,7 +8,7 @@ plugins beside them, in tenon/lib, where the library finds them by its own path.
         a build folder of Tenon's, which is built already, or the prefix of an installation: an absolute
         path. Else Tenon is built from the sources around this folder
     --config-settings tenon-args=ARGS
-        what meson gets for that, "-Dvulkan=disabled" say
+        arguments of meson for that build, such as "-Dvulkan=disabled"
 
 A wheel cannot hold links, so libtenon.so.0 and those beside it are files.
 """

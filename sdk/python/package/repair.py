@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Makes an unpacked wheel run without the libraries of the machine that built it, as auditwheel does.
 
-What the wheel's files link with is copied to tenon/lib, but for the C library and its like, under names
-of its content, so that another package's library of the same name is not taken for it. OpenBLAS is
-opened when it is first needed, as tenon/lib/tenon/libopenblas.so.0 (plugins/common/openblas). Plugins' files change by that, so their
-manifests, which have hashes, are written anew afterwards.
+Libraries that the wheel's files link with are copied to tenon/lib, but for the C library and its like. Their
+names there have a hash of the content, so that another package's library of the same name is not taken for
+one. OpenBLAS is opened when it is first needed, as tenon/lib/tenon/libopenblas.so.0 (plugins/common/openblas). Copying
+changes the plugins' files, so their manifests, which have hashes, are written anew afterwards.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import subprocess
 
 import backend
 
-# Of the system, by the rules for manylinux. Vulkan's loader is opened at run time, and the system's, too.
+# Libraries that the rules for manylinux leave to the system. Vulkan's loader is the system's, too, opened at run time.
 SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z))\.so\.\d+")
 OPENBLAS = "libopenblas.so.0"
 OLDEST_GLIBC = (2, 36)  # what Debian 12 has, and what packed relocations need
@@ -43,7 +43,7 @@ def is_elf(path):
 
 
 def needed(path):
-    """What a shared object links with beside the system's."""
+    """The libraries that a shared object links with, but for the system's."""
     return [name for name in tell("patchelf", "--print-needed", path).split() if not SYSTEM.fullmatch(name)]
 
 
@@ -78,8 +78,8 @@ def copyright_of(library):
 class Repair:
     def __init__(self, folder, licenses):
         self.folder, self.lib, self.licenses = folder, folder / "tenon/lib", licenses
-        self.names = {}  # of carried libraries, by where they came from
-        self.changed = []  # plugins' files
+        self.names = {}  # names of copied libraries in the wheel, by the path of the original
+        self.changed = []  # changed files of plugins
 
     def shared_objects(self):
         return [path for path in sorted(self.folder.rglob("*")) if path.is_file() and is_elf(path)]
@@ -118,7 +118,7 @@ class Repair:
         before = {path: path.read_bytes() for path in self.shared_objects()}
         for path in before:
             self.link(path)
-        # Plugins are loaded from private copies, for which $ORIGIN means nothing, so what they link with comes with libtenon.
+        # Plugins are loaded from private copies, for which $ORIGIN means nothing, so libtenon links with their libraries.
         for name in self.names.values():
             if name not in needed(self.lib / backend.LIBRARY):
                 tell("patchelf", "--add-needed", name, self.lib / backend.LIBRARY)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""stubs.py PACKAGE TENON: writes stubs (.pyi) for those who check types into the folder of the package: a file for each pack
-of ours, by `tenon header --python`, and _all.pyi, the names of the namespace `tenon` that are made while it runs.
+"""stubs.py PACKAGE TENON: writes stubs (.pyi) for type checkers into the folder of the package: a file for each of Tenon's
+packs, by `tenon header --python`, and _all.pyi, the names of the namespace `tenon` that are made while it runs.
 
 Run by an interpreter that can import that package.
 """
@@ -16,7 +16,7 @@ OURS = "org.tenon."
 
 
 def stub_of(command, plugin, replaced):
-    """The stub of a plugin, with what the package itself defines in a pack instead of the operators."""
+    """The stub of a plugin; `replaced`: functions of the package that stand in the place of the pack's operators."""
     text = subprocess.run([command, "header", plugin, "--python"], check=True, capture_output=True, text=True).stdout
     for name in replaced:
         text = re.sub(rf'^def {name}\(.*\n    """.*"""\n\n?', "", text, flags=re.MULTILINE)
@@ -33,7 +33,7 @@ def bare(function):
 
 
 def namespace(tenon, operators, defined):
-    """The stub of what `tenon` has without a line in its __init__.py. `operators`: names by pack."""
+    """The stub of the names of `tenon` that its __init__.py does not define. `operators`: names by pack."""
     from tenon import _standard  # pylint: disable=import-outside-toplevel
 
     rows = ["# SPDX-License-Identifier: MIT", "# Made by stubs.py: do not edit."]
@@ -52,8 +52,8 @@ def namespace(tenon, operators, defined):
 
 
 def beside(tenon, pack):
-    """Lines for what a package in Python has beside a pack's operators; of classes that are made while it runs no more
-    than the name is known."""
+    """Lines for the names that a Python package has beside a pack's operators; classes that are made at run time get a
+    stub of their name alone."""
     module = importlib.import_module(tenon._BESIDE[f"tenon.{pack}"])
     rows = []
     for name in module.__all__:

@@ -108,7 +108,7 @@ def _compile(what, text, symbol, prototype, flags):
 
 
 def _problem(what, text, symbol, prototype, messages):
-    """The exception for a compiler's messages: at the author's line, or for a function of another signature."""
+    """The exception for a compiler's messages: an error in a line of the text, or a function that does not fit the signature."""
     found = re.search(r"^source:(\d+)(?::(\d+))?: (?:fatal )?error: (.*)$", messages, re.M)
     if found:
         return text.error(found[3], int(found[1]), int(found[2] or 0))
@@ -147,7 +147,7 @@ def _address(what, function, prototype):
 
 
 def _check_types(what, function, prototype):
-    """Types that were given to a function of ctypes fit the signature."""
+    """Raises where argtypes or restype of a ctypes function do not fit the signature."""
     result, parameters, _ = prototype
     given = function.argtypes
     if given is None:

@@ -73,12 +73,12 @@ class custom_function:
         return unflatten(call.result, outputs)
 
 
-_MOST_KINDS = 64  # of calls of a function, whose rules it keeps
+_MOST_KINDS = 64  # kinds of calls whose rules a function keeps
 
 
 class _Call:
-    """A call: where the arrays are among the leaves, and the rules of lists for that. It has the function's rules and not
-    the function, which has what the core makes of the call."""
+    """A call of a custom function: which leaves of its arguments are arrays, and rules over lists of arrays for the core. It
+    refers to the function's rules and not to the function, which would be a cycle: the function keeps the core's rules."""
 
     def __init__(self, owner, function, structure, leaves, is_array):
         self.given, self.name = owner._rules, getattr(owner, "__name__", "custom_function")
@@ -88,7 +88,7 @@ class _Call:
         self.batches = {}  # of _Mapped
 
     def tree(self, arrays):
-        """The arguments with these in the place of arrays: the one argument, or the tuple."""
+        """The arguments with these arrays in the place of the call's: the one argument, or the tuple."""
         arrays = iter(arrays)
         args = unflatten(self.structure, [next(arrays) if of else leaf
                                           for leaf, of in zip(self.leaves, self.is_array)])
@@ -101,10 +101,10 @@ class _Call:
         return [leaf if isinstance(leaf, Array) else _core.array(leaf) for leaf in outputs]
 
     def rules(self, num_used, made):
-        """The object of the core for rules of such calls, made once for each kind of call: those of late are in `made`."""
+        """The core's rules for this kind of call, made once; `made` keeps the latest _MOST_KINDS."""
         given = self.given
         key = (self.structure, self.is_array, self.result, num_used)
-        if not given["vmap"]:  # then the rule maps the graph
+        if not given["vmap"]:  # then the rule of batching maps this graph
             key += (_core.graph_address(self.graph),)
         try:
             key += tuple((type(leaf), leaf) for leaf in self.leaves)
@@ -121,7 +121,7 @@ class _Call:
         return known
 
     def _own(self, arrays, what, is_given):
-        """Those of the arguments. The others are arrays that the body uses beside them."""
+        """The items that belong to arguments. The rest belong to arrays that the body uses beside them, and must not be given."""
         count = sum(self.is_array)
         if any(is_given(item) for item in arrays[count:]):
             raise ValueError(f"{self.name}: a {what} is asked for by an array that the function uses and that is "
@@ -160,7 +160,7 @@ class _Call:
         return parts
 
     def _transposed_jvp(self, inputs, outputs, cotangents):
-        """The vjp of a function that has a jvp: that is linear in the tangents."""
+        """The vjp of a function that has a jvp: the jvp's transpose, as it is linear in the tangents."""
         count = sum(self.is_array)
         tangents = [op("zeros_like")(x) for x in inputs[:count]]
         results = self.jvp(inputs, outputs, tangents + [None] * (len(inputs) - count))
@@ -171,7 +171,7 @@ class _Call:
         return gradients
 
     def _transposed_vjp(self, inputs, outputs, tangents):
-        """The jvp of a function that has a vjp: that is linear in the cotangents."""
+        """The jvp of a function that has a vjp: the vjp's transpose, as it is linear in the cotangents."""
         cotangents = [op("zeros_like")(y) for y in outputs]
         gradients = self.vjp(inputs, outputs, cotangents, [t is not None for t in tangents])
         pairs = [(g, t) for g, t in zip(gradients, tangents) if g is not None and t is not None]
@@ -210,8 +210,7 @@ class _Call:
 
 
 class _Mapped:
-    """A batch of calls whose derivatives are batches of the rules' results: what vmap makes where no rule of it is
-    given."""
+    """A batch of calls where no rule of batching is given: the graph is mapped, and derivatives map the function's rules."""
 
     def __init__(self, call, graph, axes, given):
         self.call, self.graph, self.given = call, graph, given
@@ -279,7 +278,7 @@ def _is_float(x):
 
 
 def _vjp(outputs, cotangents, wrt):
-    """The core's, of what has derivatives, in the outputs' dtypes and shapes."""
+    """The core's vjp of the outputs of floats and complex numbers, with cotangents in the outputs' dtypes and shapes."""
     rows = [(y, g) for y, g in zip(outputs, cotangents) if isinstance(y, Array) and _is_float(y)]
     if not rows or not wrt:
         return [None] * len(wrt)

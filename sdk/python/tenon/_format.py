@@ -27,20 +27,20 @@ def _decimal(value, code):
         try:
             if struct.unpack(code, struct.pack(code, text))[0] == value:
                 return text
-        except OverflowError:  # rounded to above the greatest
+        except OverflowError:  # rounded up beyond the dtype's greatest number
             continue
     return value
 
 
 def _digits(value, code):
-    """Its digits, and the exponent of the first."""
+    """The shortest digits of a number, and the decimal exponent of the first digit."""
     _, digits, exponent = decimal.Decimal(repr(_decimal(value, code))).as_tuple()
     text = "".join(map(str, digits))
     return text.rstrip("0"), exponent + len(text) - 1 if value else 0
 
 
 def _positional(value, code):
-    """Without an exponent; at most DIGITS behind the point, and no zeros at their end."""
+    """The absolute value without an exponent, with at most DIGITS digits behind the point and no trailing zeros."""
     digits, exponent = _digits(abs(value), code)
     if len(digits) - 1 - exponent > DIGITS:
         return f"{abs(value):.{DIGITS}f}".rstrip("0")
@@ -57,7 +57,7 @@ def _decimals(value, code):
 
 
 def _scientific(value, decimals):
-    """The significand and the exponent."""
+    """The absolute value's significand as a text of so many decimals, and its exponent."""
     mantissa, _, exponent = f"{abs(value):.{decimals}e}".partition("e")
     return mantissa if decimals else mantissa + ".", int(exponent)
 

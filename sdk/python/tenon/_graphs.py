@@ -30,7 +30,7 @@ def _leaves(tree, name, what, out):
 
 
 def _tree(named):
-    """The tree of leaves by name: a dict where names have texts, a tuple where they are 0, 1, ..."""
+    """The tree of leaves by dotted name: a tuple where all parts of a level are 0, 1, ..., else a dict."""
     if list(named) == [""]:
         return named[""]
     parts = {}

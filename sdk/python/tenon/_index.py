@@ -75,13 +75,13 @@ class Plan:
         if not any(i is Ellipsis for i in items):
             items.append(Ellipsis)
         at = next(k for k, i in enumerate(items) if i is Ellipsis)
-        # Of no axes it still stands between what is before and behind it.
+        # An Ellipsis of no axes stays: arrays before and behind it are not adjacent.
         items[at : at + 1] = [slice(None)] * (len(shape) - used) or [Ellipsis]
         self.shape = shape
         self.start, self.stop, self.step = [], [], []
         self.dropped = []  # axes of the slice that integers index
         self.arrays = {}  # axis of the slice: array of integers
-        self.layout = []  # of the result: None (new), an axis of the slice, or "arrays"
+        self.layout = []  # axes of the result: None (new), an axis of the slice, or "arrays"
         self.is_empty_mask = False
         self.together = True
         self._read(items)
@@ -89,7 +89,7 @@ class Plan:
     def _read(self, items):
         has_arrays = any(isinstance(i, Array) for i in items)
         axis = 0
-        last = None  # position in items of the last array
+        last = None  # position of the last array in items
         for k, item in enumerate(items):
             if item is Ellipsis:
                 continue
@@ -165,13 +165,13 @@ class Plan:
         return x if self.is_whole() else op("slice")(x, self.start, self.stop, self.step)
 
     def gathered(self, part):
-        """Of the slice, with the arrays' axes in front."""
+        """The elements of the slice at the arrays' indices, with the arrays' axes in front."""
         if not self.arrays:
             return part
         return op("gather")(part, list(self.arrays.values()), axes=list(self.arrays))
 
     def arranged(self, part):
-        """Axes in the result's order, dropped and added."""
+        """The gathered part with its axes in the result's order, some dropped, some added."""
         rest = [a for a in range(len(self.shape)) if a not in self.arrays]
         front = part.ndim - len(rest)
         where = {axis: front + k for k, axis in enumerate(rest)}
@@ -221,7 +221,7 @@ class Plan:
 
 
 def _truths(index):
-    """An index without masks of no axis, and whether all of those are true; None: there are none."""
+    """An index without its bools and masks of rank 0, and whether all of these are true; None: it has none."""
     items = index if isinstance(index, tuple) else (index,)
     masks = [i for i in items if isinstance(i, bool) or (getattr(i, "ndim", 1) == 0 and str(getattr(i, "dtype", "")).endswith("bool"))]
     if not masks:
@@ -250,8 +250,8 @@ def _applied(mode, x, y):
 
 
 def _multiplied(arrays, extents, value):
-    """Indices in order, and the products of values at equal ones: each of those up to it, so that the
-    last has all."""
+    """The indices sorted, and running products of the values at equal indices: the last of equal indices has the product
+    of all."""
     front = arrays[0].shape if len(arrays) == 1 else op("broadcast_arrays")(arrays)[0].shape
     count = math.prod(front)
     arrays = [op("flatten")(op("broadcast_to")(op("astype")(a, "int64"), list(front))) for a in arrays]

@@ -8,7 +8,7 @@ import json
 from . import _core
 from ._core import PluginError
 
-_NOT_GIVEN = -(2**63)  # the default of integers that need not be given
+_NOT_GIVEN = -(2**63)  # the default of integer attributes that means "not given"
 _found = {}  # by plugin: the records of its operators by id
 
 

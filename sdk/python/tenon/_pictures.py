@@ -31,7 +31,7 @@ class Graph:
         try:
             return self.svg()
         except (NotImplementedError, RuntimeError):
-            return None  # a notebook then shows __repr__
+            return None  # without the program dot a notebook shows __repr__
 
     def save(self, path):
         """Writes the picture (.svg) or the text (.dot)."""

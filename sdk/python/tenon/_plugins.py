@@ -61,15 +61,15 @@ def folders():
 
 
 def refused():
-    """What is wrong with the plugins that are not used, for the end of a sentence."""
+    """The reasons why plugins are refused, as the end of a sentence."""
     reasons = [plugin["reason"] for plugin in _core.plugins() if plugin["state"] == "refused"]
     more = f" (and {len(reasons) - 1} more: see python -m tenon.doctor)" if len(reasons) > 1 else ""
     return f"; a plugin is refused: {reasons[0]}{more}" if reasons else ""
 
 
 def path():
-    """What the runtime searches before all else. TENON_PLUGIN_PATH stands in front of what wheels bring, so that of
-    equal versions it wins."""
+    """The plugin folders that the runtime searches first. TENON_PLUGIN_PATH stands in front of the wheels' folders, so that
+    its plugin wins among equal versions."""
     if os.environ.get("TENON_PLUGINS_ONLY") == "1":
         return ""
     parts = [part for part in os.environ.get("TENON_PLUGIN_PATH", "").split(":") if part.startswith("/")]

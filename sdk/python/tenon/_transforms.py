@@ -21,14 +21,14 @@ def _as_arrays(leaves):
 
 
 def _fresh(leaves):
-    """The same elements as other nodes, so that derivatives by them are those by one argument.
-    They are watched: what reads one computes a copy, through which an outer derivative goes on."""
+    """Copies of the leaves as nodes of their own, so that a derivative by one is by this argument alone, also where two
+    arguments share an array. They are watched: reading one computes a copy, so that an outer derivative goes through it."""
     with _Watching():
         return [op("copy")(x) for x in _as_arrays(leaves)]
 
 
 def _given(structure, leaves):
-    """A tree of other objects, so that []= and += within a function leave `leaves` as they are."""
+    """A tree of other Array objects of the same values, so that []= and += in a function leave `leaves` as they are."""
     return unflatten(structure, [_core.alias(leaf) for leaf in leaves])
 
 
@@ -78,8 +78,8 @@ def _real(leaves, what):
 
 
 def _by_arguments(what, function, argnums, args, kwargs, check):
-    """function(*args) with other nodes for arguments `argnums`: its value, these nodes, and for each
-    argument its structure and how many of them it has."""
+    """Calls function with fresh nodes in the place of the leaves of arguments `argnums`. Gives its value, the nodes, and for
+    each such argument (structure, number of leaves)."""
     args = list(args)
     leaves, positions = [], []
     for position in (argnums,) if isinstance(argnums, int) else argnums:
@@ -156,8 +156,7 @@ def hessian(function, argnums=0):
 
 
 class _Watching:
-    """Within: arrays that are made are watched: reading them computes a copy, so that derivatives
-    go on through them."""
+    """Context in which all new arrays are watched: reading them computes a copy, so that derivatives go through them."""
 
     def __enter__(self):
         _core.watch(1)
@@ -167,7 +166,7 @@ class _Watching:
 
 
 def _unwatch(tree):
-    """Results that nothing is differentiated by any more are read themselves."""
+    """Makes reading the arrays of a tree compute no copy any more, as no derivative goes through them."""
     for leaf in flatten(tree)[0]:
         _core.unwatch(leaf)
 
@@ -187,7 +186,7 @@ def vjp(function, *primals):
         gradients = unflatten(structure, _core.vjp(outputs, _as_arrays(given), leaves))
         return gradients
 
-    # The results that the caller reads are others than those that `pull` goes through.
+    # The caller gets copies: `pull` differentiates the results themselves, which stay watched.
     return unflatten(shape, [op("copy")(output) if _is_array(output) else output for output in outputs]), pull
 
 
@@ -216,7 +215,7 @@ def stop_gradient(x):
 
 
 class _Body:
-    """A function over a tree as one over a list, which learns the structure of its result."""
+    """A function over a tree as one over a list of leaves; a call sets `result`, the structure of its result."""
 
     def __init__(self, function, structure):
         self.function, self.structure, self.result = function, structure, None
@@ -310,7 +309,7 @@ class _Shapeless:
 
 
 def _are_alike(a, b):
-    """Whether two keys are those of one call: their numbers are of the same types."""
+    """Whether two keys are equal in values and types: 1 is not 1.0."""
     return len(a) == len(b) and all(x is y or (type(x) is type(y) and x == y) for x, y in zip(a, b))
 
 
@@ -352,7 +351,7 @@ class function(_core.Function):
                 pair, result = self._build(_Body(body, flat), arrays, (structure, *plan))
         else:
             pair, result = _trace("function", body, arrays, flat)
-        # The argument of each traced leaf, in order; those by name are none of the positional ones.
+        # The positional argument of each leaf, in order; leaves of arguments by name have None.
         owners = iter([i for i, arg in enumerate(args) for _ in flatten(arg)[0]])
         of_arrays = [owner for item in plan for owner in [next(owners, None)] if item is _core.TRACED]
         given = [k for k, owner in enumerate(of_arrays) if owner in self.donate]

@@ -18,7 +18,7 @@ def describe(structure):
 
 
 def leaves_under(structure, tree):
-    """The leaf of `tree` for each leaf of `structure`, where None stands for any part; None where they differ."""
+    """The leaf of `tree` for each leaf of `structure`; a None in `tree` stands for all leaves below. None: they differ."""
     if tree is None:
         return [None] * count_leaves(structure)
     if not isinstance(structure, tuple):

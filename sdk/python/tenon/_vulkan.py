@@ -11,7 +11,7 @@ from . import _core
 from ._dtypes import as_dtype, dtype as _dtype, dtypes
 from ._kernels import KernelError, Reference, Text, arrays_of, names_of, new_id, selected_devices, with_rules
 
-# The type of an element in GLSL; bfloat16 and float8 are their bits, bool is a byte, 0 or 1.
+# The type of an element in GLSL; bfloat16 and float8 are given as their bits, bool as a byte, 0 or 1.
 _TYPES = {"bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
           "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint", "uint64": "uint64_t", "float16": "float16_t",
           "bfloat16": "uint16_t", "float32": "float", "float64": "double", "complex64": "vec2", "complex128": "dvec2",
@@ -308,13 +308,13 @@ class _Variant:
             raise self.kernel._header.error(message, line, column)
         if file == "source":
             raise self.kernel._source.error(message, line, column)
-        if file == "end":  # the text ends within something
+        if file == "end":  # the text ends within a statement
             raise self.kernel._source.error(message, self.kernel._source.text.count("\n") + 1, 0)
         raise KernelError(f"{self.kernel._what}: error in the text around the kernel, line {line}: {message}\n"
                           f"{(text.split(chr(10)) + [''])[max(line - 1, 0)]}")
 
     def words(self, shapes, grid):
-        """What is pushed, in the order of the block."""
+        """The push constants, in the order of their block in GLSL."""
         sizes = [math.prod(shapes[i]) for i in self.sized]
         words = [*grid, *sizes, *(n for i in self.shaped for n in shapes[i])]
         if any(n >= 2**32 for n in words):

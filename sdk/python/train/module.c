@@ -2,13 +2,13 @@
 // The module tenon._train: bodies in Python that are traced once for all extents, over
 // libtenon-train. The options, and which bodies are alike, are Python: tenon._transforms.
 //
-// Threads. The caller holds a lock of Python over graph(): who waited in C for a body of
-// another thread would keep the GIL from it.
+// Threads. The caller holds a Python lock over graph(): a thread that waited in C for a
+// body of another thread would keep the GIL, which that body needs.
 #include "../base/base.h"
 
 #include <tenon/train.h>
 
-static const struct py_host *py_host; // what tenon._core gives
+static const struct py_host *py_host; // functions of tenon._core
 
 // Shapeless(body, num_outputs, strict): `body` is a callable from a list of Arrays to a
 // list of `num_outputs` Arrays.
@@ -17,11 +17,12 @@ struct train_shapeless {
     PyObject *body;
     tn_shapeless *shapeless; // NULL: not set up, or the runtime is closed
     uint64_t num_outputs;
-    bool was_called; // within this graph()
+    bool was_called; // the body was called within this graph()
     struct py_held held;
 };
 
-// An exception of the body for extents other than the call's is the reason why these stay.
+// Turns an exception of the body into the scope's failure. For extents other than the
+// call's, the exception is the reason why the extents keep their values.
 static tn_status tell_raised(tn_scope *scope)
 {
     PyObject *type, *value, *trace;

@@ -59,7 +59,7 @@ static void shortened_put_text(const char *text)
 {
     size_t size = strlen(text);
     if (write(STDERR_FILENO, text, size) < 0)
-        return; // there is nobody to tell
+        return; // no message: standard error is not usable
 }
 
 static void on_bus_error(int number, siginfo_t *info, void *context)
@@ -72,7 +72,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
                            : NULL;
     if (!path) {
         signal(number, SIG_DFL);
-        raise(number); // once this returns
+        raise(number); // delivered once the handler returns
         return;
     }
     while (atomic_flag_test_and_set(&told))

@@ -4,8 +4,8 @@
 #ifndef TOOLS_TENON_BASE_SHORTENED_H
 #define TOOLS_TENON_BASE_SHORTENED_H
 
-// From now on such an end is told in a sentence that names the file, and has status 1. Any
-// other SIGBUS ends the process as before.
+// Installs a handler that, for such a SIGBUS, prints a message with the file's name and
+// exits with status 1. Any other SIGBUS ends the process as before.
 void tell_shortened_files(void);
 
 #endif // TOOLS_TENON_BASE_SHORTENED_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tenon cache: the compiled kernels that are kept on disk. Here is the list; prune.c,
-// warm.c and ship.c have the rest.
+// tenon cache: the disk cache of compiled kernels. This file lists it; prune.c, warm.c and
+// ship.c have the other subcommands.
 #include "commands.h"
 #include "base/table.h"
 #include "entry.h"
@@ -37,7 +37,7 @@ static const char *or_dash(const char *text)
     return *text ? text : "-";
 }
 
-// Size and time as people read them; what is no entry is named by its file.
+// The row for people: size and time as text; a file that is no entry is shown by its name.
 static json_t *printed_row(const struct cache_entry *entry)
 {
     char size[SIZE_TEXT], when[64] = "-";

@@ -94,7 +94,7 @@ static bool cache_entry_is_sum(const tn_cache_header *header, const char *data,
     return memcmp(digest, header->checksum, 32) == 0;
 }
 
-// Takes the texts of a sound entry apart. False: there are not that many.
+// Sets the entry's fields from its texts, each ended by NUL. False: texts are missing.
 static bool take_texts(struct cache_entry *entry, const char *texts, uint32_t size)
 {
     const char **out[TN_CACHE_NUM_TEXTS] = {&entry->plugin, &entry->kind, &entry->kernel,

@@ -23,15 +23,15 @@ struct cache_entry {
     int state;
     uint64_t bytes; // of the file
     struct timespec used;
-    char *texts; // owned; below are parts of it. "" unless sound
+    char *texts; // owned; the next four are parts of it, and "" unless the entry is sound
     const char *plugin, *kind, *kernel, *device;
 };
 
 struct cache_list {
     struct cache_entry *entries; // in the order of their names
     size_t count;
-    size_t sound;         // entries that are
-    uint64_t sound_bytes; // of them
+    size_t sound;         // number of sound entries
+    uint64_t sound_bytes; // bytes of sound entries
 };
 
 // Opens the cache's folder, as the library does: TENON_CACHE_DIR, or the user's. Fails when

@@ -16,14 +16,14 @@
 #define DAY 86400
 
 struct cache_prune_rules {
-    int64_t oldest; // seconds since 1970: entries that were used before go
+    int64_t oldest; // seconds since 1970: entries last used earlier are removed
     uint64_t max_bytes;
     bool all, dry;
 };
 
 struct cache_prune_outcome {
     size_t removed, in_use; // in_use: used since it was listed
-    uint64_t bytes;         // of those removed
+    uint64_t bytes;         // bytes of removed entries
 };
 
 static int read_size(const char *text, uint64_t *out)
@@ -79,8 +79,8 @@ static int by_use(const void *a, const void *b)
     return (x->used.tv_nsec > y->used.tv_nsec) - (x->used.tv_nsec < y->used.tv_nsec);
 }
 
-// Whether the entry goes whatever the size of the rest. Notes of crashed plugins stay: they
-// are no compiled code.
+// Whether the rules remove the entry whatever the size of the cache. Notes of crashed
+// plugins stay: they are no compiled code.
 static bool must_go(const struct cache_entry *entry, const struct cache_prune_rules *rules)
 {
     if (entry->state != CACHE_SOUND)
@@ -89,7 +89,7 @@ static bool must_go(const struct cache_entry *entry, const struct cache_prune_ru
     return !cache_is_note(entry) && (rules->all || entry->used.tv_sec < rules->oldest);
 }
 
-// The longest unused go first.
+// Removes entries by the rules; for the limit of size, the longest unused first.
 static int cache_prune_all(const struct folder *folder, struct cache_list *list,
                            const struct cache_prune_rules *rules,
                            struct cache_prune_outcome *outcome)

@@ -17,7 +17,7 @@
 #define FOLDER "tenon-cache" // what an archive's files lie in
 
 struct cache_ship_count {
-    size_t entries, kept; // kept: the same entry was there
+    size_t entries, kept; // kept: entries that existed already
     uint64_t bytes;
 };
 
@@ -35,7 +35,7 @@ struct cache_ship_packing {
     struct cache_ship_count *count;
 };
 
-// Copies one entry as it is checked.
+// Copies one entry if it is sound.
 static int cache_ship_copy(const struct folder *at, const char *name, void *context)
 {
     struct cache_ship_packing *packing = context;
@@ -126,8 +126,8 @@ static int cache_ship_check(const struct folder *at, const char *name, void *con
     return failed;
 }
 
-// Stores an entry. One that is there stays: a driver's pipelines may be more than those of
-// the archive.
+// Stores an entry unless it exists: a driver's existing pipelines may be more than the
+// archive's.
 static int cache_ship_put(const struct folder *at, const char *name, void *context)
 {
     const struct cache_ship_unpacking *unpacking = context;

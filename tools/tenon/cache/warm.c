@@ -25,8 +25,8 @@ static double cache_warm_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-// Data opens the devices, which look for their drivers' pipelines in the cache: not to be
-// counted among the kernels.
+// Opens the devices, by making data, before cached kernels are counted: opening a device
+// also reads its driver's pipelines from the cache.
 static int open_devices(const struct session *session)
 {
     const float number = 0;

@@ -14,9 +14,8 @@ struct complete_choice {
 
 #define MAX_CHOICES 16
 
-// The choices for a command's operands, from its usage ("ID
-// DIR"), at most `max`. Words that follow a fixed word ("plugin ID") are left out. Returns
-// how many.
+// Gives at most `max` choices for a command's operands, from its usage ("ID DIR"). Words
+// that follow a fixed word ("plugin ID") are left out. Returns the number of choices.
 size_t choices_of(const json_t *command, struct complete_choice *out, size_t max);
 
 // Fixed word number `i` of a command's usage that another word follows ("plugin ID"), and

@@ -35,7 +35,7 @@ static char *disable_others(const tn_runtime *runtime, const char *id)
     return text;
 }
 
-// True when the child's log shows that it began to load the plugin.
+// True when the child's log shows that the child began to load the plugin.
 static bool was_begun(const char *log, const char *id)
 {
     char text[96];

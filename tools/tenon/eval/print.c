@@ -30,7 +30,7 @@ static bool eval_print_is_float(tn_dtype dtype)
     return TN_DTYPE_BIT(dtype) & (TN_FLOAT_DTYPES | TN_FLOAT8_DTYPES);
 }
 
-// Numbers of an element: the parts of a complex one.
+// Number of parts of an element: 2 for complex dtypes, else 1.
 static uint64_t eval_print_parts_of(const struct host_array *array)
 {
     return tn_is_complex(array->dtype) ? 2 : 1;
@@ -194,7 +194,7 @@ static void visit_shown(struct style *style, visitor *visit, void *context)
 
 struct eval_print_range {
     double least, most; // of the magnitudes that are finite and not 0
-    int digits;         // after the point, in the notation chosen
+    int digits;         // digits after the point, in the chosen notation
 };
 
 static void see_range(struct style *style, uint64_t i, void *context)

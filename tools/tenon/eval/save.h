@@ -12,7 +12,7 @@ struct save_results {
     size_t count;
 };
 
-// Builds it from the session's names, in the session's scope.
+// Builds the results from the session's names, in the session's scope.
 typedef int (*save_build)(struct session *session, void *user, struct save_results *out);
 
 // Writes the graph of what `build` builds, for values of the types that the session's

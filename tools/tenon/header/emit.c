@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // One operator as a C function that calls tn_op.
 //
-// Up to two attributes are plain arguments. More are a struct, whose NAME_defaults() sets
-// the record's defaults, so that a field that is set to zero is zero; so are runtime
-// attributes, which have a second field there for an array.
+// Up to two attributes are plain arguments. More become a struct, whose NAME_defaults()
+// sets the record's defaults, so that zero in a field means zero. Runtime attributes are in
+// a struct, too, with a second field for an array.
 #include "ops/describe.h"
 #include "header.h"
 
@@ -30,8 +30,8 @@ static bool has_runtime(const tn_attr_table *table)
     return false;
 }
 
-// The dtype of the result is no argument of its own: tn_astype() says the same. It is a
-// member where there is a struct.
+// Whether an attribute becomes no argument: the result's dtype, for which callers have
+// tn_astype(). In a struct it is a member.
 static bool header_emit_is_left_out(const struct emitter *e, const tn_attr_field *field)
 {
     return !e->has_struct && field->flags & TN_ATTR_RESULT;
@@ -45,7 +45,7 @@ static uint32_t count_plain(const tn_attr_table *table)
     return count;
 }
 
-// Whether the call returns a status, and its arrays through arguments.
+// Whether the function returns a status, and gives its arrays through arguments.
 static bool gives_status(const tn_primitive *p)
 {
     return num_outputs(p) > 1 || counts_outputs(p);

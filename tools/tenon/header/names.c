@@ -58,7 +58,8 @@ void header_function_name(const char *plugin, const char *id, bool newest,
     const char *dot = memchr(id, '.', bare);
     const char *name = dot ? dot + 1 : id;
     const char *revision = newest || !id[bare] ? "" : id + bare + 1;
-    // base has gamma and split, too, and random_uniform; nn has adam and sgd.
+    // Names of random and optim get a prefix, since other packs have them: base has gamma,
+    // split and random_uniform, nn has adam and sgd.
     const char *space = strcmp(plugin, "org.tenon.random") == 0  ? "rng_"
                         : strcmp(plugin, "org.tenon.optim") == 0 ? "optim_"
                                                                  : "";

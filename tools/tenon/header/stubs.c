@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One operator as a function of Python's, for those who check types: a stub (.pyi). Names,
-// order and defaults are those that the package `tenon` shows.
+// One operator as a Python function, for type checkers: a stub (.pyi). Names, order and
+// defaults of parameters are as in the package `tenon`.
 #include "ops/describe.h"
 #include "header.h"
 
@@ -24,7 +24,7 @@ static bool is_keyword(const char *name)
     return false;
 }
 
-// The text between quotes of Python's: without what would end or change it.
+// Writes a text into a Python string, without characters that would end or change it.
 static void emit_quoted(FILE *out, const char *text)
 {
     for (; text && *text; text++) {
@@ -65,8 +65,7 @@ static void emit_type(FILE *out, const tn_attr_field *field)
         fprintf(out, " | None");
 }
 
-// A float as Python writes it, also where it is whole; infinity as a number that is too
-// large.
+// Writes a float as Python does, "2.0"; infinity as a literal too large for a double.
 static void header_stubs_emit_number(FILE *out, double value)
 {
     char text[40];

@@ -6,9 +6,9 @@
 #include <jansson.h>
 #include "base/args.h"
 
-// Gives each kernel of a report what its launches cost, from the costs of the launches, and
-// the report the sums, and what all launches take in one run: as they are, and of baked
-// code. (cost.c)
+// Adds to each kernel of a report the cost of its launches, and to the report the sums.
+// whole_us: microseconds of all launches in one run, as they are and with baked code, for
+// the report. (cost.c)
 void add_costs(json_t *report, const double whole_us[2]);
 int print_costs(const json_t *report);
 

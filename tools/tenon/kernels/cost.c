@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What it costs that launches share kernels: the time of each kernel's launches, beside
-// that of code made for each of them.
+// The cost of kernels that launches share: the time of each kernel's launches, beside the
+// time of code that is baked for each launch.
 #include "base/table.h"
 #include "commands.h"
 
@@ -11,7 +11,7 @@
 struct sums {
     double folded_us, baked_us;
     json_int_t measured, not_baked, not_run, differing;
-    const char *reason; // of one without baked code
+    const char *reason; // why a launch has no baked code; NULL: each has
 };
 
 static void kernel_cost_add_launch(struct sums *sums, const json_t *launch)

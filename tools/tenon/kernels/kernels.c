@@ -15,8 +15,8 @@ static json_int_t kernels_command_number_of(const json_t *object, const char *ke
     return json_integer_value(json_object_get(object, key));
 }
 
-// An object with a member for each value of `key` among the rows whose `where` is `is`
-// (NULL: among all): how many of them have it.
+// Counts the values of `key` among the rows whose `where` is `is` (where NULL: all rows):
+// an object of numbers by value.
 static json_t *kernels_command_tally(const json_t *rows, const char *key, const char *where,
                                      const char *is)
 {
@@ -41,7 +41,7 @@ static json_int_t count_of(const json_t *rows, const char *key, const char *wher
     return count;
 }
 
-// Bytes of code, with that of each value of `key` once.
+// Bytes of code of the rows; rows with the same value of `key` share code and count once.
 static json_int_t kernels_command_bytes_of(const json_t *rows, const char *key)
 {
     json_t *seen = json_object(), *row;
@@ -58,8 +58,8 @@ static json_int_t kernels_command_bytes_of(const json_t *rows, const char *key)
     return bytes;
 }
 
-// One row for each kernel of the device, in the order of their first launches: what all its
-// launches have, and how many there are.
+// One row for each kernel of the device, in the order of their first launches: the members
+// that its launches share, and their number.
 static json_t *kernels_of(const json_t *launches)
 {
     static const char *const shared[] = {"name", "device",     "push_bytes",

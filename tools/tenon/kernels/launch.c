@@ -16,7 +16,7 @@ static const char *kernels_launch_hash_text(const uint64_t hash[2], char text[HA
     return text;
 }
 
-// Sizes keep what one list ends with apart from what the next begins with.
+// Hashes the size, too, so that the end of a list differs from the beginning of the next.
 static void kernels_launch_add(struct sha256_ctx *state, const void *bytes, uint64_t size)
 {
     sha256_update(state, sizeof(size), (const uint8_t *)&size);
@@ -72,9 +72,9 @@ static json_t *kernels_launch_row_of(const tn_planned_launch *launch)
 
 struct listening {
     json_t *rows;
-    json_t *numbers;    // by "exact": the number of what is measured, from 1
-    json_t *costs;      // by number - 1: what was measured, or null
-    double whole_us[2]; // of runs of all launches: folded, baked
+    json_t *numbers;    // by "exact": number of a measurement, from 1
+    json_t *costs;      // measured costs by number - 1; null: not measured
+    double whole_us[2]; // of runs of all launches: as they are, with baked code
     bool failed;
 };
 
@@ -87,8 +87,8 @@ static void kernels_launch_take(void *context, const tn_planned_launch *launch)
 
 // --- measuring -------------------------------------------------------------------------
 
-// Asks for one launch of those that differ in the places of their operands alone. The
-// launch in question has been told just before.
+// Gives a launch the number of its measurement: launches that differ only in the positions
+// of their operands share one. kernels_launch_take() has just got the same launch.
 static uint64_t kernels_launch_want(void *context, const tn_planned_launch *launch)
 {
     struct listening *listening = context;
@@ -122,7 +122,7 @@ static void take_cost(void *context, uint64_t number, const tn_launch_cost *cost
     listening->failed |= json_array_set_new(listening->costs, number - 1, row) != 0;
 }
 
-// Gives each launch what was measured for the one that stands for it.
+// Sets the cost of each launch to its measurement, which several launches may share.
 static void share_costs(const struct listening *listening)
 {
     json_t *row;
@@ -137,11 +137,11 @@ static void share_costs(const struct listening *listening)
     }
 }
 
-// --- the backends that tell ------------------------------------------------------------
+// --- backends with the interface of launches --------------------------------------------
 
 #define MAX_BACKENDS 16
 
-// NULL: it tells no more.
+// Makes a backend report its launches to `listening`; NULL: it stops.
 static int kernels_launch_ask(const char *plugin, const tn_launches *launches,
                               const tn_host *host, struct listening *listening)
 {
@@ -158,7 +158,7 @@ static int kernels_launch_ask(const char *plugin, const tn_launches *launches,
                : 0;
 }
 
-// Asks every backend that tells its launches. One that cannot be loaded plans nothing.
+// Asks every backend that can report launches. One that cannot be loaded plans nothing.
 static int kernels_launch_listen(tn_runtime *runtime, struct listening *listening)
 {
     tn_provider found[MAX_BACKENDS] = {{.struct_size = sizeof(found[0])}};

@@ -28,7 +28,7 @@ static char *next_name(const char **at, const char *end)
     return *at > begin ? strndup(begin, (size_t)(*at - begin)) : NULL;
 }
 
-// Names around the body, then its own.
+// Binds the names around the body, then the body's own.
 static int lang_body_bind_names(const struct lang_body *b, tn_array *const *inputs,
                                 uint64_t num_inputs, struct lang_names *names)
 {

@@ -116,7 +116,7 @@ static int make_zeros(const struct session *session, const tn_type *type,
     return 0;
 }
 
-// Gives the named value as the signature wants it: literals have a dtype of their own.
+// Gives the named value in the dtype of the signature: literals have a dtype of their own.
 static int take_input(struct session *session, uint64_t i, tn_array **out)
 {
     const tn_graph_signature *s = session->signature;

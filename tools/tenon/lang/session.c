@@ -153,7 +153,7 @@ int session_open_mapped(struct session *session, char *const *items, int count,
     return open_session(session, items, count, mapped);
 }
 
-// An explanation is made of a plan, and a plan is compiled.
+// Asks for an explanation, which plans the results and compiles their kernels.
 int session_plan(struct session *session)
 {
     char *text = NULL;

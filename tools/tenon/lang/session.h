@@ -17,8 +17,8 @@ struct session {
     // Graph of "@FILE" instead of an expression; NULL: there is a tree.
     const tn_graph_file *file;
     const tn_graph_signature *signature; // of the file
-    // Nothing is computed: values of a signature may be left out. `warms`: kernels are
-    // compiled, so what stands for a value has to be data as the value will be.
+    // draws: nothing is computed, so values of a signature may be left out. warms: kernels
+    // are compiled for later values, so their stand-ins have to be data, too.
     bool draws, warms;
 };
 

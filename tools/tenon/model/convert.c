@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tenon model convert, tenon model quantize: models' files written anew.
+// tenon model convert, tenon model quantize: write a model's file anew.
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #define NAMES 512 // bytes of a list of names
 
-// --- what is said -----------------------------------------------------------------------
+// --- messages ---------------------------------------------------------------------------
 
 static double model_convert_bytes_of(const struct rewrite_array *a, const char *format)
 {
@@ -48,7 +48,7 @@ static bool model_convert_is_float(const struct rewrite_array *a)
            strcmp(a->from, "f64") == 0;
 }
 
-// Matrices take the type; what has one axis has been given its own.
+// Sets the type of matrices; rewrite_open() has set the type of arrays of one axis.
 static void model_convert_set_types(struct rewrite *r, const char *type)
 {
     int64_t rounded = 0;
@@ -177,7 +177,7 @@ static void count_fallback(struct fallbacks *list, size_t size, const char *want
     }
 }
 
-// Chooses the format of each array, and says which are not as was asked.
+// Chooses the format of each array, and notes the arrays that get another one than asked.
 static int set_formats(struct rewrite *r, const struct mixture *mixture,
                        struct overrides *overrides)
 {

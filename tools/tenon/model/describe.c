@@ -120,7 +120,7 @@ static void model_describe_add_tokenizer(json_t *model, const tn_metadata_list *
 
 // --- arrays -----------------------------------------------------------------------------
 
-// Array `index` as it is in mathematics.
+// Describes array `index`, with its mathematical shape.
 static json_t *model_describe_array_json(const tn_file *file, uint64_t index)
 {
     const tn_type *type = tn_file_type(file, index);

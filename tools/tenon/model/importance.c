@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How important the columns of a model's arrays are: files of imatrix, as `tenon model
-// imatrix` and llama.cpp write them. Array NAME has NAME.in_sum2, [matrices, columns], sums
-// of squares over rows, and NAME.counts, [matrices, 1], how many these were.
+// Importance of the columns of a model's arrays: files of imatrix, as `tenon model imatrix`
+// and llama.cpp write them. For array NAME they have NAME.in_sum2, [matrices, columns],
+// sums of squares over rows, and NAME.counts, [matrices, 1], the numbers of rows.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,8 @@ static int64_t model_importance_matrices_of(const struct rewrite_array *a)
     return a->type && a->type->rank > 2 ? a->type->extent[0] : 1;
 }
 
-// Means of squares, of the file's matrices; one for all of several is given to each.
+// Sets the importance to means of squares. Where the file has one matrix for all matrices
+// of the array, each gets that one.
 static void model_importance_divide(struct rewrite_array *a, const float *sums,
                                     const float *counts, int64_t given)
 {
@@ -51,7 +52,7 @@ static void model_importance_divide(struct rewrite_array *a, const float *sums,
         }
 }
 
-// Reads that of one array; *out_found: whether the file has it.
+// Reads the importance of one array; *out_found: whether the file has it.
 static int model_importance_read_array(struct rewrite *r, const tn_file *file,
                                        const char *path, struct rewrite_array *a,
                                        bool *out_found)

@@ -8,7 +8,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// The layers of a choice.
+// The layers that a choice is for.
 enum when {
     NEVER,
     ALL,
@@ -25,7 +25,7 @@ struct mixture_choice {
     const char *format;
 };
 
-// Kinds of matrices that may get more bits; of a kind the first choice that holds counts.
+// Kinds of matrices that may get more bits, by the first choice that fits the layer.
 enum { VALUES, DOWN, OUT, JOINT, KINDS };
 static const char *const kinds[KINDS] = {"attn_v", "ffn_down", "attn_output", "attn_qkv"};
 

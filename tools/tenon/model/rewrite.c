@@ -14,7 +14,7 @@
 
 #include "model.h"
 
-#define PIECE_ELEMENTS (INT64_C(4) << 20) // that are floats at once
+#define PIECE_ELEMENTS (INT64_C(4) << 20) // elements of an array that are floats at once
 #define MOST_F16 65504.0f
 
 void note(const char *format, ...)
@@ -52,7 +52,7 @@ static bool model_rewrite_is_named(const char *name, const char *kind)
     return at && at[strlen(kind)] == '.' && at != name && at[-1] == '.';
 }
 
-// The heads of a matrix whose rows GGUF has in another order than the file: 0, none.
+// The heads of a matrix whose rows GGUF has in another order than the file; 0: same order.
 static int64_t turned_heads(const struct rewrite *r, const char *name)
 {
     tn_text order = {"", 0}, architecture = {"", 0};
@@ -145,7 +145,7 @@ int rewrite_open(struct rewrite *r, const char *in, const char *out)
 
 // --- elements ---------------------------------------------------------------------------
 
-// An array whose turn it is, and what it needs.
+// State of one array while it is written.
 struct turn {
     struct rewrite *r;
     tn_scope *scope;  // of the array as it is in the file
@@ -173,7 +173,7 @@ static int64_t old_row(const struct rewrite *r, const struct rewrite_array *a, i
     return row - at + at % 2 * (r->rotary / 2) + at / 2;
 }
 
-// Fails where the format cannot hold the floats, and tells of what is no number.
+// Fails where the format cannot hold the floats; notes NaN and infinities once an array.
 static int check_floats(const struct rewrite *r, struct rewrite_array *a,
                         const float *values, int64_t count)
 {
@@ -198,7 +198,7 @@ static int check_floats(const struct rewrite *r, struct rewrite_array *a,
     return 0;
 }
 
-// The rows of one matrix, which have one importance.
+// Rows of one matrix, which share one importance of columns.
 static int64_t rows_of_matrix(const struct rewrite_array *a)
 {
     return a->importance && a->matrices > 1 ? a->rows / a->matrices : a->rows;
@@ -273,8 +273,8 @@ static void tell_progress(const struct turn *t, uint64_t index)
     progress(line);
 }
 
-// Ends the last turn. Pages of the file that it has read are given back: of a large model
-// they would be all the memory there is.
+// Ends the turn of an array, and gives back the pages of the file that it has read: those
+// of a large model would fill the memory.
 static void end_turn(struct turn *t)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -18,29 +18,29 @@ struct rewrite_array {
     const char *name;      // borrowed
     const tn_type *type;   // in the file; NULL: `made`
     const char *from, *to; // a block format, or a dtype's name
-    int64_t rows, columns; // the last axis, and all before it together
-    int64_t heads;         // > 0: of rows that are put in GGUF's order
+    int64_t rows, columns; // columns: the last axis; rows: all others together
+    int64_t heads;         // > 0: rows of so many heads are put in GGUF's order
     const float *made;     // elements that the file does not have: `columns` of them
-    float *importance;     // owned: of the columns, for each of `matrices`; NULL: none
-    int64_t matrices;      // that the rows are of
-    bool is_told;          // that an element is no number
+    float *importance;     // owned, [matrices, columns]; NULL: none
+    int64_t matrices;      // number of matrices that the rows belong to
+    bool is_told;          // a note about NaN or infinities was printed
 };
 
 struct rewrite {
     const char *in, *out;
-    tn_runtime *runtime; // of the CPU
+    tn_runtime *runtime; // with the CPU alone
     tn_file *file;
     struct rewrite_array *arrays;
     uint64_t count;
-    bool is_gguf;   // what is written
-    int64_t rotary; // elements of a head that are turned
+    bool is_gguf;   // `out` is a GGUF file, else safetensors
+    int64_t rotary; // elements of a head that the rotary embedding turns
 
     // Metadata that is written.
     tn_metadata *pairs;
     uint64_t num_pairs;
     int64_t numbers[2]; // the values of general.file_type and general.quantization_version
     double *floats;     // rounded to f32
-    float factors[256]; // of the rotary embedding: an array that GGUF has
+    float factors[256]; // rewrite_factors(), which GGUF has as an array
 
     struct turn *turn; // of rewrite_save
 };
@@ -55,12 +55,12 @@ tn_dtype rewrite_dtype(const char *name);
 int64_t rewrite_file_type(const char *dtype);
 // Sets general.file_type.
 void rewrite_set_type(struct rewrite *r, int64_t number);
-// Writes the file. Says what is lost, in a sentence on standard error, and how far it is
-// where that is a terminal.
+// Writes the file. Prints notes on lost information on standard error, and progress where
+// that is a terminal.
 int rewrite_save(struct rewrite *r);
 void rewrite_close(struct rewrite *r);
 
-// Reads how important the columns of the arrays are, a file of imatrix: importance.c.
+// Reads the importance of the arrays' columns from a file of imatrix: importance.c.
 int rewrite_importance(struct rewrite *r, const char *path);
 
 // An integer under ARCHITECTURE + `key`, of the first layer where it is a list;

@@ -64,8 +64,8 @@ int64_t rewrite_factors(const struct rewrite *r, float factors[256])
     return r->rotary / 2;
 }
 
-// Whether a pair stays behind: what is about several files, what is written anew, and what
-// Tenon says of folders. Of Llama 3's scaling GGUF has an array.
+// Whether a pair is not copied: keys of files in parts, keys that are written anew, Tenon's
+// own keys of folders, and Llama 3's scaling, for which GGUF has an array.
 static bool rewrite_metadata_is_left(const struct rewrite *r, const tn_metadata *pair)
 {
     static const char *const keys[] = {"split.no",
@@ -93,8 +93,8 @@ int64_t rewrite_file_type(const char *dtype)
     return -1;
 }
 
-// The number under general.file_type: that of the first matrix of a dtype that has one, or
-// as it was.
+// The number for general.file_type: by the first matrix of f32, f16 or bf16, else the
+// number in the old file, or 0.
 static int64_t number_of_type(const struct rewrite *r)
 {
     int64_t number;
@@ -113,8 +113,8 @@ static void rewrite_metadata_add(struct rewrite *r, const char *key, int64_t *va
     r->pairs[r->num_pairs++] = (tn_metadata){key, value, 1, TN_METADATA_INTEGER, 0};
 }
 
-// A key that Tenon reads of every architecture, and other programs of some, and what these
-// compute. A window counts where the context is longer.
+// A key that Tenon reads for every architecture and other programs for some alone, with the
+// value that they assume. A window is only noted where the context is longer.
 static const struct own_pair {
     const char *architecture, *key;
     double usual;
@@ -146,7 +146,7 @@ static bool rewrite_metadata_is_usual(const struct rewrite *r, const tn_metadata
             number >= rewrite_metadata_float_of(r, ".context_length", 0));
 }
 
-// Names the pairs by which Tenon computes what other programs do not.
+// Notes the pairs for which other programs compute something else than Tenon.
 static void tell_own_pairs(const struct rewrite *r)
 {
     tn_text architecture = {"", 0};
@@ -163,7 +163,7 @@ static void tell_own_pairs(const struct rewrite *r)
     }
 }
 
-// Says where tokens are not as many as the rows of the embedding.
+// Notes where the number of tokens differs from the rows of the embedding.
 static void tell_tokens(const struct rewrite *r)
 {
     const tn_metadata *tokens =
@@ -182,8 +182,8 @@ void rewrite_set_type(struct rewrite *r, int64_t number)
     r->numbers[0] = number;
 }
 
-// Whether GGUF has a name for how the tokenizer of a folder cuts text: others would cut it
-// by another rule, and without a word.
+// Fails where GGUF has no name for the rule by which a folder's tokenizer splits text:
+// other programs would split it by another rule, without a warning.
 static int check_rule(const struct rewrite *r, const tn_metadata_list *list)
 {
     tn_text rule;

@@ -39,8 +39,8 @@ static const char *model_tokens_kind_of(const tn_token *token)
     return token->kind < (int32_t)COUNT(kinds) ? kinds[token->kind] : "?";
 }
 
-// A line: the number, and the text between quotes, as spaces matter. What is no UTF-8 is
-// escaped once, as all that is printed.
+// Prints a line: the number, and the text between quotes, as spaces matter. say() escapes
+// bytes that are no UTF-8, so they are not escaped before.
 static void print_token(int32_t id, const tn_token *token)
 {
     json_t *text = json_string(token->bytes.data);

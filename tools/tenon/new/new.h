@@ -13,7 +13,7 @@ struct new_options {
     const char *op;                // the operator of an op pack
     const char *target;            // the operator that kernels are for
     const tn_primitive *primitive; // the record of `target`
-    tn_runtime *runtime;           // that owns `primitive`; borrowed
+    tn_runtime *runtime;           // owns `primitive`; borrowed
     bool c, glsl, with_vjp, python;
     char default_id[NEW_MAX_NAME + 16];
 };

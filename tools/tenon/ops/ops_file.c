@@ -326,7 +326,7 @@ static int ops_read_attributes(struct ops_reader *r, const json_t *object, tn_pr
 
 // --- rules -----------------------------------------------------------------------------
 
-// Stands for a rule whose code is not here, and says that there is one.
+// Stands for a rule of the operator: its pointer tells that the operator has the rule.
 static void not_here(void)
 {
 }

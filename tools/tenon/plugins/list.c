@@ -15,9 +15,8 @@ static const char details[] =
     "  tenon plugins             those that can be used, and those refused, with reasons\n"
     "  tenon plugins --all       also those shadowed by a higher version or disabled\n";
 
-// Plugins offer interfaces beside operators, kernels and backends. A row has an interface,
-// the kind of the selectors by which one is found, if any, and a word for one and for
-// several.
+// Interfaces that plugins offer beside operators, kernels and backends. A row has an
+// interface, the kind of its selectors, if any, and its name in singular and plural.
 static const struct plugin_offer {
     const char *interface, *kind, *one, *several;
 } offers[] = {

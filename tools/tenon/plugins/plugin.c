@@ -69,7 +69,7 @@ static int run_show(const struct command *self, int argc, char **argv)
     return failed;
 }
 
-// Writes what the operators take, if there are some, and lists the file in the manifest.
+// Writes ops.json if the plugin has operators, and lists the file in the manifest.
 static int describe_ops(tn_runtime *runtime, const char *file, const char *output,
                         char **manifest)
 {

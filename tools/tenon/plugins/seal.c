@@ -75,7 +75,8 @@ int manifest_identity(const struct folder *folder, struct identity *out)
     return failed;
 }
 
-// Prints as `tenon plugin describe` does. Free it; NULL when out of memory.
+// The manifest as text, formatted as by `tenon plugin describe`. Free it; NULL when out of
+// memory.
 static char *plugin_seal_print(const json_t *manifest)
 {
     char *text = json_dumps(manifest, JSON_INDENT(1) | JSON_SORT_KEYS), *line = NULL;

@@ -117,8 +117,8 @@ static void words_put_all(struct launch_words *words, const char *const *list)
         words_put(words, *list);
 }
 
-// Variables of Tenon as the caller has them, for other machines. NAME=VALUE in `environ`
-// stays where it is, and Open MPI takes it whole.
+// Adds the caller's TENON_ variables for ranks on other machines. Open MPI takes NAME=VALUE
+// as one word, so the words point into `environ`.
 static void words_put_variables(struct launch_words *words)
 {
     for (char **variable = environ; *variable; variable++)
@@ -128,9 +128,10 @@ static void words_put_variables(struct launch_words *words)
             words_put_all(words, (const char *const[]){"-x", *variable, NULL});
 }
 
-// Failures are left to those who watch: the launcher ends nothing by itself. On Open MPI 5
-// groups may shrink. Its detector stays off: without its thread a rank that computes is
-// taken for one that failed, and with it MPI_Finalize of 5.0.11 does not return.
+// The watcher and the rank processes handle failures, so the launcher must end nothing by
+// itself. On Open MPI 5 groups may shrink. Its failure detector stays off: without a thread
+// of its own it takes a rank that computes for a failed one, and with its thread
+// MPI_Finalize of 5.0.11 does not return.
 static void ask_open_mpi(const struct launcher *launcher, const struct launch_order *launch,
                          struct launch_words *words)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Holds one rank's process.
 //
-// The process gets one end of a socket, by which it learns of others' failures; nothing
-// else of it is asked. This one stays until all ranks have ended: some launchers end all
-// when one goes.
+// The rank's process gets one end of a socket, by which it learns of other ranks' failures;
+// it need do nothing else. The process that holds it stays until all ranks have ended: some
+// launchers end all ranks when one leaves.
 #include "rank.h"
 
 #include <errno.h>
@@ -27,12 +27,12 @@ struct rank {
     int local, locals; // on this machine
     struct wire wire;  // to the launching process; fd -1: gone
     int told;          // this end of the process's socket
-    int theirs;        // the other one
+    int theirs;        // the other end
     int signals;       // a signalfd
     pid_t pid;         // of the process; 0: it has ended
     int64_t alive_at;  // when the last sign of life was sent
-    bool goes_first;   // as soon as the process has ended
-    bool is_over;      // all have ended
+    bool goes_first;   // exits as soon as the process has ended, not with all ranks
+    bool is_over;      // all ranks have ended
     int status;        // of waitpid, once the process has ended
 };
 
@@ -119,8 +119,9 @@ static int run_rank_greet(struct rank *rank, const char *text)
 
 // --- the process -------------------------------------------------------------------------
 
-// The device that --devices has for this rank: of a list the one at its position on this
-// machine, and of one with a % that number there. Ranks share the processors' threads.
+// Sets TENON_BACKEND to the device of --devices for this rank: the list's item at the
+// rank's position on this machine, with a % replaced by that number. Ranks of a machine
+// divide its threads.
 static int run_rank_set_device(const struct rank *rank, const char *text)
 {
     char devices[1024], mine[1100];
@@ -199,7 +200,7 @@ static void end_process(const struct rank *rank, int signal)
     if (rank->pid <= 0)
         return;
     kill(-rank->pid, signal);
-    kill(-rank->pid, SIGCONT); // a stopped one does not end before
+    kill(-rank->pid, SIGCONT); // a stopped process ends only once it continues
 }
 
 static void see_process(struct rank *rank)
@@ -289,6 +290,6 @@ int rank_run(char **command)
         rank_hold(&rank);
     free(text);
     if (!failed && rank.goes_first && rank.status)
-        kill(getpid(), SIGKILL); // what Open MPI takes for a failure that others survive
-    return failed;               // how the process ended is told by the launching one
+        kill(getpid(), SIGKILL); // Open MPI lets other ranks survive this end
+    return failed;               // the launching process reports the rank's status
 }

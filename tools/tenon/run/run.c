@@ -46,7 +46,7 @@ struct run_given {
 
 // --- checks ------------------------------------------------------------------------------
 
-// A device is one rank's of a machine.
+// Fails where --devices names a device twice: ranks of a machine share none.
 static int check_devices(const char *devices)
 {
     for (const char *at = devices; at && *at;) {
@@ -101,7 +101,7 @@ static bool device_opens(const char *device)
            WEXITSTATUS(status) == 0;
 }
 
-// With a % the last rank of this machine has the device with the highest number.
+// Fails where --devices with a % gives this machine's last rank a device that is missing.
 static int check_numbered(const char *devices, int64_t count)
 {
     const char *percent = devices ? strchr(devices, '%') : NULL;

@@ -63,7 +63,8 @@ static void rank_ended(struct watcher *watcher, int number, const char *how, int
                     strcmp(how, "signal") == 0 ? 128 + value : value);
         return;
     }
-    // Who waits for it waits in vain; who does not never hears of it.
+    // A rank that waits for this one would wait for ever: it is told of a failure. Other
+    // ranks ignore the line.
     snprintf(rank->failure, sizeof(rank->failure), "%s", ENDED_WELL);
     tell_others(watcher, number);
     rank->failure[0] = 0;
@@ -121,7 +122,7 @@ static void tell_past(const struct watcher *watcher, const struct watched_rank *
         wire_send(rank->wire.fd, "end");
 }
 
-// Takes a connection that says hello as it must. False: it is none of ours.
+// Takes a connection whose first line is a valid hello. False: it is no rank's.
 static bool watcher_welcome(struct watcher *watcher, struct wire *wire, const char *line)
 {
     char token[33], host[128];
@@ -181,7 +182,7 @@ static void see_silence(struct watcher *watcher)
             snprintf(failure, sizeof(failure), "is stopped by signal %d (%s)",
                      rank->stop_signal, strsignal(rank->stop_signal));
             rank_failed(watcher, i, failure, 1);
-            wire_send(rank->wire.fd, "end"); // the others do without it from now on
+            wire_send(rank->wire.fd, "end"); // the other ranks go on without it
         }
     }
 }
@@ -196,7 +197,8 @@ static void end_all(struct watcher *watcher)
         wire_send(watcher->ranks[i].wire.fd, "end");
 }
 
-// Ranks that do not end by themselves after a failure are ended, and given up in the end.
+// Whether watching is over. After a failure, ranks that do not end within the grace time
+// are told to end, and given up after ENDING_MS.
 static bool is_over(struct watcher *watcher)
 {
     bool have_ended = true;

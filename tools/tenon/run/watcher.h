@@ -12,16 +12,16 @@ struct watched_rank {
     char host[128];     // where it runs
     int64_t heard_at;   // when it last told something
     int64_t stopped_at; // since when its process is stopped; 0: it runs
-    int stop_signal;    // of the stop
+    int stop_signal;    // signal that stopped it
     bool has_come, has_ended;
     char failure[200]; // how it failed, "was killed by ..."; "": it has not
-    int status;        // what a shell gives for its end
+    int status;        // its exit status; 128 + signal
 };
 
 struct watcher {
     int listener; // where ranks connect
     char port[16];
-    char token[33]; // what they have to know
+    char token[33]; // secret that ranks have to send
     struct watched_rank *ranks;
     int count;
     struct wire *strangers; // connections that have not said hello yet
@@ -29,7 +29,7 @@ struct watcher {
     int first;         // rank that failed first, or -1
     int64_t failed_at; // when that was
     int64_t grace_ms;  // how long the others may go on then; -1: for ever
-    bool is_ending;    // all were told to end
+    bool is_ending;    // all ranks were told to end
 };
 
 // Listens, on all addresses of the machine where `is_remote`. watcher_finish() undoes it.

@@ -15,12 +15,12 @@
 
 enum {
     WIRE_LINE = 512,
-    ALIVE_MS = 500,    // between two signs of life
-    SILENT_MS = 3000,  // without one: the machine, or who holds the rank, is gone
+    ALIVE_MS = 500,    // interval of "alive"
+    SILENT_MS = 3000,  // silence after which the machine, or the rank's holder, is gone
     STOPPED_MS = 2000, // a rank that is stopped for so long has failed
 };
 
-// Lines of a connection. `size` bytes of `text` are there.
+// Lines of a connection; `text` has `size` bytes that were received and not taken.
 struct wire {
     int fd;
     size_t size;

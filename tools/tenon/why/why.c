@@ -146,7 +146,7 @@ static void say_segments(const json_t *plan, bool full)
     }
 }
 
-// Prints what helps when nodes fall back or run nowhere; once, for all nodes.
+// Prints remedies for nodes that fall back or run nowhere, once for all nodes.
 static void say_remedies(const json_t *nodes)
 {
     bool fell_back = false, nowhere = false;
@@ -167,7 +167,8 @@ static void say_remedies(const json_t *nodes)
             "for it.\n");
 }
 
-// Says which of a kernel's modules runs for a step, each once, on devices that tell.
+// Prints the modules of kernels that run for the steps, each once, on devices that report
+// launches.
 static void say_launches(const json_t *launches)
 {
     size_t i;
@@ -199,14 +200,14 @@ int say_plan(const json_t *plan, bool full)
     return 0;
 }
 
-// The launches of the session's plan, where a backend tells them; else an empty array.
+// The launches of the session's plan, where a backend reports them; else an empty array.
 static json_t *launches_of(struct session *session)
 {
     json_t *launches = NULL;
     double whole_us[2];
     if (launches_plan(session, false, &launches, whole_us) == 0)
         return launches;
-    forget_oops(); // the explanation says it
+    forget_oops(); // the explanation has the reason
     return json_array();
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""First values of parameters: each function gives one from a shape to an array. seed() makes them the same again."""
+"""First values of parameters: each function gives a function from a shape to an array. seed() repeats their random numbers."""
 
 import math
 import threading

@@ -78,7 +78,7 @@ def flat(tree, path=()):
     return {name: array for key, value in rows for name, array in flat(value, path + (key,)).items()}
 
 
-_changes = [0]  # of attributes of modules, but for arrays in place of arrays
+_changes = [0]  # number of changes to attributes of all modules, but for arrays that replace arrays
 
 
 class Module:
@@ -312,7 +312,7 @@ class Sequential(Module):
 
 
 class _Held:
-    """Within: a module has other arrays; then what it had, but for buffers that were replaced meanwhile."""
+    """Context in which a module has other arrays; restore() puts the arrays back that it had before."""
 
     def __init__(self, module, wanted):
         self.rows = module._rows(wanted)
@@ -376,7 +376,7 @@ class TrainStep:
         model, self._changes = self.model, _changes[0]
         key = tuple((id(m), m.training, m._frozen) for m in model.modules())
         if key != self._key:
-            self._key, self._mark = key, repr(key)  # a text: other graphs for other texts
+            self._key, self._mark = key, repr(key)  # an argument of _function: another text is another signature
             self._parts = tuple(_Held(model, wanted) for wanted in ("trainable", "all"))
             names = {_text(path) for path, _, _ in self._parts[0].rows}
             others = [row for row in self._parts[1].rows if _text(row[0]) not in names]

@@ -24,7 +24,7 @@ class Optimizer:
 
     @property
     def learning_rate(self):
-        """That of the next step."""
+        """The learning rate of the next step."""
         return self._schedule(self.state["step"]) if self._schedule else self.state["learning_rate"]
 
     @learning_rate.setter
@@ -40,7 +40,7 @@ class Optimizer:
                 self.state["of"][name] = self._first(p)
 
     def _keys(self, p):
-        """The names of what is kept of a parameter, in the order of the operator's inputs: a traced function sorts dicts."""
+        """Names of a parameter's state arrays, in the order of the operator's inputs, since traced functions sort dicts."""
         return self.KEPT
 
     def _first(self, p):
@@ -50,7 +50,7 @@ class Optimizer:
         return self.OPERATOR
 
     def _one(self, p, g, kept, step, rate):
-        """A parameter after a step, and what is kept."""
+        """A parameter after a step, and its state arrays by name."""
         counted, keys = (step,) if self.COUNTS else (), self._keys(p)
         result = getattr(tn.optim, self._operator(p))(p, g, *(kept[key] for key in keys), *counted, lr=rate, **self.attributes)
         result = result if isinstance(result, tuple) else (result,)
@@ -93,7 +93,7 @@ class Optimizer:
         return rows
 
     def load_state(self, named):
-        """Takes what flat_state() gave. All of the state it has is to be there."""
+        """Takes the state that flat_state() gave. An array that this optimiser has and `named` lacks is an error."""
         for name, array in self.flat_state().items():
             if name not in named:
                 raise ValueError(f"{type(self).__name__}: '{name}' is missing in the state")

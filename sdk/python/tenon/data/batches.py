@@ -28,7 +28,7 @@ class Batches:
             raise ValueError(f"Batches: size is {size}, expected at least 1")
         self.rows, self.size = rows.pop(), size
         self.shuffle, self.seed, self.drop_last, self.ahead, self.transform = shuffle, seed, drop_last, ahead, transform
-        self.epoch = self.done = 0  # batches of this epoch that were given
+        self.epoch = self.done = 0  # done: number of batches of this epoch that were given
 
     def __len__(self):
         return self.rows // self.size if self.drop_last else -(-self.rows // self.size)
@@ -87,7 +87,7 @@ def _ahead(items, depth):
                 if stop.is_set():
                     return
             put((end, None))
-        except BaseException as error:  # told to whoever waits
+        except BaseException as error:  # raised in the thread that iterates
             put((end, error))
 
     threading.Thread(target=run, daemon=True, name="tenon batches").start()

@@ -22,7 +22,7 @@ class Token(NamedTuple):
 
 
 def request(prompt, flags, images, max_tokens, stop, schema, grammar, top, sampling, what="generate"):
-    """What the module in C takes. `sampling`: the options by name of how tokens are drawn."""
+    """A request as the module in C takes it. `sampling`: sampling options by name."""
     for name in sampling:
         if name not in _lm.SAMPLING:
             near = difflib.get_close_matches(name, _NAMES, 1, 0.5)

@@ -24,7 +24,7 @@ class Step(NamedTuple):
 
 
 def _existing(path):
-    os.stat(path)  # says which file there is not
+    os.stat(path)  # raises FileNotFoundError with the path
     return os.fspath(path)
 
 

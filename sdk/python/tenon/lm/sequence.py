@@ -39,7 +39,7 @@ def read_image(model, image):
     if isinstance(image, Image):
         return image._lm
     if isinstance(image, (str, os.PathLike)):
-        os.stat(image)  # says which file there is not
+        os.stat(image)  # raises FileNotFoundError with the path
         return model.image(os.fspath(image), None, 0, 0)
     if hasattr(image, "convert") and hasattr(image, "tobytes"):
         image = image.convert("RGB")

@@ -98,7 +98,7 @@ def _refuse(what, other):
 
 
 def _is_foreign(other):
-    """What is neither an array nor a number, nor gives one."""
+    """Whether an operand is neither an array nor a number, nor can be converted to one."""
     return isinstance(other, _NOT_OPERANDS) or not (
         isinstance(other, (array, int, float, complex)) or hasattr(other, "__mlx_array__") or hasattr(other, "__array__") or
         hasattr(other, "__dlpack__"))
@@ -304,12 +304,12 @@ def __array__(self, dtype=None, copy=None):
     return numpy.array(memoryview(self), dtype=dtype, copy=copy is not False)
 
 
-_BRAIN = "bfloat16"  # no format of Python's
+_BRAIN = "bfloat16"  # module struct has no format for it
 
 
 @_method
 def _lent(self):
-    """What has the memory that the buffer protocol lends, and a format in the place of its own."""
+    """For Held's buffer protocol: the array whose memory is lent, and a format to tell in the place of its own, or None."""
     x = self._x
     return (base.view(x, "uint16"), _BRAIN) if x.dtype.name == _BRAIN else (x, None)
 

@@ -27,8 +27,8 @@ def tenon_dtype(dtype, name="dtype"):
 
 
 def astype(x, dtype):
-    """x in a dtype of tenon. A half float is rounded before it is converted or computed with: one program with
-    both would not do it, and a view ends a program."""
+    """x in a dtype of tenon. Half floats are rounded before they are converted or computed with, as in MLX: one program for
+    both would not round, so a view, which ends a program, is put between."""
     own = x.dtype
     if own is dtype:
         return x
@@ -42,7 +42,7 @@ def astype(x, dtype):
 
 
 def _kind_of(items, shape, depth):
-    """Of nested lists: "b", "i", "f", "c", or "a" where arrays are among them; checked against the shape."""
+    """The kind of nested lists: "b", "i", "f", "c", or "a" where arrays are among them. Raises where they do not fit `shape`."""
     if depth >= len(shape):
         raise ValueError("Initialization encountered extra dimension.")
     if len(items) != shape[depth]:
@@ -131,8 +131,8 @@ def _is_buffer(value):
 
 
 class _Numbers(threading.local):
-    """Whether numbers are constants of the graph, as in a body that is traced for several extents; elsewhere they are data, so
-    that other numbers make no other plan."""
+    """Whether numbers become constants of the graph, as a body that is traced for several extents needs. Elsewhere they are data,
+    so that a graph with other numbers has the same plan."""
 
     are_constants = False
 

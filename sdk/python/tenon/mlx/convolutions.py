@@ -66,14 +66,14 @@ def _apart(x, steps):
 
 
 def _cropped(x, before, after):
-    """x without what padding below 0 leaves out, and the rest of the padding."""
+    """x without the elements that negative padding cuts off, and the padding that is left."""
     if any(n < 0 for n in (*before, *after)):
         x = x[(slice(None), *(slice(max(-a, 0), n + min(b, 0)) for n, a, b in zip(x.shape[1:-1], before, after)))]
     return x, [max(n, 0) for n in before], [max(n, 0) for n in after]
 
 
 def _padded(x, before, after):
-    """x with the part of its padding that is not the same on both sides, and the rest."""
+    """x padded by the part of the padding that differs between the sides, and the padding that is left, equal on both."""
     same = [min(low, high) for low, high in zip(before, after)]
     low, high = [[0, *(n - s for n, s in zip(side, same)), 0] for side in (before, after)]
     return (base.pad_constant(x, low, high) if any(low) or any(high) else x), same

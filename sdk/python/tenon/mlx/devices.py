@@ -153,8 +153,8 @@ class ThreadLocalStream:
 
 
 class _Thread(threading.local):
-    """What each thread has of its own: the device of a context that it is in, default streams by device, streams of others,
-    arrays that are computed meanwhile."""
+    """State of a thread: the device of the context that it is in, default streams by device, its streams of ThreadLocalStreams,
+    and `pending`, arrays that async_eval() computes."""
 
     def __init__(self):
         self.device, self.defaults, self.locals, self.pending = None, {}, {}, []
@@ -163,7 +163,7 @@ class _Thread(threading.local):
 _thread = _Thread()
 _lock = threading.Lock()
 _counts = {"streams": 0, "locals": 0}
-_default = None  # the device of the process; None: the first one there is
+_default = None  # the device of the process; None: the first GPU, or the CPU
 _cleared = []  # functions that clear_streams() calls
 
 
@@ -341,7 +341,7 @@ def device_info(d=None):
 
 # --- memory ---------------------------------------------------------------------------------------
 
-_SPARE, _PEAK = 1, 2  # of _core.trim
+_SPARE, _PEAK = 1, 2  # flags of _core.trim
 _limits = {"memory": None, "cache": None, "wired": 0}  # None: all that the device has
 
 

@@ -85,7 +85,7 @@ def _group(group):
 
 
 def _reduced(members, x, reduction):
-    if x.dtype.kind == "c" and reduction != "sum":  # of pairs in their order, which MPI does not know
+    if x.dtype.kind == "c" and reduction != "sum":  # MPI has no order of complex numbers
         from .table import NAMES, unwrapped, wrap
 
         every = members.all_gather(base.expand_dims(x, axis=0))

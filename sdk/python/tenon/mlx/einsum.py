@@ -47,7 +47,7 @@ def _cost(letters, result, count, sizes):
 
 
 def _pairs(terms, result, sizes, positions):
-    """What a product of two terms saves and costs: (-elements saved, cost, positions, letters of it)."""
+    """For each pair of terms their product as (-elements saved, cost, positions, its letters)."""
     rows = []
     for i, k in positions:
         letters = terms[i] | terms[k]
@@ -58,8 +58,8 @@ def _pairs(terms, result, sizes, positions):
 
 
 def _greedy(terms, result, sizes):
-    """The pair of terms that saves most, again and again, as opt_einsum's greedy path; outer products come
-    last, and what costs more than all at once is done at once."""
+    """opt_einsum's greedy path: multiplies the pair of terms that saves most, again and again, outer products last. Pairs that
+    would make the path cost more than one product of all terms are left to one product at its end."""
     path, spent, limit = [], 0, _cost(set().union(*terms), result, len(terms), sizes)
     while len(terms) > 1:
         positions = list(itertools.combinations(range(len(terms)), 2))

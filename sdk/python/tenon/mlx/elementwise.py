@@ -10,7 +10,7 @@ from .array import add_operators
 from .convert import as_array, astype, convert, inexact, operands, tenon_dtype
 from .table import array, base, function, guarded, on_stream, put, unwrapped, wrap
 
-# name=alias: of these dtypes; `float`: integers become float32 first, `same`: the dtype stays, `truth`: bools.
+# Rows of name=alias and the result's dtype: `float`: integers become float32 first, `same`: the input's, `truth`: bool.
 _UNARY = """
 exp float | expm1 float | log float | log1p float | log2 float | log10 float | sin float | cos float | tan float | sinh float | cosh float
 tanh float | arcsin=asin float | arccos=acos float | arctan=atan float | arcsinh=asinh float | arccosh=acosh float | arctanh=atanh float
@@ -110,7 +110,7 @@ def round_(a, decimals=0):
 
 
 def _int_quotient(x, y):
-    """Of integers, without what is behind the point, as C has it."""
+    """The quotient of integers, rounded towards 0, as in C."""
     if x.dtype.kind == "u":
         return x // y
     quotient = x // y
@@ -192,7 +192,7 @@ def _logical(apply):
     return lambda x, y: apply(x if x.dtype.kind == "b" else x != 0, y if y.dtype.kind == "b" else y != 0)
 
 
-# What each computes of two arrays of one dtype.
+# Functions of two arrays of one dtype, by MLX's names.
 BINARY = {
     "add": operator.add, "subtract": _subtract, "multiply": operator.mul, "divide": _divide, "floor_divide": _floor_divide,
     "remainder": _remainder, "power=pow": _power, "maximum": _extreme("maximum"), "minimum": _extreme("minimum"),

@@ -56,7 +56,7 @@ def layer_norm(x, weight, bias, eps):
 
 @functools.lru_cache(64)
 def _frequencies(dims, base_, scale):
-    """Radians from one position to the next, for each pair, as an array that is made once."""
+    """The angle in radians between neighbouring positions for each pair of elements, an array that is made once."""
     return _core.array([scale * base_ ** (-2 * i / dims) for i in range(dims // 2)], _FLOAT32)
 
 
@@ -160,7 +160,7 @@ def scaled_dot_product_attention(q, k, v, *, scale, mask=None, sinks=None, force
 
 
 def _over_parts(q, keys, values, scale):
-    """Attention over the first positions of buffers, whose number is data."""
+    """Attention over the first positions of buffers of keys and values; the number of positions is data."""
     k, v = keys[0], values[0]
     _check_attention(q, k, v, None)
     dtype = _together("scaled_dot_product_attention", q, k, v)
@@ -181,7 +181,7 @@ def attention(q, k, v, scale, mask=None, sinks=None, force_fused=False):
     is_square = q.shape[-2] == k.shape[-2]
     seen = None if is_causal and is_square else _mask_of(mask, q, k, dtype)
     is_causal = is_causal and is_square
-    if scale == 0:  # the operator's own is another
+    if scale == 0:  # to the operator 0 means its default
         q, scale = base.multiply(q, convert(0.0, dtype)), 1.0
     if sinks is None:
         return nn.scaled_dot_product_attention(q, k, v, seen, None, float(scale), is_causal)

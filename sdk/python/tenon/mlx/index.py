@@ -112,7 +112,7 @@ def _by_mask(x, mask, value):
 
 
 def _by_count(x, mask, value):
-    """As _by_mask where the number of true elements is not known: the k-th one takes row k of `value`."""
+    """As _by_mask where the number of true elements is not known: the k-th true element takes row k of `value`."""
     rest = list(x.shape[mask.ndim:])
     if value.ndim <= len(rest):
         value = base.broadcast_to(base.expand_dims(value, 0), [mask.size, *rest])
@@ -176,7 +176,7 @@ def _position(ndim, axis, start):
 
 
 def _written(x, where, value):
-    """x with a row or several written where data says; None where an index is another one."""
+    """x with a span of rows replaced at a position that is data; None where the index is no span (_span)."""
     span = _span(x, where) if type(where) is tuple and not _core.is_tracing() else None
     if span is None or span[2] - span[1] == x.shape[span[0]]:
         return None

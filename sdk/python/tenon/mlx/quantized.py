@@ -8,12 +8,12 @@ from .convert import astype, convert, operands, tenon_dtype
 from .shapes import broadcast_shapes
 from .table import base, function, on_device, quant
 
-# The modes: bits and group where none are given, and those that there are.
+# By mode: default bits, default group size, all bits, all group sizes.
 _MODES = {"affine": (4, 64, (2, 3, 4, 5, 6, 8), (32, 64, 128)), "mxfp4": (4, 32, (4,), (32,)),
           "mxfp8": (8, 32, (8,), (32,)), "nvfp4": (4, 16, (4,), (16,))}
 
 
-_products = {}  # attributes of products beside those of the mode
+_products = {}  # further attributes of all products: see set_exact()
 
 
 def set_exact():
@@ -115,7 +115,7 @@ def gather_qmm(x, w, scales, biases=None, lhs_indices=None, rhs_indices=None, tr
 
 
 def _both(what, x, w, scales, mode, bits, group_size, scale_x, scale_w):
-    """x rounded to a format, and w in it: its words and scales."""
+    """x rounded to the format of a mode, and w, which is quantised in that format unless it has scales, as floats."""
     if mode not in ("nvfp4", "mxfp8"):
         raise ValueError(f"[{what}] Only 'nvfp4' and 'mxfp8' quantization modes are supported but '{mode}' was provided.")
     form = _format(what, mode, bits, group_size)
@@ -149,7 +149,7 @@ def gather_qqmm(x, w, scales=None, lhs_indices=None, rhs_indices=None, group_siz
 
 
 def _chosen(x, indices):
-    """Matrices of x by numbers in its batch axes, which count as one."""
+    """The matrices of x at indices into its batch axes, which count as one axis."""
     return base.take(base.reshape(x, [-1, *x.shape[-2:]]), indices, 0)
 
 
@@ -184,7 +184,7 @@ def gather_mm(a, b, lhs_indices=None, rhs_indices=None, *, sorted_indices=False)
 
 
 def _masked(x, mask, block):
-    """x with blocks masked out, or multiplied."""
+    """x with its blocks masked out by a mask of bools, or multiplied by a mask of numbers."""
     if mask is None:
         return x
     for axis in (-2, -1):

@@ -71,8 +71,8 @@ def _next(key):
 
 
 class traced_keys:
-    """Within a body that is traced: the thread's key goes on from what it was, by as many keys as the body took. What the
-    body made of it ends with the trace."""
+    """Context in which a body is traced: afterwards the thread's key is the one of before, split once for each key that the body
+    took. The key that the body made is an array of the trace, and ends with it."""
 
     def __enter__(self):
         self.before = _key.state, _key.taken
@@ -271,7 +271,7 @@ def _together(a, b):
 
 
 def _by_sums(logits, shape, key):
-    """Of one distribution: where numbers lie among its running sums."""
+    """Samples of one distribution: the positions of uniform numbers among the running sums of its weights."""
     single = tenon_dtype(of_name("float32"))
     x = astype(logits, single)
     most = base.max(x)

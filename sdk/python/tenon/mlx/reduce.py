@@ -51,7 +51,7 @@ def _reduction(name, prepare, doc):
 
 
 def _extreme_of_complex(name, a, axes, keepdims):
-    """By the real parts, then by the imaginary ones; NaN where an element is none."""
+    """The extreme element by real parts, then by imaginary parts; NaN where an element is NaN."""
     apply, worst = getattr(base, name), float("-inf" if name == "max" else "inf")
     real, imag = base.real(a), base.imag(a)
     first = apply(real, axes, True)
@@ -87,7 +87,7 @@ for _name, _prepare, _doc in [
 
 @function
 def median(a, axis=None, keepdims=False):
-    """The middle elements, or the means of two; NaN where an element is none."""
+    """The middle elements, or the means of two; NaN where an element is NaN."""
     axes = checked_axes(a, axis, ValueError)
     if axes is not None and len(set(axes)) < len(axes):
         raise ValueError("[median] Received duplicate axes.")
@@ -187,7 +187,7 @@ def _running(name, has_dtype):
 
 
 def _logcumsumexp_of_complex(a, axis, reverse, inclusive):
-    """By the running sums of exponentials, of what the greatest real part leaves."""
+    """The logarithm of running sums of exponentials, from which the greatest real part is taken out first."""
     top = base.max(base.real(a), axis, True)
     top = base.astype(base.stop_gradient(base.where(base.isfinite(top), top, 0.0)), a.dtype)
     sums = base.cumsum(base.exp(a - top), axis, reverse, a.dtype)
@@ -195,7 +195,7 @@ def _logcumsumexp_of_complex(a, axis, reverse, inclusive):
 
 
 def _first(name, dtype):
-    """What nothing comes to."""
+    """The result of a running reduction before its first element."""
     if name == "cumsum":
         return 0
     if name == "cumprod":
@@ -234,8 +234,7 @@ def _flattened(a, axis):
 
 
 def _order(a, axis):
-    """The indices that sort; complex numbers go by their real parts, then by their imaginary ones, and what is none
-    comes last."""
+    """The indices that sort; complex numbers are ordered by real parts, then by imaginary parts, and NaN comes last."""
     if a.dtype.kind != "c":
         return base.argsort(a, axis)
     real, imag, is_none = base.real(a), base.imag(a), base.isnan(a)

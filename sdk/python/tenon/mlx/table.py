@@ -18,7 +18,7 @@ from .._dtypes import dtypes
 NAMES = {}  # of mlx.core
 MODULES = {name: {} for name in ("random", "linalg", "fft", "fast", "metal", "cuda", "distributed")}
 
-_STREAM = [None]  # what takes a stream or device as a context: devices.py sets it
+_STREAM = [None]  # the context manager of a stream or device: devices.py sets it
 
 
 class Operators:
@@ -49,7 +49,7 @@ class array(_core.Held):
 
     __slots__ = ("_part",)
 
-    def __getattr__(self, name):  # of what has no value yet, too
+    def __getattr__(self, name):  # also asked for `_x` of an object without a value
         if name == "_part":
             return None
         part = self._part if name == "_x" else None
@@ -62,7 +62,7 @@ class array(_core.Held):
 
 
 _new = array.__new__
-value_or_error = _core.Held._x.__get__  # an AttributeError of an array that is part of a buffer, or nothing yet
+value_or_error = _core.Held._x.__get__  # `_x`; an AttributeError for a part of a buffer, and for an object without a value
 
 
 def part_of(a):
@@ -73,7 +73,7 @@ def part_of(a):
         value_or_error(a)
     except AttributeError:
         return a._part
-    return None  # it has taken a value
+    return None  # the slice was made
 
 
 def wrap_part(part):
@@ -133,7 +133,7 @@ def on_device(result):
 
 
 def _is_of_cpu(name, of):
-    """Whether a function is an operator that has kernels on the CPU alone: factors and transforms, not what is made of others."""
+    """Whether a function is an operator that has kernels on the CPU alone: factorisations and transforms."""
     return of in ("fft", "linalg") and name not in ("norm", "cross", "fftfreq", "rfftfreq", "fftshift", "ifftshift")
 
 

@@ -84,7 +84,7 @@ def copied(tree):
 
 
 def restore(tree, before):
-    """Puts the arrays of what copied() gave back into a tree, where it has their places still."""
+    """Puts the arrays of a tree that copied() gave back into the tree, as far as its positions still exist."""
     if tree is random.STATE:
         random.set_thread_key(before)
     elif isinstance(tree, (list, tuple)) and isinstance(before, list):

@@ -23,7 +23,7 @@ typedef struct tn_index_parts {
     tn_ints start, stop, step;
     tn_ints removed; // axes of the part that a whole number leaves out
     tn_ints added;   // axes of the result that None puts in
-    int32_t axis;    // the next one
+    int32_t axis;    // next axis of the array
     int32_t rank;    // of the result so far
 } tn_index_parts;
 
@@ -35,7 +35,7 @@ static inline const char *tn_index_blanks(const char *at)
     return at;
 }
 
-// Whether `word` stands there.
+// Whether `word` stands at `at`.
 static inline int32_t tn_index_begins(const char *at, const char *word)
 {
     while (*word && *at == *word)
@@ -73,7 +73,7 @@ static inline void tn_index_whole(tn_index_parts *parts)
     parts->rank++;
 }
 
-// The axes that the items behind "..." leave.
+// Takes whole, for "...", the axes that the items behind it leave.
 static inline void tn_index_rest(tn_index_parts *parts, const char *behind)
 {
     int32_t taken = 0, within = 0;

@@ -24,14 +24,14 @@ def _positions(ndim, axis, count):
 
 
 def _masked(part, value):
-    """The buffer of a part, with a value behind the part."""
+    """The whole buffer of a part, whose elements behind the part are replaced by a value."""
     x, axis, count = part
     return wrap(base.where(base.less(_positions(x.ndim, axis, x.shape[axis]), length_of(count)), x, convert(value, x.dtype)))
 
 
 def _of_parts(name, position):
-    """Puts a function before the one of the table, for calls whose argument at a position is a part of a buffer. It is given that
-    function first, and gives None where that one is to be called."""
+    """Puts a function before the table's, for calls whose argument at a position is a part of a buffer. The new function gets the
+    table's as its first argument, and gives None where the table's is to be called."""
 
     def decorate(body):
         plain = NAMES[name]
@@ -65,12 +65,12 @@ def _(plain, x, w, scales, biases=None, transpose=True, *more, **named):
     if None in parts or len({part[1:] for part in parts}) > 1 or parts[0][1] != parts[0][0].ndim - 2:
         return None
     (words, _, count), whole = parts[0], part_of(x)
-    if transpose:  # columns of the result
+    if transpose:  # rows of w are columns of the result, so the result is a part, too
         product = plain(x, *(wrap(part[0]) for part in parts), True, *more, **named)
         return wrap_part((product._x, product.ndim - 1, count))
     if whole is None or whole[1:] != (whole[0].ndim - 1, count) or whole[0].shape[-1] != words.shape[-2]:
         return None
-    # Terms of the sum: those behind the part are 0 whatever lies there.
+    # Rows of w are terms of the sums: terms behind the part have to be 0, whatever the buffers hold there.
     return plain(_masked(whole, 0), wrap(words), _masked(parts[1], 0), _masked(parts[2], 0), False, *more, **named)
 
 

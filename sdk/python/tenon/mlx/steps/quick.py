@@ -16,7 +16,7 @@ _REFUSALS = (AttributeError, TypeError, ValueError, OverflowError)
 
 
 def _before(name, of=None):
-    """Puts a short way, which is given the function of the table first, in the place of that function."""
+    """Replaces a function of the table by a short way, which `make` makes of that function."""
 
     def decorate(make):
         plain = (NAMES if of is None else MODULES[of])[name]
@@ -39,7 +39,7 @@ def _(plain):
         if stream is None and biases is not None:
             try:
                 return product(transpose, group_size, bits, mode)(x, w, scales, biases)
-            except _REFUSALS:  # an AttributeError of a part of a buffer: lengths.py
+            except _REFUSALS:  # a part of a buffer raises an AttributeError, and goes to lengths.py
                 pass
         return plain(x, w, scales, biases, transpose, group_size, bits, mode, stream=stream)
 
@@ -156,7 +156,7 @@ def _(plain):
                 if stop - start < x.shape[axis] and (*x.shape[:axis], stop - start, *x.shape[axis + 1:]) == shape:
                     self._x = write(x, rows, _position(x.ndim, axis, start))
                     return
-                x = rows = None  # held here, the buffer would be copied
+                x = rows = None  # with these references the buffer would be copied, not written in place
         plain(self, where, value)
 
     return __setitem__

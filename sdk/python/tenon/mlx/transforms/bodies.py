@@ -62,7 +62,7 @@ class custom_function:
 
 @functools.cache
 def _position():
-    """An array for where another one was."""
+    """A placeholder for an array in a tree."""
     return array(0)
 
 

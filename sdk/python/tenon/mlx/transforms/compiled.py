@@ -28,16 +28,16 @@ def enable_compile():
 
 
 class _Entry:
-    """What a compiled function was for arguments of one kind."""
+    """The graph of a compiled function for arguments of one kind."""
 
     def __init__(self, graph, used, result, count):
         self.graph, self.result, self.count = (graph, used), result, count
-        self.is_pure = True  # its body left nothing elsewhere
+        self.is_pure = True  # the body left arrays in no object but its result
         self.is_large = _core.graph_size(graph) >= _LARGE
         self.replayed = function(lambda *values: _core.graph_call(self.graph, list(values)))
 
     def outputs(self, values):
-        """The outputs: as nodes, or of a run where all inputs are there and it saves building much."""
+        """The outputs: of one run where all inputs have values and the graph is large, else as nodes."""
         if self.is_large and not depth.count and not _core.is_tracing() and _core.have_values(values):
             return self.replayed(*values)
         return _core.graph_call(self.graph, values)
@@ -54,7 +54,7 @@ class _Extents:
         from ..._train import Shapeless
 
         place = wrap(_core.array(0))
-        # Without the arrays of the first call, which nothing has to keep.
+        # Trees with placeholders, so that the arrays of the first call are not kept alive.
         self._args, self._kwargs, self._result = (rebuild(tree, lambda: place) for tree in (args, kwargs, first.result))
         self._fun, self._count = fun, first.count
         self._native = Shapeless(self._outputs, first.count, False)
@@ -87,7 +87,7 @@ class _Compiled:
         self._fun, self._inputs, self._outputs = fun, inputs, outputs
         self._entries = {}
         self._extents = {} if shapeless and inputs is None and outputs is None else None
-        self._short = {}  # of calls with arrays alone whose result is one, by _key_of_arrays()
+        self._short = {}  # entries of calls whose arguments and result are all arrays, by _key_of_arrays()
         self._is_pure = inputs is None and outputs is None
 
     def __call__(self, *args, **kwargs):
@@ -116,7 +116,7 @@ class _Compiled:
         key = tuple(key)
         entry = self._entries.get(key)
         if entry is None:
-            if depth.count or _core.is_tracing():  # what the body uses ends with that
+            if depth.count or _core.is_tracing():  # arrays that the body uses would end with the surrounding trace
                 return self._fun(*args, **kwargs), None
             entry = self._entries[key] = self._entry_of(args, kwargs, arrays, key[:-len(arrays)] if arrays else key)
         outputs = [wrap(x) for x in entry.outputs(values)]
@@ -144,7 +144,7 @@ class _Compiled:
         return entry
 
     def _traced(self, args, kwargs, arrays):
-        """The entry for a call, and what it leaves: arrays that the body put among the inputs where there were none."""
+        """Traces the body for a call. Arrays that it adds to `inputs` become outputs, which _leave() gives values."""
         results, left, kept = [], [], []
 
         def body(inner):
@@ -159,7 +159,7 @@ class _Compiled:
                 results.extend((result, len(outputs)))
                 outputs += [] if self._outputs is None else flatten(self._outputs)
             finally:
-                if self._inputs is not None:  # what the body put there ends with it; outputs come from the call
+                if self._inputs is not None:  # the body's arrays end with the trace; the call puts its outputs there
                     restore(self._inputs, before)
             if self._inputs is not None and self._outputs is None:
                 known = {id(x) for x in flatten(before)}
@@ -176,15 +176,15 @@ class _Compiled:
         return entry
 
     def _leave(self, entry, left, arrays):
-        """Gives what the body left among the inputs its values."""
+        """Replaces the body's arrays in `inputs` by their values of this call."""
         outputs = _core.graph_call(entry.graph, [x._x for x in arrays])
         made = {id(x): wrap(y) for x, y in zip(left, outputs[-len(left):])}
         update(self._inputs, lambda x: made.get(id(x), x))
 
 
 def _without(graph, kept, arrays):
-    """A graph without its last outputs: arrays that the body left where it says nothing of, as the count of steps in an
-    optimiser that is not among the outputs. They get their values of this call."""
+    """The graph without its last outputs, `kept`: live arrays that the body made and stored neither in its result nor in a declared
+    tree, such as the step count of an optimiser that is not in `outputs`. These get their values of this call."""
     values = [x._x for x in arrays]
     outputs = _core.graph_call(graph, values)
     count = len(outputs) - len(kept)
@@ -205,7 +205,7 @@ def _key_of_arrays(args):
 
 
 def _signature(tree, key, arrays):
-    """Adds to the key what a tree is but for its arrays, and these to their list."""
+    """Adds the structure and the other leaves of a tree to `key`, and its arrays to `arrays`."""
     kind = type(tree)
     if kind is array:
         key.append(array)

@@ -8,7 +8,7 @@ from ..trees import fill, flatten, rebuild, update
 from .nodes import check_slopes, fresh, has_slope, tracers_of, unwatch, value_of, vjp_of, watching
 
 
-_LEAF = array.__new__(array)  # of an array in the structure of a tree
+_LEAF = array.__new__(array)  # stands for an array in the structure of a tree
 
 
 def _numbers(what, argnums, argnames):
@@ -59,8 +59,8 @@ def _check_value(what, result, scalar_only):
 
 
 def _with_tracers(fun, args, kwargs):
-    """fun(*args, **kwargs) with other nodes in the place of all arrays, and these. Lists and dicts among the arguments have
-    them meanwhile, as MLX's; what the function puts there stays."""
+    """Calls fun with fresh nodes in the place of all arrays, and gives (result, nodes). The lists and dicts of the arguments hold
+    the nodes meanwhile, as in MLX; arrays that the function puts there stay."""
     full = [list(args), kwargs]
     arrays = flatten(full)
     nodes = fresh(arrays)
@@ -166,7 +166,7 @@ def jvp(fun, primals, tangents):
     slopes = [y for y in values if has_slope(y)]
     found = iter(_core.jvp(slopes, given, nodes) if slopes and nodes else map(op("zeros_like"), slopes))
     unwatch(outputs)
-    # What is neither float nor complex does not change with the inputs: zeros of a tangent's dtype.
+    # Outputs of other dtypes than floats and complex numbers have tangents of zeros, in the dtype of a tangent.
     dtype = given[0].dtype if given else None
     return outputs, [wrap(next(found) if has_slope(y) else op("zeros")(list(y.shape), dtype=dtype or y.dtype)) for y in values]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What transforms share: nodes of arguments that are theirs alone, arrays that are watched, graphs of bodies."""
+"""Shared by the transforms: copies of arguments as nodes of their own, watched arrays, graphs of bodies."""
 
 import threading
 
@@ -28,7 +28,7 @@ def is_deriving():
 
 
 class watching:
-    """Within: arrays that are made are watched, so that derivatives go on through what reads them."""
+    """Context in which all new arrays are watched, so that derivatives go through arrays that are read."""
 
     def __enter__(self):
         depth.count += 1
@@ -40,13 +40,13 @@ class watching:
 
 
 def fresh(arrays):
-    """The same elements as other nodes: derivatives by them are those by one argument."""
+    """Copies of arrays as nodes of their own: a derivative by one is by this argument alone."""
     with watching():
         return [op("copy")(value_of(x)) for x in arrays]
 
 
 def tracers_of(nodes):
-    """Objects of their own, so that []= within a function leaves the nodes as they are."""
+    """New objects of the nodes, so that []= within a function leaves the nodes as they are."""
     return [wrap(_core.alias(node)) for node in nodes]
 
 
@@ -67,7 +67,7 @@ def check_slopes(what, nodes):
 
 
 def vjp_of(outputs, cotangents, inputs):
-    """The core's, of what has derivatives: outputs and inputs of other dtypes have gradients of zeros."""
+    """The core's vjp of floats and complex numbers; inputs of other dtypes get gradients of zeros."""
     pairs = [(y, g) for y, g in zip(outputs, cotangents) if has_slope(y)]
     positions = [i for i, x in enumerate(inputs) if has_slope(x)]
     found = _core.vjp([y for y, _ in pairs], [op("astype")(g, y.dtype) for y, g in pairs],
