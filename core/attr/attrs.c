@@ -212,7 +212,7 @@ static tn_status int_at(const tn_attr_field *field, const struct number_list *li
     return TN_OK;
 }
 
-// The same as a double.
+// Value i of a list as a double, where nothing is lost.
 static tn_status float_at(const tn_attr_field *field, const struct number_list *list,
                           uint64_t i, double *out)
 {

@@ -41,7 +41,7 @@ tn_status field_store_int(const tn_attr_field *field, void *out, int64_t value);
 tn_status field_store_double(const tn_attr_field *field, void *out, double value);
 tn_status field_store_ints(const tn_attr_field *field, void *out, const tn_ints *ints);
 
-// A value as it is given: a number of integers or of floats. `floats` where it is not NULL.
+// A value as it is given: `count` numbers, in `floats` unless that is NULL, else in `ints`.
 struct number_list {
     uint64_t count;
     const int64_t *ints;

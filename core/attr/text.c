@@ -70,7 +70,7 @@ static void put_ints(struct text_buffer *text, const tn_ints *ints)
     attr_text_put(text, "]");
 }
 
-// In quotes. Bytes below the space are escaped: one line stays one.
+// Appends a text in quotes. Escapes bytes below the space, so that the text stays one line.
 static void put_quoted(struct text_buffer *text, const char *value)
 {
     attr_text_put(text, "\"");

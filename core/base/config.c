@@ -54,7 +54,7 @@ static const struct config_variable {
      WORD, cpu_words},
     {"TENON_CPU_STREAM",
      "bytes of a step's operands from which a CPU backend writes past the caches", COUNT,
-     NULL, LONG_MAX / 2}, // more than any machine has, and less than what overflows
+     NULL, LONG_MAX / 2}, // more than any machine has; sums do not overflow
     {"TENON_GRAPH_LIMIT", "bytes that planning a graph from a file may take", COUNT, NULL,
      LONG_MAX / 2},
     {"TENON_LM_MEMORY", "bytes of each device that a language model may have", COUNT, NULL,

@@ -21,7 +21,7 @@ struct file_bytes {
 };
 void file_bytes_release(struct file_bytes *bytes); // NULL is fine
 
-// The bytes of what was opened, or of another file of its folder.
+// The bytes of the file that was opened, or of another file of its folder.
 struct file_source {
     tn_format_source table; // first: the source of a callback is cast back
     tn_file *file;
@@ -32,12 +32,12 @@ struct file_source {
 
 // An open file. Constant, but for what its format's `list` opens.
 struct tn_file {
-    struct file_source first; // what was opened
+    struct file_source first; // the file, or folder, that was opened
     struct file_source **others;
     uint32_t num_others;
     bool map; // TN_FILE_MAP
     int directory;
-    char *folder; // where the others are, for messages; opened as `directory`, or -1
+    char *folder; // folder of `others`, for messages; `directory`: its descriptor, or -1
     tn_runtime *runtime;
     const tn_format *format;          // the plugin's interface
     const tn_host *host;              // its host table
@@ -48,15 +48,15 @@ struct tn_file {
 // Array `index`; NULL behind the last one.
 const tn_format_array *file_array_at(const tn_file *file, uint64_t index);
 
-// Finds the plugin for a file by its path and, when it is given, what was opened; or the
-// plugin with the id `plugin`, and loads it. A failure begins with the path.
+// Finds and loads the plugin for a file: by its path and, unless that is NULL, by the bytes
+// of `opened`; or the plugin with the id `plugin`. A failure begins with the path.
 tn_status file_find_format(tn_runtime *runtime, const char *path, const char *plugin,
                            const struct file_source *opened, const tn_format **out_format,
                            const tn_host **out_host);
 
 // --- the bytes (source.c) --------------------------------------------------------------
 
-// Opens file->first. What it leaves after a failure is closed, too.
+// Opens file->first. Call file_source_close() after a failure, too.
 tn_status file_source_open(tn_file *file, const char *path);
 void file_source_close(struct file_source *source);
 

@@ -251,7 +251,7 @@ struct application {
     tn_type *types, few[FEW_INPUTS];
 };
 
-// `num_inputs`: without runtime attributes, which these rules do not see.
+// `num_inputs`: without runtime attributes, which infer and count_outputs do not see.
 static tn_status application_init(struct application *a, const struct prim *prim,
                                   const tn_array *const *inputs, uint32_t num_inputs,
                                   const void *attrs)
@@ -394,13 +394,14 @@ static tn_status try_node(tn_scope *scope, const struct prim *prim,
 
 // --- failures ---------------------------------------------------------------------------
 
-// Dtypes to try: of one input, or of all (`which` is num_inputs), and of the others.
+// Dtypes to try: `dtype` for input `which`, or for all inputs (`which` is num_inputs), and
+// `rest` for the others.
 struct trial_dtypes {
     uint32_t which;
-    tn_dtype dtype, rest; // `rest` TN_DTYPE_NONE: their own
+    tn_dtype dtype, rest; // rest TN_DTYPE_NONE: the inputs' own dtypes
 };
 
-// Whether it takes inputs of these shapes and other dtypes.
+// Whether the primitive takes inputs of the same shapes with these dtypes.
 __attribute__((cold)) static bool takes_dtypes(tn_scope *trial, const struct prim *prim,
                                                const tn_array *const *inputs,
                                                uint32_t num_inputs, const void *attrs,
@@ -425,8 +426,8 @@ __attribute__((cold)) static bool takes_dtypes(tn_scope *trial, const struct pri
     return status == TN_OK;
 }
 
-// Whether a rule that failed takes other dtypes where all else is the same: those of one
-// input, of all, or of one beside floats or indices. The thread's message stays.
+// Whether a rule that failed succeeds with other dtypes alone: another dtype for one input,
+// for all, or for one while the others are f32 or i64. The thread's message stays.
 __attribute__((cold)) static bool is_about_dtypes(const tn_scope *scope,
                                                   const struct prim *prim,
                                                   const tn_array *const *inputs,
@@ -478,7 +479,7 @@ static tn_status apply_node(tn_scope *scope, const struct prim *prim,
 
 // --- the dtype of the result ------------------------------------------------------------
 
-// The array converted; itself where it has the dtype.
+// Gives the array converted, or the array itself where it has the dtype.
 static tn_status apply_cast(tn_scope *scope, const tn_array *array, tn_dtype dtype,
                             tn_array **out)
 {
@@ -492,7 +493,7 @@ static tn_status apply_cast(tn_scope *scope, const tn_array *array, tn_dtype dty
                : status;
 }
 
-// Applies it in the dtype that an attribute gives: see TN_ATTR_RESULT.
+// Applies the primitive in the dtype that an attribute gives: see TN_ATTR_RESULT.
 static tn_status apply_in_dtype(tn_scope *scope, const struct prim *prim, tn_dtype dtype,
                                 const tn_array *const *inputs, uint32_t num_inputs,
                                 const void *attrs, tn_array **outputs, uint64_t num_outputs)

@@ -5,7 +5,7 @@
 
 #include "graph.h"
 
-// `num_inputs` of both: without runtime attributes.
+// For both functions `num_inputs` does not count runtime attributes.
 tn_status apply_check_inputs(const struct prim *prim, const tn_array *const *inputs,
                              uint32_t num_inputs);
 tn_status apply_count_outputs(const struct prim *prim, const tn_array *const *inputs,
@@ -16,8 +16,9 @@ tn_status apply_count_outputs(const struct prim *prim, const tn_array *const *in
 void apply_prefix(const struct prim *prim, const tn_array *const *inputs,
                   uint32_t num_inputs);
 
-// Applies a primitive that has runtime attributes. Their scalars are behind the record's
-// inputs, also where some of these are left out. arrays[i]: what is given for field i.
+// Applies a primitive that has runtime attributes. The node has their scalars behind all
+// inputs of the record, also where optional inputs are left out. arrays[i]: the array that
+// is given for field i of the table; NULL: none.
 tn_status apply_runtime(tn_scope *scope, const struct prim *prim,
                         const tn_array *const *inputs, uint32_t num_inputs, void *attrs,
                         const tn_array *const *arrays, tn_array **outputs,

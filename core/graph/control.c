@@ -39,7 +39,7 @@ static tn_type *body_types(const struct control *c)
     for (uint64_t i = 0; i < c->num_inputs && types; i++) {
         const tn_type *type = &c->inputs[i]->type;
         types[i] = *type;
-        if (i < c->first_cut || type->rank == 0) // the primitive refuses what has no axis
+        if (i < c->first_cut || type->rank == 0) // rank 0: the primitive refuses the input
             continue;
         types[i].rank--;
         for (int32_t k = 0; k < type->rank; k++)
@@ -82,7 +82,8 @@ static tn_status control_apply(const struct control *c, const struct prim *prim,
     return status;
 }
 
-// Applies the primitive to `first` (NULL: none), the inputs, and what the bodies used.
+// Applies the primitive to `first` (NULL: none), the inputs, and the arrays that the bodies
+// captured.
 static tn_status apply_prim(const struct control *c, const struct prim *prim,
                             tn_array *first, tn_attr_list list, tn_array **outputs,
                             uint64_t num_outputs)
@@ -204,7 +205,7 @@ tn_status tn_checkpoint_call(tn_scope *scope, tn_function_body body, void *user,
                               outputs, num_outputs);
 }
 
-// Rules as large as this host's; those of before have no destroy.
+// Copies the rules into this host's struct; rules of an older build end before `destroy`.
 static tn_status read_rules(const tn_custom_rules *given, tn_custom_rules *mine)
 {
     if (!given)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Nodes of counted arrays (counted.c): how they are held, for those who make and count
-// them.
+// Nodes of counted arrays (counted.c), for the files that make them and count references.
 #ifndef CORE_GRAPH_COUNTED_H
 #define CORE_GRAPH_COUNTED_H
 
@@ -14,12 +13,12 @@ struct counted {
     struct expr_set *exprs;      // holds node.expr
     struct intern_refs interned; // hold node.attrs
     struct counted *next;        // in a list of struct settling
-    uint32_t num_live;           // outputs that are referred to
-    uint32_t num_pending;        // of those, the ones without a value
-    bool is_data;                // it has no references to inputs any more
-    bool has_effects;            // it or what it depends on
+    uint32_t num_live;           // outputs with references
+    uint32_t num_pending;        // outputs with references and without a value
+    bool is_data;                // the node has no references to inputs any more
+    bool has_effects;            // the node, or a node that it depends on, has effects
     bool is_listed;              // in settling.list
-    // The evaluation that may be writing over what it depends on (held.c); NULL: none.
+    // The evaluation that may be writing over the node's inputs (held.c); NULL: none.
     const struct held_graph *taken_by;
 };
 
@@ -46,18 +45,18 @@ static inline bool counted_is_held(const tn_array *counted)
            0;
 }
 
-// Whether it has yet to be computed.
+// Whether the array has yet to be computed.
 static inline bool counted_is_pending(const tn_array *counted)
 {
     return !counted->value && !counted->donated;
 }
 
-// A counted node like `from`, without references to inputs: one reference to each output.
-// NULL with the scope's failure set.
+// Makes a counted node like `from`, without inputs. The caller has one reference to each
+// output. NULL with the scope's failure set.
 struct counted *counted_create(tn_scope *scope, const struct node *from,
                                const tn_array *outputs);
 
-// Gives back one reference to each output.
+// Drops one reference to each output.
 void counted_destroy(struct counted *c);
 
 // --- under the lock ---------------------------------------------------------------------
@@ -72,7 +71,7 @@ static inline void counted_unlock(tn_runtime *runtime)
     pthread_mutex_unlock(&runtime->counted_lock);
 }
 
-// One more reference of a node or a scope.
+// Adds a reference of a node or a scope.
 void counted_refer(tn_array *counted);
 
 // Waits until an evaluation gives back nodes that it took. Counted nodes that were looked
@@ -109,7 +108,7 @@ void *direct_begin(tn_scope *scope, size_t size);
 // an input was refused.
 tn_status direct_inputs(tn_scope *scope, struct node *node, const tn_array *const *inputs);
 
-// Whether direct_inputs() takes it.
+// Whether direct_inputs() takes the array: NULL, counted, or a number of the scope.
 static inline bool direct_takes(const tn_scope *scope, const tn_array *array)
 {
     return !array || !array->scope ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes counted nodes in place of a scope's: what an application gives outlives its scope
-// without being copied.
+// Makes counted nodes in place of a scope's nodes, so that an application's outputs outlive
+// the scope without a copy of the node.
 #include "counted.h"
 
 #include <string.h>

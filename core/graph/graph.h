@@ -96,13 +96,13 @@ struct tn_scope {
     uint32_t num_flows;     // transforms of this scope that are running
     bool tracing; // of a traced function or a decomposition: evaluation is an error
     bool frozen;  // holds the nodes of a graph: not counted as in use
-    struct direct *direct; // the next node is a counted one; NULL: the scope's
+    struct direct *direct; // the next node becomes a counted one; NULL: one of the scope
     // Scope around a graph that is being traced. The body may use its arrays.
     tn_scope *outer;
     const struct held_graph
         *taking;             // the graph that is computed by this scope's plan (held.h)
-    struct capture *capture; // what the body used of it; NULL without `outer`
-    const struct running_body *bodies; // of functions, around what is built here
+    struct capture *capture; // arrays of `outer` that the body used; NULL without `outer`
+    const struct running_body *bodies; // functions whose bodies build in this scope
 };
 
 // A function whose body is running, and those around it.

@@ -15,17 +15,17 @@ struct held_graph {
     tn_runtime *runtime;
     struct node *const *nodes; // in topological order
     tn_array *const *leaves;   // data
-    tn_array *const *outputs;  // that it computes
+    tn_array *const *outputs;  // arrays to compute
     uint32_t num_nodes, num_leaves, num_outputs, num_ids;
-    // By leaf: 1 when it is donated, as nothing but this graph refers to it; and whether
-    // one is donated.
+    // donated, by leaf: 1 when nothing but this graph refers to it. donates: any leaf is
+    // donated.
     uint8_t *donated;
     bool donates;
     struct value **values; // of the leaves
 };
 
-// The number of arrays without a value that nodes have and the application holds, those
-// whose mark is `named` not counted. Writes the first `most` of them to `out`.
+// Counts the nodes' outputs without a value that the application holds, but for outputs
+// whose mark is `named`. Writes the first `most` of them to `out`.
 uint32_t held_outputs(struct node *const *nodes, uint32_t num_nodes, uint32_t named,
                       uint32_t most, tn_array **out);
 
@@ -35,9 +35,9 @@ bool held_is_taken(struct node *const *nodes, uint32_t num_nodes);
 // Fills in `donated` and `donates`. `edges`: num_ids zeros.
 void held_find(struct held_graph *graph, uint32_t *edges);
 
-// Refers to the outputs and to the values of the leaves, and fills in these. Where leaves
-// are donated, the nodes that read them are taken until held_end(): other threads that need
-// these nodes wait.
+// Adds references to the outputs and to the leaves' values, and fills in `values`. Where
+// leaves are donated, the nodes that read them are taken until held_end(): other threads
+// that need these nodes wait.
 void held_begin(struct held_graph *graph);
 
 // Takes `results`, the outputs' values; NULL: there are none. `is_over`: work may have

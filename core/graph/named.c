@@ -131,14 +131,14 @@ static bool gives_dtype(const struct prim *prim, tn_attr_list attrs)
     return false;
 }
 
-// Whether the application makes one node, of inputs that a counted node takes: numbers
-// alone may become a number, and what follows from others is built in a scope.
+// Whether the application makes exactly one node, with inputs that a counted node takes.
+// An application to weak numbers alone may become a number instead.
 static bool is_direct(const tn_scope *scope, const struct prim *prim,
                       const tn_array *const *inputs, uint64_t num_inputs,
                       tn_attr_list attrs)
 {
     bool is_weak = num_inputs > 0;
-    // The dtype of a result means a conversion before, and one behind.
+    // An attribute for the result's dtype adds conversions before and behind the node.
     if (prim->num_runtime || prim_is_composite(prim) || gives_dtype(prim, attrs))
         return false;
     for (uint64_t i = 0; i < num_inputs; i++) {
@@ -198,7 +198,7 @@ static tn_array *carried_into(tn_scope *inner, tn_scope *scope, const tn_array *
     return tn_retain(scope, (tn_array *)(uintptr_t)array);
 }
 
-// Applies it in a scope of its own, and retains what it gives.
+// Applies the primitive in a scope of its own, and retains the outputs.
 static tn_status named_apply_in_scope(tn_scope *scope, const char *name,
                                       const tn_array *const *inputs, uint64_t num_inputs,
                                       tn_attr_list attrs, tn_array **outputs,

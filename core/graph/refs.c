@@ -65,7 +65,7 @@ void settling_end(struct settling *s)
         for (uint32_t i = 0; i < c->node.num_inputs && !c->is_data; i++)
             if (c->node.inputs[i])
                 settling_drop(s, c->node.inputs[i], 1);
-        // With it this thread is done with a node that is alive: see counted_drop().
+        // This thread's last access to a live node: counted_drop() may free it from now on.
         __atomic_store_n(&c->is_data, true, __ATOMIC_RELEASE);
     }
     counted_unlock(s->runtime);
@@ -91,8 +91,9 @@ static void release_inherited(tn_array *array, uint64_t amount)
     mem_free(c);
 }
 
-// Drops a reference. Gives the node where it was the last one and the lock is not needed:
-// of one output nobody makes another reference, and who gave it a value is done with it.
+// Drops a reference. Gives the node, for the caller to free, where the reference was the
+// last one and no lock is needed: the node has one output, so nobody can make another
+// reference, and the thread that gave it a value no longer accesses it.
 static struct counted *counted_drop(tn_array *counted, uint64_t amount)
 {
     struct counted *c = counted_of(counted);

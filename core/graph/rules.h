@@ -24,8 +24,8 @@ tn_status rule_infer(const struct prim *prim, const tn_infer *infer, tn_type *ty
 tn_status rule_view(const struct prim *prim, const tn_layout *input, const tn_type *type,
                     const void *attrs, tn_layout *out);
 
-// Puts the decomposition of a composite primitive into the scope, for `inputs`, and gives
-// what it built. The outputs are arrays of the scope.
+// Builds the decomposition of a composite primitive for `inputs` in the scope. Gives the
+// outputs, arrays of the scope.
 tn_status rule_expand(tn_scope *scope, const struct prim *prim,
                       const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
                       tn_array **outputs, uint32_t num_outputs);
@@ -37,12 +37,12 @@ tn_status rule_reference(const struct prim *prim, const tn_cpu_call *call);
 tn_status rule_scratch(const tn_kernel *kernel, const tn_kernel_query *query,
                        uint64_t *out_size);
 
-// The same for the primitive's reference.
+// Gives the bytes of scratch memory that the primitive's reference needs.
 tn_status rule_reference_scratch(const struct prim *prim, const tn_kernel_query *query,
                                  uint64_t *out_size);
 
-// For rules that are called elsewhere (transform/build.h): who a message names, and the
-// status of a rule's call, where a failure without a message gets one.
+// For rules that are called elsewhere (transform/build.h). rule_owner: the plugin that a
+// message names. rule_called: checks the status of a rule's call, as fail_from() does.
 const char *rule_owner(const struct prim *prim);
 tn_status rule_called(const struct prim *prim, const char *rule, tn_status status);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Advance: an operation after which much memory is free that its results do not need is
-// moved up to where all that it reads is there. Gradients of weights are such: in the order
-// of the graph they come last, so what each of them reads would live until then.
+// Advance: an operation that frees much more memory than its results take is moved up to
+// where all its inputs are computed. Examples are gradients of weights: in the order of the
+// graph they come last, so the inputs of each would live until then.
 #include <string.h>
 #include <tenon/checked.h>
 #include "../base/shape.h"
@@ -10,14 +10,14 @@
 #define LEAST                                                                              \
     (1 << 20)          // bytes that it frees; operations that free less stay in the
                        // graph's order
-#define SMALL 1024     // bytes of a result that such an operation may wait for
-#define MOST_INPUTS 16 // of such an operation: each is compared with all others
+#define SMALL 1024     // bytes of a result that is computed early for such an operation
+#define MOST_INPUTS 16 // inputs of such an operation: each is compared with all others
 
 struct advancer {
     struct plan_work *work;
     struct plan_op *sorted;
     uint32_t *first_reader; // by base: the first of its operands, or NONE
-    uint32_t *next_reader;  // by operand, numbered across all operations: of the same base
+    uint32_t *next_reader;  // by operand, over all operations: the next of the same base
     uint32_t *reader;       // by operand: its operation
     uint32_t *left;         // by base: operands of operations that are not sorted yet
     uint32_t *pending;      // operations that may release memory now
@@ -60,8 +60,8 @@ static bool advancer_is_ready(const struct advancer *r, const struct plan_op *op
     return true;
 }
 
-// How often the operation reads the base, at operand `first` for the first time; 0: it read
-// it at an operand before.
+// How many operands of the operation read the base of operand `first`; 0: an operand before
+// `first` reads it, too.
 static uint32_t advancer_count_reads(const struct plan_work *work, const struct plan_op *op,
                                      uint32_t first)
 {

@@ -269,8 +269,8 @@ static tn_status plan_compile_write_step(struct plan_compiler *c, uint32_t index
     return status;
 }
 
-// The bytes of its outputs that an operation writes: of one that is updated in place the
-// bytes of the update.
+// The bytes of outputs that an operation writes; for an output that is updated in place,
+// the bytes of the update.
 static uint64_t bytes_written(const struct plan_work *work, const struct plan_op *op)
 {
     uint64_t sum = 0;

@@ -18,8 +18,8 @@
 
 struct epilogue_fuser {
     struct plan_work *work;
-    uint32_t *epilogue; // by operation: above 0: it stands at that operation - 1 now
-    bool *gone;         // by operation: part of another one now
+    uint32_t *epilogue; // by operation: 1 + the operation that has its step now; 0: itself
+    bool *gone;         // by operation: it has become part of another operation
 };
 
 // --- conditions ------------------------------------------------------------------------
@@ -225,8 +225,8 @@ static tn_status epilogue_ask(struct plan_work *work, const struct plan_op *op,
 
 // --- joining ---------------------------------------------------------------------------
 
-// Gives the operation `op` these programs: its inputs are then the kernel's and behind them
-// the programs' own, in their order.
+// Fuses these programs with operation `op`, whose inputs are then the kernel's, followed by
+// the programs' own in order.
 static tn_status set_fused(struct plan_work *work, struct plan_op *op,
                            const struct plan_fused *fused, uint32_t count)
 {
@@ -272,8 +272,8 @@ static tn_status epilogue_name(struct plan_work *work, struct plan_op *op,
     return op->label && (text || !work->watcher) ? TN_OK : TN_ERR_MEMORY;
 }
 
-// Fills *out with the epilogue that operation `k` could have; its program is NULL if there
-// is none. *out_program is the operation that it was.
+// Fills *out with the epilogue that operation `k` could have; out->program is NULL if there
+// is none. *out_program: the operation of the program.
 static tn_status find_epilogue(struct epilogue_fuser *a, uint32_t k, struct plan_fused *out,
                                uint32_t *out_program)
 {
@@ -338,8 +338,8 @@ static tn_status try_epilogue(struct epilogue_fuser *a, uint32_t k)
     return status;
 }
 
-// Whether program `p` reads the array that operation `op` updates: as a prologue it would
-// keep the update from being made in place.
+// Whether program `p` reads the array that operation `op` updates: as a prologue, `p` would
+// keep `op` from updating the array in place.
 static bool reads_updated(const struct plan_work *work, const struct plan_op *op,
                           const struct plan_op *p)
 {
@@ -355,7 +355,7 @@ static bool reads_updated(const struct plan_work *work, const struct plan_op *op
     return false;
 }
 
-// The operation that a listed reader became; NULL: it is part of another's step.
+// The operation that has a reader's step now; NULL: the reader is part of another one.
 static const struct plan_op *epilogue_reader_of(const struct epilogue_fuser *a,
                                                 uint32_t use)
 {
@@ -377,9 +377,9 @@ static bool epilogue_is_read(const struct epilogue_fuser *a, uint32_t base)
     return is;
 }
 
-// Whether all readers of the program's result may compute it anew, each for itself: kernels
-// that could take it in, of a device that may join them to one launch. It is made of one
-// array, so they read no more.
+// Whether each reader of a cheap program's result may compute the result itself: kernels
+// with a prologue there, on a device that may join them to one launch. The program has one
+// input, so they read as many arrays as before.
 static bool epilogue_may_repeat(const struct epilogue_fuser *a, const struct plan_op *p,
                                 uint32_t base)
 {
@@ -397,8 +397,8 @@ static bool epilogue_may_repeat(const struct epilogue_fuser *a, const struct pla
     return may;
 }
 
-// The operation whose only result is input `i` of operation `k`, and goes nowhere else, or
-// to others that may compute it, too; or NONE.
+// The operation whose only result is input `i` of operation `k`, where `k` is the only
+// reader, or all readers may compute the result themselves; else NONE.
 static uint32_t find_prologue(const struct epilogue_fuser *a, uint32_t k, uint32_t i)
 {
     const struct plan_work *work = a->work;

@@ -171,9 +171,10 @@ static tn_status add_segment(struct sorter *s, uint32_t device, uint32_t transfe
     return TN_OK;
 }
 
-// Sorts in all operations of one heap, also those that become ready meanwhile. Of a
-// device's up to one that makes what starts work ready, which is sorted in next; of the
-// host's up to that, as devices go on beside it.
+// Moves the ready operations of one heap to `sorted`, also operations that become ready
+// meanwhile. A device's heap stops once a host operation of TN_PRIM_STARTS is ready, which
+// then comes next; the host's heap stops behind such an operation, so that devices go on
+// beside the work that it starts.
 static tn_status take_ready(struct sorter *s, uint32_t which, uint32_t *out_taken)
 {
     struct heap *heap = &s->ready[which];

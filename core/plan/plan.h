@@ -28,12 +28,12 @@ enum home {
     HOME_NONE,
     HOME_LEAF,    // a leaf's memory
     HOME_ARENA,   // memory between the steps of a run, one arena a device
-    HOME_STORAGE, // memory found for each run: outputs, and what lies there before them
-    HOME_MADE,    // the memory of what a host operation gave in this run
+    HOME_STORAGE, // memory found for each run: outputs, and values that share their memory
+    HOME_MADE,    // the memory of an output that a host operation gave in this run
 };
 
 // Memory that is found anew in each run. `index`: of the leaf, the device (arena), the
-// storage or what a host operation makes.
+// storage or the host operation's output.
 struct plan_slot {
     uint32_t home, index;
 };
@@ -51,8 +51,8 @@ struct plan_segment {
     uint32_t first_host, num_hosts;         // in plan.hosts
 };
 
-// A graph among the attributes of a host operation, with its plan: that for inputs of which
-// none is donated.
+// A graph among the attributes of a host operation, with its plan for inputs that are not
+// donated.
 struct host_graph {
     const tn_graph *graph;
     struct plan *plan; // with a reference
@@ -152,7 +152,7 @@ void plan_release(struct plan *plan);
 tn_status plan_simplify(struct plan_work *work);
 tn_status plan_place(struct plan_work *work);
 tn_status plan_narrow(struct plan_work *work);
-// Large results that live long are computed anew, beside what reads the same array.
+// Large results that live long are computed again by a program that reads the same array.
 tn_status plan_recompute(struct plan_work *work);
 tn_status plan_epilogues(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);

@@ -105,8 +105,8 @@ static bool recompute_has_inputs(const struct plan_work *work, const struct plan
     return has;
 }
 
-// Whether the value is read before the peak by what stands before operation `at`, and
-// behind both by all others.
+// Whether readers of the value before operation `at` run before the peak, and all others
+// run behind `at` and behind the peak; with readers on both sides.
 static bool recompute_is_split(const struct recomputer *r, const struct plan_value *value,
                                uint32_t at)
 {

@@ -47,7 +47,8 @@ static void sort_in(struct sibling_order *g, uint32_t op)
     g->is_sorted[op] = true;
 }
 
-// Sorts in the readers of a value. A reader of another one's output waits for a later call.
+// Moves ready readers of a value to `sorted`. A reader of another reader's output waits for
+// a later call.
 static void take_readers(struct sibling_order *g, uint32_t base)
 {
     uint32_t device = g->sorted[g->num_sorted - 1].device, looked_at = 0, num_ready = 0;

@@ -34,8 +34,8 @@ static struct hash hash_application(const struct plan_work *work,
     return h;
 }
 
-// The node whose first output is the node's, of the same type, such as a cast to the dtype
-// that it has; else NONE.
+// The node whose first output this node repeats with the same type, as a cast to the dtype
+// of its input does; else NONE.
 static uint32_t plan_simplify_repeated(const struct plan_work *work,
                                        const uint32_t *node_of_id, const struct node *node)
 {

@@ -13,10 +13,10 @@
 //   }]
 // }
 //
-// Words stand in one text with spaces between; what is empty is left out, but for "doc".
+// Words stand in one text with spaces between; empty members are left out, but for "doc".
 // A default is a boolean (bool), an integer (int), a number or "nan", "inf", "-inf"
 // (float), a word of "choices" (word), a dtype's name (dtype), hexadecimal digits (bits).
-// Others have none, as have required ones.
+// Attributes of other kinds, and required ones, have no default.
 #include "describe.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static json_t *named_object(const char *name, const char *doc)
     return json_pack("{s:s, s:s}", "name", name, "doc", doc ? doc : "");
 }
 
-// Adds an object that is whole; else it is dropped.
+// Takes `object`: adds it to the list, or drops it where building it has failed.
 static int describe_ops_add_object(json_t *list, json_t *object, int failed)
 {
     if (failed || !object) {

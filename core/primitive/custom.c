@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The primitives behind tn_custom_call: a graph with rules of the application. One for each
-// set of rules that may be given, so that those that are not follow from the graph, as a
+// The primitives behind tn_custom_call: a graph with rules of the application. There is one
+// primitive for each set of given rules, so that missing rules follow from the graph, the
 // decomposition. They are found by their full ids alone, as tn.copy/1 is.
 #include <tenon/control.h>
 #include "../base/fail.h"

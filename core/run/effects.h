@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The order of effects: of each domain (tn_primitive.effects) the point of the work that
+// The order of effects: for each domain (tn_primitive.effects) the point of the work that
 // had the last effect. Work with effects is submitted by one thread at a time, after these
 // points, so that effects of one domain happen one after the other, whatever devices and
 // queues they are on.

@@ -200,8 +200,8 @@ static bool is_carried(const struct donated *d, tn_array *const *inputs)
     return d->output != UINT32_MAX && !inputs[d->input]->scope;
 }
 
-// Gives the outputs that inputs are carried to, and takes their values. On failure it has
-// taken neither these nor references.
+// Gives the outputs that donated inputs are carried to. Takes these outputs' values and the
+// inputs' references, on success only.
 static tn_status function_carry(const tn_function *function, tn_scope *scope,
                                 const struct trace_entry *entry, tn_array *const *inputs,
                                 struct value **values, tn_array **outputs)
@@ -238,8 +238,8 @@ static tn_status function_carry(const tn_function *function, tn_scope *scope,
     return status;
 }
 
-// Wraps the values that are left in arrays of the scope. Takes all of them, also on
-// failure.
+// Wraps the values that function_carry() did not take in arrays of the scope. Takes all of
+// them, also on failure.
 static tn_status function_adopt(tn_scope *scope, tn_status status,
                                 const struct trace_entry *entry, struct value **values,
                                 tn_array **outputs)

@@ -26,10 +26,10 @@ struct trace_entry {
     uint32_t num_captured, num_outputs, num_inputs;
 };
 
-// An input that calls take.
+// A donated input, by its number.
 struct donated {
     uint32_t input;
-    uint32_t output; // that it is carried to, or UINT32_MAX
+    uint32_t output; // output that becomes the input's array, or UINT32_MAX: none
 };
 
 struct tn_function {
@@ -38,7 +38,7 @@ struct tn_function {
     void *user;
     struct donated *donated; // by number, ascending
     uint32_t num_donated;
-    bool carries; // some are carried to an output
+    bool carries; // some donated inputs are carried to an output
     struct lru traces;
     _Atomic uint64_t num_dropped; // traces, by the cache
     // The trace of a thread's last call, with a reference, so that a thread which repeats a

@@ -162,7 +162,7 @@ static tn_status held_start(struct held_run *run, tn_array *const *arrays,
     return status;
 }
 
-// --- a plan for it ----------------------------------------------------------------------
+// --- making a plan ----------------------------------------------------------------------
 
 // *out_again: another thread has computed some of the graph meanwhile.
 static tn_status held_make_plan(struct held_run *run, tn_scope *inner, bool *out_again)

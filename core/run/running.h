@@ -23,18 +23,18 @@ struct open_list {
 // State of one run, in one block of memory. Pooled in the plan; used by one run at a time.
 struct run_record {
     struct submitted *segments;
-    struct submitted *transfers; // those of the mover
+    struct submitted *transfers; // as plan.transfers; set for copies of the mover
     struct open_list *open;      // by device
     struct storage **arenas;     // by device; NULL: no arena
     struct storage **storages;   // as plan.storages
-    struct value **made;         // what host operations gave
+    struct value **made;         // outputs of host operations
     // By slot of the segment that is being submitted: the backend's binding; the memory,
     // NULL for an arena, which runs do not share; and the outcome's possible causes.
     tn_binding *bindings;
     struct storage **bound;
     struct outcome **causes;
-    // By device: the last point of its host's timeline that later submissions of this run
-    // wait for: there the mover has read what this run wrote; 0: none.
+    // By device: the point of its host's timeline at which the mover has read all that this
+    // run wrote; later submissions of this run wait for it; 0: none.
     uint64_t *reads;
     uint32_t *queues; // by device: the queue of this run
 };

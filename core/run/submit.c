@@ -26,7 +26,7 @@ static void *submit_carve(char **at, uint64_t count, size_t size)
 static struct run_record *run_record_create(const struct plan *plan)
 {
     uint64_t devices = plan->num_devices, queues = (devices + 1) / 2 * 2;
-    // list_causes() gives one cause a slot, and all that an open list may hold.
+    // list_causes() gives one cause for each slot, and all entries of an open list.
     uint64_t causes = (uint64_t)plan->max_slots + plan->num_segments + plan->num_transfers;
     size_t size =
         sizeof(struct run_record) + plan->num_segments * sizeof(struct submitted) +
@@ -222,8 +222,8 @@ struct causes {
     uint32_t count;
 };
 
-// Adds the outcome unless it succeeded. Fails when it is known to have failed. What one run
-// made has one outcome: it comes many times in a row.
+// Adds the outcome unless it succeeded. Fails when it is known to have failed. Values that
+// one submission wrote share an outcome, so the same one comes many times in a row.
 static tn_status submit_add_cause(struct causes *causes, struct outcome *outcome)
 {
     if (!outcome || (causes->count > 0 && causes->list[causes->count - 1] == outcome))

@@ -13,7 +13,7 @@
 
 // Joins arrays along i64 `axis`: cotangents of slices, where a pack has it.
 #define ROLE_CONCATENATE "tn.concatenate/1"
-// x with a slice, of ints `start` and `stop`, replaced: the same.
+// Replaces a slice of x, from ints `start` to `stop`: for cotangents of slices, too.
 #define ROLE_SLICE_UPDATE "tn.slice_update/1"
 
 // The most levels of nested decompositions.

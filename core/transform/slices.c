@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Cotangents of slices of one array are kept until the array's own is asked for: those that
-// make up the whole array are joined, others are added to their part of what the array's
-// other uses have added up, where that is in memory. By its own rule each would be written
-// to zeros of its own.
+// Cotangents of slices of one array are kept until the array's own cotangent is asked for.
+// Slices that make up the whole array are joined. Others are added to their part of the sum
+// of the array's other cotangents, where that sum is in memory. The rule of each slice
+// would write its cotangent to zeros of the array's size.
 #include <string.h>
 #include "../base/shape.h"
 #include "../graph/rules.h"
@@ -15,7 +15,7 @@ struct flow_slice {
     tn_array *cotangent;
     int64_t first;
     int32_t axis;
-    uint32_t next; // 1 + the number of the array's next one; 0: none
+    uint32_t next; // 1 + the number of the array's next slice; 0: none
 };
 
 // Whether the node's output is the elements from *first on along one axis of its input.
@@ -91,7 +91,7 @@ static uint32_t merge_slices(struct flow_slice *slices, uint32_t a, uint32_t b)
 }
 
 // Sorts a list by `first`, and gives its head. runs[i] is a sorted list of 2^i slices, or
-// 0; those of a higher i came before.
+// 0; slices in runs of a higher i came earlier in the list.
 static uint32_t sort_slices(struct flow_slice *slices, uint32_t head)
 {
     uint32_t runs[32] = {0}, sorted = 0;
@@ -110,8 +110,8 @@ static uint32_t sort_slices(struct flow_slice *slices, uint32_t head)
     return sorted;
 }
 
-// How many slices there are from `head` on when they make up the array, one behind another;
-// else 0.
+// The number of slices from `head` on if they make up the array, one behind another; else
+// 0.
 static uint32_t count_whole(const struct flow *flow, uint32_t head, const tn_type *type)
 {
     int32_t axis = flow->slices[head - 1].axis;
@@ -175,8 +175,8 @@ static tn_status add_to_part(struct flow *flow, const struct flow_slice *s,
                            : status;
 }
 
-// Whether the array is in memory of its own whatever reads it: programs write and read what
-// expressions give, and views have the memory of another array.
+// Whether the array always has memory of its own: results of expressions may stay within a
+// program, and views have the memory of another array.
 static bool has_memory(const tn_array *array)
 {
     const struct node *node = array->node;
@@ -184,7 +184,8 @@ static bool has_memory(const tn_array *array)
            !(node->prim->record.flags & TN_PRIM_VIEW);
 }
 
-// Where programs would compute what the other uses have added up, zeros are as cheap.
+// Adds the slice to the sum in memory, if there is one. A sum that programs compute has no
+// memory: then the slice's own rule, which writes to zeros, is as cheap.
 static tn_status add_slice(struct flow *flow, const struct flow_slice *s)
 {
     const struct prim *update;

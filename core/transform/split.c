@@ -95,7 +95,7 @@ static tn_status argument_dtype(const struct expr *expr, const tn_array *const *
     return status;
 }
 
-// Applies part `part` to what it reads. `dtypes` NULL: an argument of a reduction.
+// Applies part `part` to its inputs. `dtypes` NULL: the part is an argument of a reduction.
 static tn_status apply_part(struct transform_splitter *s, uint32_t part,
                             const tn_dtype *dtypes, tn_array **outputs)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Expressions whose derivatives fit no program: their operations one by one, each of which
-// has derivatives that do. The planner fuses what it can of these again.
+// Expressions whose derivatives do not fit a program: builds their operations one by one,
+// since the derivatives of each operation fit. The planner fuses the operations again.
 #include "../base/dtype.h"
 #include "../base/shape.h"
 #include "flow.h"

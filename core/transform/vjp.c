@@ -41,8 +41,8 @@ static tn_status include_dependents(struct flow *flow, struct node **nodes, uint
 static tn_status pull_decomposed(struct flow *flow, struct node *node,
                                  tn_array *const *cotangents);
 
-// Whether the gradient of input i is the cotangent times what has one value for all
-// elements over which it is summed: as in (x - mean) * factor, in mean.
+// Whether the gradient of input i is a sum of the cotangent times a factor that is constant
+// over the elements of each sum: as for `mean` in (x - mean) * factor.
 static bool sums_first(const struct node *node, const struct expr *derived, uint32_t i)
 {
     const tn_type *type = &node->inputs[i]->type;

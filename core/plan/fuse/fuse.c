@@ -341,7 +341,7 @@ static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
         status = fuse_add_result(group, c->outputs[k], map[member->program->outputs[k]],
                                  member->role != ROLE_ELEMENTS);
     group->num_reductions += member->num_reductions;
-    group->row_axes |= member->row_axes; // which are the same
+    group->row_axes |= member->row_axes; // equal, or one of them is 0
     c->group = g;
     if (group->num_ops++ > 0)
         f->next_member[group->last_op] = op;
@@ -404,8 +404,8 @@ static tn_status new_group(struct fuser *f, uint32_t number, uint32_t *out)
     return TN_OK;
 }
 
-// Joins groups `home` and `g`, both read by the operation, where one has rows and the other
-// an element for each row.
+// Merges groups `home` and `g`, both read by the operation, where one has rows and the
+// other computes one element for each row.
 static tn_status fuse_join_rows(struct fuser *f, uint32_t op, uint32_t g, uint32_t *home,
                                 enum role *role)
 {
@@ -448,7 +448,7 @@ static tn_status join_op(struct fuser *f, uint32_t op)
             status = fuse_merge(f, home, g);
         }
     }
-    f->members[op].role = role; // in `home`, whatever it was in others
+    f->members[op].role = role; // its role in `home`: fuse_may_join() has changed it
     if (home == NONE && status == TN_OK)
         status = new_group(f, op, &home);
     return status == TN_OK ? append_op(f, home, op) : status;
@@ -456,8 +456,8 @@ static tn_status join_op(struct fuser *f, uint32_t op)
 
 // --- fused operations -------------------------------------------------------------------
 
-// The group's last operation becomes the fused one; remove_merged drops the others, and all
-// of a group of which no operation outside reads a value.
+// The group's last operation becomes the fused one; remove_merged() drops the others, and
+// all operations of a group whose values no operation outside reads.
 static tn_status finish_group(struct fuser *f, uint32_t g)
 {
     struct group *group = &f->groups[g];

@@ -2,10 +2,10 @@
 // Row programs made of base operations: reductions along the last axes join the elementwise
 // work before and after them.
 //
-// A group with rows has extents [..., n], or several axes at the end that are one row: then
-// all that it reads is even along these. Its operations compute elements of these, or
-// reduce them to one value a row, or compute with such values: over [..., 1] or [...], of
-// which the program has one value a row as well.
+// A group with rows has extents [..., n]. Several axes at the end may be one row; then all
+// inputs can have them as one axis. Operations of the group compute elements of rows,
+// reduce elements to one value a row, or compute with values of rows: over [..., 1] or
+// [...], for which the program has one value a row as well.
 #include <string.h>
 #include "../../attr/attrs.h"
 #include "../../base/dtype.h"
@@ -27,8 +27,8 @@ uint32_t fuse_count_reductions(const tn_expr_program *program)
     return count;
 }
 
-// The number of axes that a reduction by role reduces, if they are the last ones, but not
-// several that are all, and have more than one element. Else 0.
+// The number of axes that a reduction by role reduces. 0: they are not the last axes, are
+// several and all axes, or have one element.
 static int32_t fuse_rows_reduced_axes(const struct plan_op *op)
 {
     const tn_layout *in = &op->inputs[0].layout;
@@ -218,7 +218,7 @@ bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group)
 
 // --- operands --------------------------------------------------------------------------
 
-// `layout`, over the rows of the group, as read at each element of these.
+// A layout with one element for each row of the group, as read at each element of a row.
 static tn_layout fuse_over_rows(const tn_layout *layout, const struct group *group)
 {
     tn_layout out = *layout;
@@ -273,7 +273,7 @@ bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t g)
         // The gathered array has memory of its own.
         if (i == 0 && f->members[op].program->flags & TN_EXPR_TAKES)
             return false;
-        // Rounded to 8 bits when it is stored: reading the group's own value would not.
+        // Storing rounds the value to 8 bits; the value in the program is not rounded.
         if (tn_dtype_in(in->layout.dtype, TN_FLOAT8_DTYPES))
             return false;
         uint32_t base = f->work->values[in->value].base;

@@ -128,8 +128,9 @@ static bool only_reader(const struct plan_work *work, uint32_t p, uint32_t reade
     return true;
 }
 
-// Finds by axis of `read`, the layout of values over the extents of `made`, the axis of
-// these that it counts along; NONE: it stays at one position. False: it mixes axes.
+// `read`: a layout of values that were computed with layout `made`. Gives for each axis of
+// `read` the axis of `made` that it runs along; NONE: it stays at one position. False: an
+// axis of `read` runs along several axes of `made`.
 static bool match_axes(const tn_layout *read, const tn_layout *made,
                        uint32_t axes[TN_MAX_RANK])
 {

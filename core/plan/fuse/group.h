@@ -27,7 +27,7 @@ struct group {
     struct group_result *results; // values that may be read outside the group
     uint8_t *is_number;           // by instruction: a PARAM that holds a number
     uint32_t num_insns, max_insns, max_flags;
-    uint32_t weight; // of the instructions, with those that became dead
+    uint32_t weight; // of all instructions, dead ones included
     uint32_t num_constants, max_constants, num_params, max_params;
     uint32_t num_inputs, max_inputs, num_results, max_results;
 };
@@ -36,7 +36,7 @@ struct group {
 enum role {
     ROLE_ELEMENTS, // computes elements of the group's extents
     ROLE_REDUCES,  // reduces them to one value a row
-    ROLE_ROWS,     // computes with such values: one element a row
+    ROLE_ROWS,     // computes one element a row, from values of ROLE_REDUCES or ROLE_ROWS
 };
 
 struct member {
@@ -71,7 +71,7 @@ tn_status fuse_make_program(struct fuser *f, uint32_t g, char name[LABEL_SIZE],
 // Writes the group's program to the operation, and names both after the operations of the
 // group.
 tn_status fuse_write_op(struct fuser *f, uint32_t g, struct plan_op *op);
-void fuse_free_group(struct group *group); // what it points to
+void fuse_free_group(struct group *group); // frees its lists, not `group`
 
 // --- gathers (fuse_take.c) -------------------------------------------------------------
 
@@ -80,7 +80,7 @@ bool fuse_is_take(const struct plan_work *work, const struct plan_op *op);
 // Fills the member: a program of one TAKE, its inputs over the elements of the result, and
 // its params.
 tn_status fuse_take(struct fuser *f, const struct plan_op *op, struct member *out);
-// Programs that compute indices of a program alone become part of it.
+// Merges programs whose results are only indices of one program into that program.
 tn_status fuse_indices(struct plan_work *work);
 
 bool fuse_same_elements(const tn_layout *a, const tn_layout *b);
@@ -95,8 +95,8 @@ const struct group_result *fuse_find_result(const struct group *group, uint32_t 
 // Drops values that no operation outside the group reads any more from group->results.
 bool fuse_needed_before(struct fuser *f, uint32_t g, uint32_t op);
 
-// Whether a program has room for both groups, and operation `op` that joins them (NONE:
-// none); whether they have the same rows as well.
+// fuse_have_room: whether a program has room for both groups, and for operation `op` that
+// joins them (NONE: none). fuse_may_merge: whether they have the same rows as well.
 bool fuse_have_room(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b);
 bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b);
 
@@ -105,7 +105,7 @@ tn_status fuse_merge(struct fuser *f, uint32_t to, uint32_t from);
 
 // --- siblings (fuse_siblings.c) --------------------------------------------------------
 
-// Merges into a group with rows the other groups with rows that read an array of its.
+// Merges other groups with rows that read an array which the group reads into the group.
 tn_status fuse_siblings(struct fuser *f, uint32_t group);
 
 // --- rows (fuse_rows.c) ----------------------------------------------------------------
@@ -124,29 +124,30 @@ const tn_layout *fuse_extents(struct fuser *f, uint32_t op);
 // for each row. Sets members[op].role.
 bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group);
 
-// Whether both have the same rows, or one has none and is as even along those of the other.
+// Whether both groups have the same row axes, or one has none, and the inputs of both can
+// have these axes as one.
 bool fuse_same_rows(const struct group *a, const struct group *b);
 
 // Whether an operation that fits the group reads the group's values element by element, or
 // row by row.
 bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t group);
 
-// Whether group `single` computes one element for each row of group `rows`, and nothing
-// that would be another number there.
+// Whether group `single` computes one element for each row of group `rows`, and does not
+// use `index`, which counts elements of a row in a row program.
 bool fuse_are_row_values(const struct group *rows, const struct group *single);
-// Makes its inputs and results such values, for fuse_merge().
+// Makes the inputs and results of `single` values of rows, for fuse_merge().
 void fuse_spread_row_values(struct group *rows, struct group *single);
 
-// The layout of a member's operand, as read over the group's extents. `room` is where one
-// that differs from the operand's is written.
+// The layout of a member's operand, as read over the group's extents: the operand's own, or
+// another one, written to `room`.
 const tn_layout *fuse_layout(const struct group *group, const struct member *member,
                              const struct operand *in, tn_layout *room);
 
 // Whether the device runs the group's row program.
 bool fuse_device_runs(const struct plan_work *work, const struct group *group,
                       const tn_expr_program *program);
-// The same; if it does not, the group's operations are marked so that they reduce in no
-// group, and the stage begins anew.
+// The same, but if the device refuses, marks the group's operations so that they reduce in
+// no group; then the stage begins anew.
 bool fuse_ask_device(struct fuser *f, const struct group *group,
                      const tn_expr_program *program);
 
