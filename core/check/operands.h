@@ -23,7 +23,7 @@ static inline uint32_t step_num_outputs(const tn_step *step)
     return count;
 }
 
-// Input or output `at` of these.
+// Input or output `at` of that list.
 static inline const tn_value *step_input(const tn_step *step, uint32_t at)
 {
     if (at < step->num_inputs)
@@ -45,7 +45,7 @@ static inline const tn_value *step_output(const tn_step *step, uint32_t at)
     return tn_fused_output(step, tn_step_fused(step, i), at);
 }
 
-// How many elements behind those of its layout a program may read of input `at`.
+// The number of elements behind its layout that a program may read of input `at`.
 static inline uint64_t step_input_reach(const tn_step *step, uint32_t at)
 {
     if (at < step->num_inputs)

@@ -7,7 +7,7 @@
 #include "operands.h"
 #include "values.h"
 
-struct state {                             // of one id
+struct state {                             // state of one id
     uint32_t written_by, last_of, read_by; // 1 + the step; 0: none so far
 };
 

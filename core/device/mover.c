@@ -98,11 +98,11 @@ static tn_status read_bytes(struct device *device, const tn_buffer *buffer, uint
     return status == TN_OK ? TN_OK : device_failed(device, "buffer_read", status);
 }
 
-// Bytes. Less is copied sooner than memory is made that both devices use.
+// Bytes. Below, copying by way of the host is faster than making memory for both devices.
 #define SHARED_FROM (UINT64_C(1) << 20)
 
-// A mapping may also be of memory that the device has lost, so the side that is not mapped,
-// or else the source, is asked by a call that fails then.
+// Mapped memory may be lost without a failure, so each copy also calls the device of the
+// side that is not mapped, or the source, which fails if it is lost.
 tn_status buffers_copy(struct device *from, const tn_buffer *from_buffer,
                        uint64_t from_offset, struct device *to, tn_buffer *to_buffer,
                        uint64_t to_offset, uint64_t size)
@@ -191,8 +191,8 @@ static tn_status mover_run(const struct move *move)
     return status;
 }
 
-// The device's work that waits for the point begins. A failure is the device's loss, which
-// whoever reads hears of.
+// Reaches the point, so that the device's work that waits for it begins. A failure marks
+// the device lost, which later reads report.
 static void mover_reach(struct device *device, uint64_t value)
 {
     device_note_reached(device, (tn_point){.queue = device->num_queues, .value = value});

@@ -11,7 +11,7 @@
 
 enum { UNSETTLED = 1 };       // no tn_status, which is 0 or negative
 enum { MAX_UNSETTLED = 256 }; // of one queue, before back-pressure
-enum { DRAINED = 64 }; // that are waited for together then: one wait a call cost 40 ns
+enum { DRAINED = 64 };        // outcomes to wait for at once then: a wait a call cost 40 ns
 
 struct outcome {
     atomic_uint refs;

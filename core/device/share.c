@@ -167,7 +167,8 @@ static bool find_written_point(const struct storage *storage, tn_point *out)
            !device_is_host_timeline(storage->device, out->queue);
 }
 
-// The point that others wait for, handed over; where they cannot, this thread waits.
+// Gives the point of the writing work to the importer, as a descriptor where `wants` allows
+// one; else this thread waits.
 static tn_status export_point(struct storage *storage, uint32_t wants, tn_point *out,
                               int32_t *out_fd)
 {

@@ -313,7 +313,7 @@ static subtree cotangent_at_element(struct derivation *d, subtree from,
     return sum;
 }
 
-// Reductions in reverse order: those behind one are known when it is asked what they give.
+// Computes the cotangents of reductions in reverse order, as each needs those behind it.
 static subtree cotangent_of_input(struct derivation *d, uint32_t input,
                                   uint64_t cotangents_given)
 {
@@ -329,8 +329,8 @@ static subtree cotangent_of_input(struct derivation *d, uint32_t input,
             given[i] = derive_spread(
                 &d->tree, node, cotangent_at_element(d, node, cotangents_given, given));
     }
-    // The permanent set may have got an equal node since a part of the trees was made, and
-    // another part refers to that one: each stands for the input where it is read.
+    // Several nodes may be the input: the permanent set may have got an equal node after
+    // some of the trees were made, and later trees refer to that one.
     for (uint32_t i = 0; i < d->walk.count; i++)
         if (d->walk.nodes[i]->op == TREE_INPUT && d->walk.nodes[i]->index == input)
             result = derive_add(

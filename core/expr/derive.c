@@ -336,7 +336,7 @@ static subtree chain_unary(struct tree *t, subtree node, subtree g)
 
 // --- reductions ------------------------------------------------------------------------
 
-// At each element of a row with the least or the greatest value 1 / k, for k such elements.
+// 1 / k at each of the k elements of a row with the least or greatest value, else 0.
 static subtree expr_derive_extremum_share(struct tree *t, subtree node)
 {
     subtree hit = tree_op(t, TN_EXPR_EQ, node->args[0], node, NULL);
@@ -344,8 +344,8 @@ static subtree expr_derive_extremum_share(struct tree *t, subtree node)
     return expr_derive_divide(t, one, expr_derive_call(t, TN_EXPR_REDUCE_SUM, one));
 }
 
-// At each element the product of all others of the row, zeros included: with one zero the
-// product of what is not zero, there; with more, 0.
+// At each element of a row the product of all other elements. With one zero in the row this
+// is the product of the rest at the zero, and 0 elsewhere; with more zeros, 0.
 static subtree product_of_others(struct tree *t, subtree node)
 {
     subtree a = node->args[0], zero = tree_int(t, 0);

@@ -131,7 +131,7 @@ int32_t expr_axis(const tn_attr_table *table, const void *attrs, int32_t rank);
 tn_status expr_row_last(const struct expr *expr, const tn_type *type, int32_t axis,
                         const struct expr **out_expr);
 
-// Splits an expression that reduces into elementwise ones. Part i of the first
+// Splits an expression that reduces into elementwise expressions. Part i of the first
 // *out_reductions is the argument of reduction i, a TN_EXPR_REDUCE_ or EXPR_MEAN; the part
 // behind them has the outputs. The inputs of a part are those of `expr`, then the results
 // of the reductions before it ("r0", ...).

@@ -237,7 +237,7 @@ static int expr_parse_function_of(int op, uint32_t num_args)
                                : op;
 }
 
-// Refuses a reduction of what is equal at all elements of every row.
+// Refuses to reduce a value that is equal at all elements of every row.
 static void check_reduced(struct expr_parser *p, const struct token *token, int op,
                           subtree arg)
 {

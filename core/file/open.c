@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens files: finds the plugin that knows the format, and checks what it says of the file.
+// Opens files: finds the plugin that knows the format, and checks its records of the file.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Replaces a file: the bytes go to a file without a name (O_TMPFILE) in the same folder, or
-// to one with a temporary name where that cannot be had, are brought to the disk, and take
-// the name by one rename.
+// to a file with a temporary name where the file system lacks these. The new file is synced
+// to the disk, and takes the name by one rename.
 //
 // A file is locked (flock) as long as it has a temporary name. The kernel takes the lock
 // from a process that ends, so a temporary file that can be locked was left behind, and the
@@ -31,7 +31,7 @@ struct replacement {
     char *target;     // without links, of realpath(); NULL: there is no file yet
     char *name;       // of the file in `directory`
     uint32_t flags;   // TN_NEW_FILE_...
-    int directory;    // -1: what is no file is written to directly
+    int directory;    // -1: a pipe or device, which is written to directly
     char temporary[32];
 };
 
@@ -148,7 +148,7 @@ static tn_status open_temporary(struct replacement *r, mode_t asked)
 // Opens the folder of the file; `target` and `name` are set.
 static tn_status replace_open_folder(struct replacement *r)
 {
-    r->target = realpath(r->path, NULL); // a link stays, and what it names is replaced
+    r->target = realpath(r->path, NULL); // a link stays, and its target is replaced
     const char *path = r->target ? r->target : r->path;
     const char *slash = strrchr(path, '/');
     char *folder = file_folder(path);

@@ -36,7 +36,7 @@ struct value *counted_empty(tn_array *counted)
 
 // --- making counted nodes --------------------------------------------------------------
 
-// Cuts memory into parts that are aligned to 16; without memory it measures.
+// Divides memory into parts that are aligned to 16. `memory` NULL: only adds up `size`.
 struct cutter {
     unsigned char *memory;
     size_t size;
@@ -190,7 +190,8 @@ static tn_status refuse_leaf(tn_scope *scope, const tn_array *leaf)
                          "no data");
 }
 
-// Makes the counted node of one whose inputs have theirs. Data leaves its graph behind.
+// Makes the counted node of a node whose inputs have counted nodes. A node with data
+// becomes a leaf, without its inputs.
 static tn_status counted_count_node(tn_scope *scope, struct node *node)
 {
     const struct node data = {.kind = NODE_DATA, .num_outputs = node->num_outputs};
@@ -239,7 +240,7 @@ static tn_status count_graph(tn_scope *scope, tn_array *root)
     return scope_take_failure(scope, status);
 }
 
-// One more reference to an array that is counted already.
+// Adds a reference to an array that is counted already.
 static tn_array *retain_again(tn_scope *scope, tn_array *counted)
 {
     struct life *life = &counted_of(counted)->runtime->life;
@@ -369,8 +370,8 @@ tn_status counted_wait(tn_runtime *runtime)
     return status;
 }
 
-// An evaluation that writes over what the node depends on gives it its value, unless it is
-// this scope's. The lock is held.
+// Waits while another scope's evaluation may write over the node's inputs; it gives the
+// node a value. The lock is held.
 static tn_status wait_until_given(const tn_scope *scope, struct counted *c)
 {
     tn_status status = TN_OK;

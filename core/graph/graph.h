@@ -83,7 +83,7 @@ struct tn_scope {
     struct arena scratch; // stack for temporary data of the current public function
     tn_status status;     // the first failure
     char *error;          // message of `status`; NULL with a failure: out of memory
-    bool is_about_dtype;  // the message
+    bool is_about_dtype;  // `error` is about the dtype of an operand
     struct map imports;   // counted array -> the array of this scope that stands for it
     tn_array **evaluated; // arrays whose values the scope releases
     uint32_t num_evaluated, max_evaluated;
@@ -171,22 +171,22 @@ tn_array *kept_create(tn_scope *scope, const tn_array *array);
 // failure set.
 tn_array *scope_import(tn_scope *scope, tn_array *counted);
 
-// Gives a counted array that is pending a value, with a reference of its own.
+// Sets the value of a counted array that is pending. Takes a reference of its own to it.
 void counted_publish(tn_array *counted, struct value *value);
 
-// Empties a counted array that is donated to a function: gives its value.
+// Empties a counted array that is donated to a function, and gives the value.
 struct value *counted_empty(tn_array *counted);
 
-// Gives the array that follows a counted one whose data was donated: the same one, still
-// empty, where nothing else refers to it, else a kept one that shares this value. NULL:
-// memory is short.
+// Gives the array that follows a counted array whose data was donated: the same array,
+// still empty, where nothing else refers to it, else a new kept array of `value`. NULL: out
+// of memory.
 tn_array *counted_follow(tn_scope *scope, tn_array *counted, const tn_type *type,
                          struct value *value);
 
 // Puts data into a counted array that is empty and follows itself. Takes `value`.
 void counted_fill(tn_array *counted, const tn_type *type, struct value *value);
 
-// One reference less. [any-thread]
+// Drops a reference. [any-thread]
 void counted_release(tn_array *counted);
 
 // Gives a lazy node its inputs, or, when it is evaluated by now, its values.

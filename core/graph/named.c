@@ -226,7 +226,7 @@ static tn_status named_apply_in_scope(tn_scope *scope, const char *name,
     for (uint64_t i = 0; status != TN_OK && i < count; i++)
         tn_release(outputs[i]);
     for (uint64_t i = 0; given && i < num_inputs; i++)
-        tn_release((tn_array *)(uintptr_t)given[i]); // of a scope's number nothing
+        tn_release((tn_array *)(uintptr_t)given[i]); // ignores a scope's number
     mem_free(given);
     tn_scope_close(inner);
     return scope->status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Graphs node by node, for files of graphs: shown to a plugin, and what building functions
-// of applications cannot say.
+// Graphs node by node, for files of graphs: shows nodes to a plugin, and builds nodes that
+// the functions for applications cannot build.
 #include "nodes.h"
 #include "../base/dtype.h"
 #include "../base/fail.h"

@@ -281,7 +281,8 @@ tn_status tn_graph_outputs(tn_scope *scope, tn_array *const *outputs, uint64_t n
     return scope->status;
 }
 
-// Calls the body, and gives the arguments followed by what it used beside them.
+// Calls the body. Gives the graph's inputs: the arguments, then inputs for the arrays of
+// the scope around it that the body used.
 static tn_status traced_run_body(tn_scope *trace, const struct trace_request *request,
                                  tn_array ***out_inputs, uint32_t *out_count,
                                  tn_array **outputs)
@@ -448,8 +449,8 @@ static tn_status copy_node(tn_scope *scope, tn_array **map, const struct node *n
     return TN_OK;
 }
 
-// An input that is a weak number in the graph, or none, is that here, too: whatever stands
-// beside it was typed so. NULL with the scope's failure set.
+// Makes an input a weak number where it was one in the trace, and no weak number where it
+// was none: the dtypes in the graph were inferred so. NULL with the scope's failure set.
 static tn_array *fit_weak(tn_scope *scope, const tn_array *input, tn_array *given)
 {
     const struct expr *same;

@@ -209,13 +209,13 @@ static tn_status assign_place_output(struct assigner *a, uint32_t step, uint32_t
     return assign_add_range(a, out->device, value_bytes(out), step, &out->range);
 }
 
-// Steps that a device may join to one launch are at most so far apart: bounds work and
-// memory for many in a row.
+// Steps that a device may join to one launch are at most so far apart. This bounds time and
+// memory for many such steps in a row.
 #define MOST_JOINED 16
 #define SMALL_BYTES 131072 // of a value that a postponed step may read
 
-// Ends the live range of the value's memory when it ends with this step. Small values of
-// devices that run steps later have theirs for some more.
+// Ends the live range of the value's memory where this step is the last use. A small value
+// stays for some further steps on a device that postpones steps.
 static void assign_end_range(struct assigner *a, uint32_t base, uint32_t step)
 {
     struct plan_value *v = &a->work->values[base];
@@ -266,8 +266,8 @@ static tn_status assign_ask_scratch(struct plan_work *work, struct plan_op *op)
     return status;
 }
 
-// Whether steps behind the kernel may leave its scratch memory alone: of up to 16 MiB. What
-// needs more runs for so long that a launch of its own costs little.
+// Whether later steps may leave the kernel's scratch memory alone: up to 16 MiB. A kernel
+// that needs more runs for so long that a launch of its own costs little.
 static bool may_keep_scratch(const struct plan_op *op)
 {
     return op->scratch_size > 0 && op->scratch_size <= UINT64_C(16) << 20;
@@ -285,8 +285,8 @@ static tn_status place_scratch(struct assigner *a, uint32_t step)
     return status;
 }
 
-// Whether the kernels could be joined to one launch: of a device that joins steps, and with
-// a value that both read.
+// Whether the device may join two kernels to one launch: it joins steps, and both read a
+// common value.
 static bool may_be_joined(const struct plan_work *work, const struct plan_op *a,
                           const struct plan_op *b)
 {
@@ -302,8 +302,8 @@ static bool may_be_joined(const struct plan_work *work, const struct plan_op *a,
     return may;
 }
 
-// A kernel needs its scratch memory during its step only. Of kernels in a row that a device
-// may join to one launch each keeps its own up to the last one.
+// A kernel needs its scratch memory during its step only. But kernels in a row that a
+// device may join to one launch keep theirs up to the last of them.
 static void free_scratch(struct assigner *a, uint32_t step)
 {
     const struct plan_work *work = a->work;

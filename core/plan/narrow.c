@@ -30,7 +30,8 @@ static bool narrow_is_of(const struct plan_work *work, const struct operand *in,
     return in->value != NONE && work->values[in->value].base == wide;
 }
 
-// Whether the operation is a program of single elements, and reads no bits of others.
+// Whether the operation is an elementwise program on the value's device that reads the cast
+// array in its dtype, not its bits as another dtype.
 static bool may_read(const struct plan_work *work, const struct plan_op *reader,
                      uint32_t wide)
 {
@@ -60,7 +61,8 @@ static tn_status read_narrow(struct plan_work *work, struct plan_op *reader, uin
     return program_intern(work->exprs, &program, &reader->program);
 }
 
-// The readers of operation k's result. *out_left: some still read that.
+// Makes readers of operation k's result read its input. *out_left: some still read the
+// result.
 static tn_status narrow_readers(struct plan_work *work, uint32_t k, bool *out_left)
 {
     const struct plan_op *op = &work->ops[k];

@@ -33,16 +33,17 @@ tn_status place_begin_inner(const struct task *task, struct nodes *out);
 tn_status place_value_for(struct plan_work *work, const struct nodes *nodes,
                           const tn_array *array, uint32_t *out_value);
 
-// Places all nodes, in topological order; one of them.
+// Place all nodes in topological order, or one node.
 tn_status place_nodes(struct plan_work *work, const struct nodes *nodes);
 tn_status place_node(struct plan_work *work, const struct nodes *nodes,
                      const struct node *node);
 
-// The plugin whose kernel the node gets on the device that is wanted for it; NULL: none.
+// The plugin whose kernel the node would get on its wanted device; NULL: none.
 tn_status place_kernel_plugin(struct plan_work *work, const struct nodes *nodes,
                               const struct node *node, const char **out_plugin);
 
-// Places the node if it gets a kernel there, of this plugin unless that is NULL.
+// Places the node if it gets a kernel on its wanted device, from `plugin` unless that is
+// NULL.
 tn_status place_with_kernel(struct plan_work *work, const struct nodes *nodes,
                             const struct node *node, const char *plugin, bool *out_done);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks of a primitive's record, once, at registration. Later code relies on these.
+// Checks a primitive's record once, at registration. Later code relies on the checks.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -416,7 +416,7 @@ static tn_status check_effects(const tn_primitive *p)
                : fail(TN_ERR_REFUSED, "effects has %zu bytes, expected 1 .. 63", length);
 }
 
-// A composite has no nodes: what else the record has would never be used.
+// A composite has no nodes, so these members of its record would never be used: refused.
 static tn_status composite_check(const tn_primitive *p)
 {
     const struct {

@@ -80,8 +80,8 @@ static tn_status check_donated(const tn_function *function, uint32_t num_inputs,
     return TN_OK;
 }
 
-// There is one reference to take of an array that is donated twice. `donated` marks arrays
-// meanwhile.
+// Fails where an array is donated twice: it has one reference to take. `donated` marks the
+// arrays meanwhile.
 static tn_status function_check_carried(const tn_function *function,
                                         tn_array *const *inputs)
 {

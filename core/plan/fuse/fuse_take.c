@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Gathers in programs: on devices with TN_DEVICE_TAKES a primitive by role TN_ROLE_TAKE is
 // instruction TAKE, an operation of groups as expressions are. So each operand that an
-// elementwise program reads may be gathered, and one that is alone stays the kernel's.
+// elementwise program reads may be gathered; a gather without a group stays the kernel's.
 //
-// A gather is computed where its result stands: operations that read it element by element
-// have it in a register, for others the program writes it, once. One that is read in
-// another order (broadcast afterwards, turned) is no part of its readers, so no element is
-// gathered twice.
+// A gather is computed once for each element of its result: operations that read the result
+// element by element have it in a register, and the program writes it for others. A gather
+// whose result is read in another order (broadcast, transposed) is not fused with these
+// readers, so no element is gathered twice.
 //
 // The arithmetic of indices (of several index arrays, of batches) is a program over the
 // indices' extents, often fewer than the result's. Where only one program reads its
@@ -184,8 +184,8 @@ static void mark_indices(const tn_expr_program *program, bool is_index[TN_EXPR_M
     }
 }
 
-// The operation whose results are indices of operation `reader`, or what these are computed
-// from, and may be computed there.
+// An operation whose results are indices of operation `reader`, or operands of these, and
+// may be computed within `reader`.
 static uint32_t find_indices(const struct plan_work *work, uint32_t reader,
                              const bool *gone, uint32_t axes[TN_MAX_RANK])
 {

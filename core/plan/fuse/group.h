@@ -14,7 +14,7 @@ struct group_result { // a value that the group computes
 // A set of operations that will run as one program. A group with rows reduces along the
 // last axes of its extents.
 struct group {
-    uint32_t merged_into; // NONE, or the group that this one became part of
+    uint32_t merged_into; // the group that this group was merged into; NONE: none
     uint32_t device, first_op, last_op, num_ops;
     uint32_t num_reductions; // REDUCE instructions; above 0: the group has rows
     int32_t row_axes;        // the last axes that are a row; 0: no rows, or none that fuse

@@ -115,7 +115,8 @@ struct plan_op {
     const tn_expr_program *program; // OP_PROGRAM
     const uint64_t *params;         // of the program
     int32_t row_axis; // of a row program: the axis of its rows, from the front; below 0:
-                      // once the last axes are one, there are so many
+                      // the last axes are the row, and with these as one the rank is
+                      // -row_axis
     struct operand *inputs;
     uint32_t *outputs; // values
     uint32_t num_inputs, num_outputs;
