@@ -187,13 +187,16 @@ static double run_retain(struct contestant *self, uint64_t times)
     double total = 0;
     for (uint64_t i = 0; i < times && total >= 0; i++) {
         double begin = now_seconds();
+        bool failed = false;
         for (int k = 0; k < HELD; k++) {
             tn_scope *s = tn_scope_open(h->bench->runtime);
             h->made[k] = tn_retain(
                 s, tn_op(s, "base.add/1", TN_IN(h->input, h->input), TN_NO_ATTRS));
+            if (tn_scope_status(s))
+                failed = failed_run(s) < 0;
             tn_scope_close(s);
         }
-        total += now_seconds() - begin;
+        total = failed ? -1 : total + now_seconds() - begin;
         for (int k = 0; k < HELD; k++)
             tn_release(h->made[k]);
     }
@@ -211,7 +214,7 @@ static double run_both(struct contestant *self, uint64_t times)
                          1);
         tn_release(h->made[0]);
     }
-    double total = now_seconds() - begin;
+    double total = tn_scope_status(s) ? failed_run(s) : now_seconds() - begin;
     tn_scope_close(s);
     return total;
 }

@@ -280,9 +280,11 @@ static PyObject *replay_apart(PyObject *self, struct py_entry *e, tn_array *cons
     struct py_building b;
     struct py_replay *r =
         malloc(sizeof(*r) + (count + e->num_outputs) * sizeof(tn_array *));
-    if (!r || !building_begin_apart(&b)) {
+    if (!r)
+        return PyErr_NoMemory();
+    if (!building_begin_apart(&b)) {
         free(r);
-        return r ? NULL : PyErr_NoMemory();
+        return NULL;
     }
     *r = (struct py_replay){.work = {.run = replay_run, .finish = replay_finish},
                             .scope = b.scope,

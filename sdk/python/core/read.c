@@ -112,10 +112,11 @@ static struct py_export *export_begin(PyObject *self, tn_array *array, bool wide
     struct py_export *e = malloc(sizeof(*e));
     tn_array *retained = e ? tn_retain(NULL, array) : NULL;
     if (!retained) {
+        PyObject *raised =
+            e ? raise_status(TN_ERR_ARGUMENT, tn_last_error()) : PyErr_NoMemory();
         building_end(&b);
         free(e);
-        return e ? (void *)raise_status(TN_ERR_ARGUMENT, tn_last_error())
-                 : (void *)PyErr_NoMemory();
+        return (void *)raised;
     }
     *e = (struct py_export){.work = {.run = export_run, .finish = export_finish},
                             .scope = b.scope,

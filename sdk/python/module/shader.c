@@ -25,6 +25,7 @@ enum {
     SHADER_FILLS = 1, // outputs are filled before the kernel runs
     SHADER_ROWS = 2,  // workgroups x is the number of all workgroups, laid out in rows
 };
+enum { MOST_RESULTS = 8 }; // of a kernel
 enum { COPY_MODULE = 1, FILL_MODULE = 6, MODULES = 11, COPY_GROUP = 256 };
 
 struct py_shader_attrs {
@@ -198,7 +199,7 @@ static tn_status shader_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     struct py_shader_launch given = py_shader_read_launch(step->attrs);
-    tn_vulkan_operand operands[64 + 8];
+    tn_vulkan_operand operands[64 + MOST_RESULTS];
     uint64_t scratch = 0;
     const tn_vulkan_kernel *payload = step->kernel->payload;
     const struct py_shader *shader =
@@ -354,10 +355,16 @@ PyObject *apply_shader(PyObject *module, PyObject *args)
     PY_GUARD;
     (void)module;
     const char *id;
-    PyObject *list, *launch, *object, *outputs[8];
+    PyObject *list, *launch, *object, *outputs[MOST_RESULTS];
     unsigned int count;
     if (!PyArg_ParseTuple(args, "sOOOI:apply_shader", &id, &list, &launch, &object, &count))
         return NULL;
+    if (count > MOST_RESULTS) {
+        PyErr_Format(PyExc_ValueError,
+                     "a shader kernel has %u results, expected at most %d", count,
+                     MOST_RESULTS);
+        return NULL;
+    }
     const tn_graph *body = object == Py_None ? NULL : graph_get(object);
     struct py_building b;
     if (PyErr_Occurred() || !building_begin(&b))
@@ -376,7 +383,9 @@ PyObject *apply_shader(PyObject *module, PyObject *args)
                          TN_ATTR_LIST(room.items, room.count), outputs, count)) {
         tuple = PyTuple_New((Py_ssize_t)count);
         for (unsigned int i = 0; i < count; i++)
-            if (!tuple || PyTuple_SetItem(tuple, (Py_ssize_t)i, outputs[i]) != 0)
+            if (!tuple)
+                Py_DECREF(outputs[i]);
+            else if (PyTuple_SetItem(tuple, (Py_ssize_t)i, outputs[i]) != 0)
                 Py_CLEAR(tuple);
     }
     room.count = room.count > 1 ? 1 : room.count; // attribute 1, the graph, owns no list
