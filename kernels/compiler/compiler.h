@@ -26,8 +26,8 @@ struct glsl_macros {
     const char *wrong; // after a failure: "over 255 bytes". Static
 };
 
-// Fills *out. False: they are too many, or too long; out->wrong says so. NULL: there are
-// none.
+// Fills *out. False: there are too many macros, or the text is too long; out->wrong says
+// so. `text` may be NULL: no macros.
 bool glsl_macros_read(const char *text, struct glsl_macros *out);
 
 // Finds the text of a file that #include names; `from` is the name of the file that
@@ -66,7 +66,7 @@ struct glsl_result {
     uint32_t *words; // SPIR-V; NULL after a failure
     size_t num_words;
     int line, column; // of the first error, from 1; 0: not known
-    char file[64]; // that it is in: `name` or an included one; its end where it is longer
+    char file[64]; // with the error: `name` or an included one; its end where it is longer
     char message[256]; // of the first error, one line
 };
 

@@ -12,15 +12,15 @@
 static const tn_operand_rule contiguous_rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule float_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
 
-extern const char own_family[]; // the plugin's family of kernels
+extern const char own_family[]; // the plugin's kernel family
 
 // Defines own_<identifier>, the record of primitive `id`: the plan, what the backend does
-// with such steps besides (enum kernel_kind), what is asked of operands, and further fields
+// with such steps besides (enum kernel_kind), rules of its operands, and further fields
 // of a tn_kernel. The family's variants.txt names the identifier.
 #define OWN_KERNEL(identifier, id, ...)                                                    \
     OWN_KERNEL_NAMED("vulkan", identifier, id, __VA_ARGS__)
 
-// The same of a primitive that has another record.
+// OWN_KERNEL for a primitive that has another record.
 #define OWN_KERNEL_NAMED(name_, identifier, id, plan_function, kind_, rules, ...)          \
     static const struct own_kernel identifier##_payload = {                                \
         .face = {.struct_size = sizeof(tn_vulkan_kernel),                                  \

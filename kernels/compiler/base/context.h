@@ -58,8 +58,8 @@ void *compiler_grow(struct compiler *c, void *items, uint32_t count, uint32_t *c
 
 // The name with this text, made where there is none.
 struct name *compiler_name(struct compiler *c, const char *text, size_t size);
-// The same, where the caller has the hash: FNV-1a, from NAME_HASH by name_hash() for each
-// character.
+// compiler_name() where the caller has the hash: FNV-1a, from NAME_HASH by name_hash() for
+// each character.
 struct name *compiler_name_hashed(struct compiler *c, const char *text, size_t size,
                                   uint32_t hash);
 

@@ -95,7 +95,7 @@ static uint32_t binary_emit_matrix_product(struct translator *t, const struct ty
     return EMIT(t, op, type, left, right);
 }
 
-// Column by column. A scalar is each column's.
+// Applies `op` column by column; a scalar operand is each column's.
 static uint32_t emit_columns(struct translator *t, uint32_t op, const struct type *type,
                              const struct type *left_type, uint32_t left,
                              const struct type *right_type, uint32_t right)

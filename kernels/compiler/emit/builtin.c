@@ -13,7 +13,8 @@ static uint32_t emit_builtin_code_of(const struct tree_expr *e)
     return e->builtin->code[emit_builtin_kind_of((enum base)e->op)];
 }
 
-// A scalar where the pattern has t and the rest are vectors.
+// Whether the argument is a scalar (t in the pattern) that is repeated, as others are
+// vectors.
 static bool is_repeated(const struct builtin *b, uint32_t argument)
 {
     const char *pattern = b->pattern;
@@ -105,7 +106,7 @@ static uint32_t constant_argument(struct translator *t, const struct tree_expr *
     return (uint32_t)(argument->bits[0] & 0xffffffffu);
 }
 
-// Storage and order, which are two arguments.
+// The semantics that two arguments give: storage and order.
 static uint32_t semantics_argument(struct translator *t, const struct tree_expr *e,
                                    uint32_t i)
 {

@@ -27,7 +27,7 @@ uint32_t emit_splat(struct translator *t, const struct type *type, uint32_t id);
 void start_block(struct translator *t, struct ir_block *block);
 void branch_to(struct translator *t, struct ir_block *block); // unless ended
 
-// of values that are there (binary.c, convert.c)
+// operations on values that were emitted (binary.c, convert.c)
 uint32_t emit_binary(struct translator *t, uint32_t op, const struct type *type,
                      const struct type *left_type, uint32_t left,
                      const struct type *right_type, uint32_t right);

@@ -4,7 +4,7 @@
 
 // --- branches --------------------------------------------------------------------------
 
-// Whether computing it without need costs less than a branch. Loads from buffers are not:
+// Whether `e` is cheaper to compute without need than a branch. Loads from buffers are not:
 // they may be out of range where the condition does not hold.
 static bool is_cheap(const struct tree_expr *e, uint32_t most_height)
 {

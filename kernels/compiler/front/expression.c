@@ -290,7 +290,7 @@ struct tree_expr *parse_expression(struct translator *t)
 
 // --- initialisers ----------------------------------------------------------------------
 
-// { ... } for a type; NULL or an array without a size: what it is made of says.
+// { ... } for a type. If `type` is NULL or an array without a size, the elements decide.
 static struct tree_expr *expression_parse_list(struct translator *t,
                                                const struct type *type)
 {

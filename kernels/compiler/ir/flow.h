@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The control flow of a function: blocks in reverse postorder, predecessors, dominators.
-// It is as of the moment when it was made.
+// Later changes of the function do not change it.
 #ifndef KERNELS_COMPILER_FLOW_H
 #define KERNELS_COMPILER_FLOW_H
 
@@ -17,8 +17,8 @@ struct ir_flow {
     uint32_t *enter, *leave;          // times of a walk over that tree
 };
 
-// It lives in the scratch memory. Without dominators: `dominator` and what follows it are
-// NULL.
+// The flow lives in the scratch memory. Without dominators, `dominator` and the members
+// behind it are NULL.
 struct ir_flow *flow_without_dominators(struct ir *ir, const struct ir_function *function);
 struct ir_flow *flow_of(struct ir *ir, const struct ir_function *function);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What ir.c and types.c share: what the module has, by its words.
+// Shared by ir.c and types.c: tables of what the module has, by its words.
 #ifndef KERNELS_COMPILER_IR_INTERN_H
 #define KERNELS_COMPILER_IR_INTERN_H
 
@@ -23,7 +23,7 @@ struct ir_intern {
     // By instruction below NUM_SHAPES: how many operands at the front are ids, where no
     // others are, or SHAPE_*; and IS_PURE, HAS_EFFECTS.
     uint8_t shapes[NUM_SHAPES], kinds[NUM_SHAPES];
-    struct ir_inst *last_local; // that ir_local() made
+    struct ir_inst *last_local; // the variable that ir_local() made last
     unsigned char *scratch;
     size_t scratch_size, scratch_used;
 };

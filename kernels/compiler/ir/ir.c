@@ -156,7 +156,7 @@ void ir_remove(struct ir_inst *inst)
 
 // --- the module --------------------------------------------------------------------------
 
-// Whether the source's target has it.
+// Whether the source's target has the capability.
 static bool is_available(const struct ir *ir, uint32_t capability)
 {
     const struct glsl_source *source = ir->compiler->source;

@@ -78,8 +78,8 @@ uint32_t ir_new_id(struct ir *ir);
 
 // --- the module ------------------------------------------------------------------------
 
-// Each does nothing when it was said before. ir_capability() fails, naming the capability,
-// where the source's target lacks it; `at`: where the source needs it, or NULL.
+// Each does nothing if the module says it already. ir_capability() fails, naming the
+// capability, where the source's target lacks it; `at`: where the source needs it, or NULL.
 void ir_capability(struct ir *ir, uint32_t capability, const struct position *at);
 void ir_extension(struct ir *ir, const char *name);
 uint32_t ir_import(struct ir *ir, const char *name); // "GLSL.std.450": its id
@@ -96,11 +96,10 @@ void ir_decorate_member(struct ir *ir, uint32_t id, uint32_t member, uint32_t de
 bool ir_is_decorated(const struct ir *ir, uint32_t id, uint32_t decoration);
 bool ir_has_decorated_member(const struct ir *ir, uint32_t id, uint32_t decoration);
 
-// --- types and constants: the same words give the same id
-// ------------------------------------
+// --- types and constants: the same words give the same id ------------------------------
 
 uint32_t ir_type(struct ir *ir, uint32_t op, uint32_t count, const uint32_t *operands);
-// One of its own: a struct, or an array that is decorated with a stride.
+// A type of its own: a struct, or an array that is decorated with a stride.
 uint32_t ir_type_of_its_own(struct ir *ir, uint32_t op, uint32_t count,
                             const uint32_t *operands);
 uint32_t ir_pointer(struct ir *ir, uint32_t storage_class, uint32_t type);
@@ -133,8 +132,8 @@ uint32_t ir_global(struct ir *ir, uint32_t pointer_type, uint32_t storage_class,
 
 // --- functions -------------------------------------------------------------------------
 
-// A function without blocks, behind those there are. parameters: its parameters' ids come
-// back.
+// A function without blocks, behind the other functions. parameters: its parameters' ids
+// come back.
 struct ir_function *ir_function(struct ir *ir, uint32_t result, uint32_t count,
                                 const uint32_t *types, uint32_t *parameters);
 // A block, not in a function yet: it can be branched to.
@@ -197,7 +196,7 @@ void ir_scratch_reset(struct ir *ir);
 //   for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
 enum { IR_NUM_SHAPES = 512, IR_ALL_IDS = 0x80 };
 struct spirv_ids ir_ids(const struct ir *ir, const struct ir_inst *inst);
-// The same, for loops over all of a function.
+// ir_ids() for loops over all instructions of a function.
 static inline struct spirv_ids ir_ids_quick(const struct ir *ir, const struct ir_inst *inst)
 {
     if (inst->op >= IR_NUM_SHAPES || ir->shapes[inst->op] != IR_ALL_IDS)
@@ -205,7 +204,7 @@ static inline struct spirv_ids ir_ids_quick(const struct ir *ir, const struct ir
     return (struct spirv_ids){
         "I", NULL, inst->operands, inst->operands + inst->num_operands, 1, 0};
 }
-// The same, of an instruction whose operands may be too many or too few.
+// ir_ids() of an instruction whose operands may be too many or too few.
 struct spirv_ids ir_ids_by_pattern(const struct ir *ir, const struct ir_inst *inst);
 
 static inline uint32_t *ir_next_id(struct spirv_ids *ids)

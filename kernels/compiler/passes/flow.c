@@ -117,7 +117,7 @@ void opt_unreachable(struct optimiser *o, struct ir_function *function)
 
 // --- branches on constants ---------------------------------------------------------------
 
-// Makes a branch of a block's terminator. A selection ends to be one; a loop stays one.
+// Turns a block's terminator into a branch. A selection is none any more; a loop stays one.
 static void flow_pass_branch_to(struct optimiser *o, struct ir_block *block,
                                 uint32_t target)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Operations on constants. Integers wrap as SPIR-V says. Floats are folded only where every
 // device gives the same bits: the result is exact, and neither it nor an operand is a NaN,
-// an infinity or a subnormal number. Constants that can be specialised are none.
+// an infinity or a subnormal number. Specialisation constants are not folded.
 #include "optimise.h"
 #include "../../spirv/numbers.h"
 
@@ -305,7 +305,7 @@ static bool to_integer(double number, const struct scalar *to, bool is_signed,
     return true;
 }
 
-// Exactly, or not at all.
+// An integer to a float: exactly, or not at all.
 static bool from_integer(const struct scalar *from, bool is_signed, uint32_t width,
                          uint64_t *out)
 {

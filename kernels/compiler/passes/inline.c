@@ -15,7 +15,7 @@ enum { MOST_INSTS = 30000, SMALL = 40 };
 // Function with the facts that inlining needs.
 struct inline_pass_body {
     struct ir_function *function;
-    uint32_t num_insts, num_calls; // calls of it
+    uint32_t num_insts, num_calls; // num_calls: calls of the function
     bool has_changed;
     enum { NEW, OPEN, DONE } state;
     bool can_inline;
@@ -206,8 +206,7 @@ static void move_body(struct inline_pass_copy *copy)
     from->first = from->last = NULL;
 }
 
-// --- the call's position
-// ------------------------------------------------------------------
+// --- the call's position -----------------------------------------------------------------
 
 // Moves an instruction and what follows it to a new block behind its own, which has no
 // terminator then.
@@ -314,7 +313,7 @@ static void inline_pass_finish(struct inlining *in, struct inline_pass_body *bod
     body->state = DONE;
 }
 
-// The next call in a function of one that is not looked at yet.
+// The next function that `body` calls and that was not visited yet.
 static struct inline_pass_body *find_callee(struct inlining *in,
                                             struct inline_pass_body *body)
 {

@@ -101,7 +101,7 @@ static void memory_pass_note(struct memory *memory, uint32_t pointer, uint32_t v
     memory->known[i].storage = at->storage;
 }
 
-// Whether the memory operands say nothing but where and how aligned.
+// Whether the memory operands say nothing but the alignment.
 static bool memory_pass_is_usual(const struct ir_inst *inst, uint32_t mask_at)
 {
     return inst->num_operands <= mask_at ||

@@ -22,8 +22,8 @@ struct memory {
 void memory_forget(struct memory *memory);
 // The value that a load gives, or 0. Notes what the instruction does.
 uint32_t memory_access(struct memory *memory, const struct ir_inst *inst);
-// Whether it is a load of what does not change while the shader runs: inputs, push
-// constants and uniform buffers.
+// Whether the instruction loads memory that does not change while the shader runs: inputs,
+// push constants and uniform buffers.
 bool memory_is_constant(const struct ir *ir, const struct ir_inst *inst);
 
 #endif // KERNELS_COMPILER_OPT_MEMORY_H

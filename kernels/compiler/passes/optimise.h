@@ -47,8 +47,7 @@ struct optimiser {
 void ir_optimise_with(struct ir *ir, uint32_t passes);
 
 struct optimiser *optimiser_create(struct ir *ir);
-// Makes room for all ids that there are. A pass calls it after it has made ids, before it
-// looks them up.
+// Makes room for all ids. A pass calls it after it has made ids, before it looks them up.
 void optimiser_grow(struct optimiser *o);
 
 // Gives the id's replacement, or the id itself.
@@ -98,7 +97,7 @@ bool opt_constant(const struct ir *ir, uint32_t id, uint64_t *bits);
 
 // --- the passes ------------------------------------------------------------------------
 
-// True: it has another form now.
+// Gives the function one return. True: the function was changed.
 bool opt_return(struct optimiser *o, struct ir_function *function);
 // Whether the function has one return, outside of selections and loops.
 bool opt_has_one_return(const struct ir *ir, const struct ir_function *function);
@@ -107,7 +106,7 @@ void opt_private(struct optimiser *o);
 void opt_split(struct optimiser *o, struct ir_function *function);
 void opt_ssa(struct optimiser *o, struct ir_function *function);
 void opt_values(struct optimiser *o, struct ir_function *function, bool forwards);
-// True: there are fewer paths.
+// Simplifies the control flow. True: there are fewer paths.
 bool opt_flow(struct optimiser *o, struct ir_function *function);
 // Drops blocks that no path leads to.
 void opt_unreachable(struct optimiser *o, struct ir_function *function);

@@ -222,7 +222,7 @@ static uint32_t simplify_shuffle(struct optimiser *o, const struct ir_inst *inst
     return ir_composite(ir, inst->type, count, members);
 }
 
-// A component by an index that is a constant.
+// Replaces an index that is a constant by a literal.
 static void use_literal(struct optimiser *o, struct ir_inst *inst)
 {
     struct ir *ir = o->ir;
@@ -261,7 +261,7 @@ static uint32_t simplify_select(struct optimiser *o, struct ir_inst *inst)
     return 0;
 }
 
-// The operands may have the other sign than the result: then a value is not the result.
+// `id`, or 0 if its type is not the result's: operands may have the other sign.
 static uint32_t of_type(const struct ir *ir, uint32_t id, const struct ir_inst *inst)
 {
     return id && ir_definition(ir, id)->type == inst->type ? id : 0;

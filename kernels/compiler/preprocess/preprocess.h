@@ -105,7 +105,7 @@ bool preprocess_collect_next(struct preprocessor *pp, struct glsl_lexer *lexer);
 // Pops the scratch stack down to `count` tokens, and returns a copy of what was above.
 const struct lexeme *preprocess_take(struct preprocessor *pp, uint32_t count,
                                      uint32_t *out_count);
-// Reads tokens from a list from now on, up to LEXEME_END; and as before.
+// Reads tokens from a list from now on, up to LEXEME_END; then goes on as before.
 void preprocess_begin_list(struct preprocessor *pp, const struct lexeme *tokens,
                            uint32_t count);
 void preprocess_end_list(struct preprocessor *pp);
@@ -114,18 +114,18 @@ void preprocess_end_list(struct preprocessor *pp);
 
 void preprocess_define(struct preprocessor *pp, struct glsl_lexer *lexer);
 void preprocess_undefine(struct preprocessor *pp, struct glsl_lexer *lexer);
-// The macros that there are without a #define. With the version of #version.
+// Defines the macros that need no #define. `version`: that of #version.
 void preprocess_predefine(struct preprocessor *pp, uint32_t version);
 
 // --- directive.c
 
-// The line behind a # that begins one.
+// Reads the line behind a # that begins one.
 void preprocess_directive(struct preprocessor *pp);
 void preprocess_directive_names(struct preprocessor *pp);
 
-// --- expression.c
+// --- condition.c
 
-// The rest of the line, as a constant expression; its macros are expanded.
+// Reads the rest of the line as a constant expression; its macros are expanded.
 int64_t preprocess_expression(struct preprocessor *pp, struct glsl_lexer *lexer,
                               const char *what);
 struct line_numbers {
@@ -133,7 +133,7 @@ struct line_numbers {
     bool has_file;
     struct lexeme name; // LEXEME_STRING; otherwise none
 };
-// The rest of a line of #line.
+// Reads the rest of a line of #line.
 void preprocess_line_numbers(struct preprocessor *pp, struct glsl_lexer *lexer,
                              struct line_numbers *out);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Expressions of expressions: their types, conversions and constants.
+// Makes expressions of expressions: their types, conversions and constants.
 #ifndef KERNELS_COMPILER_BUILD_H
 #define KERNELS_COMPILER_BUILD_H
 
@@ -66,7 +66,7 @@ uint64_t constant_bits(enum base base, uint64_t bits); // as a scalar of SPIR-V
 uint32_t constant_splat(struct translator *t, const struct type *type, double value);
 
 // specialisation constants (specialise.c)
-// That of a number, made where there is none.
+// The constant with this number, made where there is none.
 uint32_t spec_of_number(struct translator *t, uint32_t number, uint64_t bits,
                         uint32_t type);
 struct tree_expr *workgroup_size(struct translator *t, const struct position *at);
@@ -74,14 +74,14 @@ void local_size_finish(struct translator *t);
 
 // built-in functions (builtins.c)
 bool builtin_exists(const struct name *name);
-// The best one for arguments: converts them. NULL: none fits.
+// A call of the overload that fits best; converts the arguments. NULL: none fits.
 struct tree_expr *builtin_call(struct translator *t, const struct name *name,
                                struct tree_expr **arguments, uint32_t count,
                                bool must_be_exact, const struct position *at);
 struct tree_expr *builtin_fold(struct translator *t,
                                const struct tree_expr *call); // NULL: cannot
 const char *builtin_candidates(struct translator *t, const struct name *name);
-// Fails unless it can be scope, rows, columns or use of a matrix, by its number.
+// Fails unless `e` can be scope, rows, columns or use of a matrix, by its number.
 void coopmat_check_parameter(struct translator *t, const struct tree_expr *e,
                              uint32_t number);
 

@@ -8,7 +8,8 @@ static bool has_same_shape(const struct type *a, const struct type *b)
            a->columns == b->columns;
 }
 
-// 0: the same; the smaller, the better; RANK_NONE: none. Widening keeps the value.
+// The rank of a conversion. 0: the same; the smaller, the better; RANK_NONE: there is none.
+// Widening keeps the value.
 static uint32_t base_rank(enum base from, enum base to)
 {
     uint32_t from_width = base_width(from), to_width = base_width(to);

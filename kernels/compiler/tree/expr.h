@@ -158,7 +158,7 @@ struct tree_expr *expr_spec(struct translator *t, const struct type *type, uint3
                             const struct position *at);
 struct tree_expr *expr_variable(struct translator *t, struct symbol *symbol,
                                 const struct position *at);
-// Fails unless it can be written to.
+// Fails unless the expression can be written to.
 void expr_check_lvalue(struct translator *t, const struct tree_expr *e, const char *what);
 bool expr_is_lvalue(const struct tree_expr *e);
 bool expr_is_constant(const struct tree_expr *e); // or a specialisation constant

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The state of the front end, which its files share, and what all of them stand on.
+// The state of the front end, which its files share, and functions that all of them use.
 // Expressions are parsed into a tree, which knows its types and constants; statements and
 // declarations are emitted at once.
 #ifndef KERNELS_COMPILER_TRANSLATOR_H
@@ -25,7 +25,7 @@ struct translator {
     const struct glsl_token *first, *token; // of all; the next one
     uint64_t extensions;                    // enum extension_bit
     struct type *numbers[NUM_SCALARS][5][5];
-    struct type *tensors;                  // types of tensors\' layouts and views
+    struct type *tensors;                  // types of tensors' layouts and views
     uint32_t level;                        // of nesting
     uint32_t depth;                        // of scopes
     struct symbol *scope[MOST_LEVELS + 4]; // innermost declarations by depth
@@ -61,7 +61,7 @@ _Noreturn void fail_at(struct translator *t, const struct position *at, const ch
 const char *token_text(struct translator *t, const struct glsl_token *token);
 const char *punctuator_text(struct translator *t, uint32_t punctuator);
 
-// Notes what the code needs that is being made.
+// Notes the needs of the code that is being made.
 void use_type(struct translator *t, const struct type *type); // in registers
 void use_needs(struct translator *t, uint64_t needs);
 

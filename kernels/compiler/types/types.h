@@ -113,9 +113,9 @@ const struct type *type_number(struct translator *t, enum base base, uint32_t co
                                uint32_t rows);
 const struct type *type_scalar(struct translator *t, enum base base);
 const struct type *type_vector(struct translator *t, enum base base, uint32_t rows);
-// With the components of another base.
+// The same type with components of another base.
 const struct type *type_like(struct translator *t, const struct type *type, enum base base);
-// Length 0, 0: not known.
+// An array; length 0, 0: not known.
 const struct type *type_array(struct translator *t, const struct type *element,
                               uint32_t length, uint32_t length_id);
 const struct type *type_struct(struct translator *t, struct record *record);
@@ -130,14 +130,14 @@ const struct type *type_tensor_of(struct translator *t, enum base base, uint64_t
 const struct type *type_tensor(struct translator *t, enum base base, uint32_t dimensions,
                                const uint32_t *parameters, uint32_t count);
 
-// Its id in a layout.
+// The type's id in a layout.
 uint32_t type_id(struct translator *t, const struct type *type, uint32_t layout);
 // Bytes in a layout, and from element to element.
 uint32_t type_size(struct translator *t, const struct type *type, uint32_t layout,
                    uint32_t *align);
 uint32_t type_stride(struct translator *t, const struct type *element, uint32_t layout);
 
-// As GLSL writes it, in the compilation's memory.
+// The type as GLSL writes it, in the compilation's memory.
 const char *type_text(struct translator *t, const struct type *type);
 const char *type_base_text(enum base base);
 

@@ -62,7 +62,7 @@ static struct ir_inst *make_inst(struct spirv_reader_state *r, uint32_t op, uint
     return ir_inst(r->ir, op, type, id, count - used, words + used);
 }
 
-// The operands of an entry point up to its name.
+// Drops the operands of an entry point behind its name.
 static void drop_interface(struct spirv_reader_state *r, struct ir_inst *entry)
 {
     uint32_t end = 2;

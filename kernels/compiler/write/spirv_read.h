@@ -5,10 +5,10 @@
 
 #include "../ir/ir.h"
 
-// The module of some words. Fails where they are not what the passes may rely on: whole
+// Reads a module. Fails where the words are not what the passes may rely on: whole
 // instructions that the compiler knows, ids that are defined once and before they are used,
 // types where types belong, blocks with one terminator, phis that fit the predecessors,
-// calls that fit the functions. It is no validator: what passes is not valid for that.
+// calls that fit the functions. It is no validator: a module that passes may be invalid.
 //
 // Source lines and texts for debuggers are left out, and so is an entry point's list of
 // variables, which spirv_write() makes.

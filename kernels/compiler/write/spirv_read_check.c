@@ -200,7 +200,7 @@ static bool may_be_no_value(const struct ir_inst *inst, ptrdiff_t i)
                       inst->op == OpCooperativeMatrixLengthNV);
 }
 
-// Whether it is a pointer to local memory.
+// Whether the type is a pointer to local memory.
 static bool points_to_local(const struct ir *ir, uint32_t type)
 {
     return op_of(ir, type) == OpTypePointer &&

@@ -7,13 +7,13 @@
 // strides, offsets and lengths of rows are multiples.
 //
 // The queries of the heads that share keys are rows of one matrix. A workgroup computes ROWS of
-// its rows. An invocation has four of them, and of a tile of KEYS keys EACH; its scores are one
-// vec4, which has a component for each row, for each key. Of the values it has PER vectors of four
-// columns, and where a row of the output takes fewer invocations than there are, these share the
-// keys.
+// its rows. An invocation computes four of these rows against EACH keys of each tile of KEYS keys; the
+// scores of one key are a vec4 with a component for each row. Its outputs are PER vectors of four
+// columns for each row; where a row of the output needs fewer invocations than LANES, several share a
+// column's keys.
 //
 // A few rows are computed by several workgroups, `parts`, each over a part of the keys: these write
-// sums, of which attention_combine.comp makes the output.
+// sums, from which attention_combine.comp makes the output.
 #include "program/types.glsl"
 #include "program/scalar.glsl"
 #include "program/fours.glsl"
@@ -62,11 +62,11 @@ const uint AHEAD = 8u; // values that an invocation loads at a time
 const uint AHEAD = 4u;
 #endif
 
-const uint Y_LANES = ROWS / 4u;     // rows of an invocation are apart by so many
-const uint LANES = GROUP / Y_LANES; // invocations of a row
-const uint PER = TOTALS / 4u;           // of a row
+const uint Y_LANES = ROWS / 4u;     // stride between the rows of an invocation
+const uint LANES = GROUP / Y_LANES; // invocations that share a row
+const uint PER = TOTALS / 4u;           // vectors of the output of an invocation, for each row
 const uint K_PITCH = SLICE + 1u;
-const uint Q_LOADS = (ROWS * SLICE + GROUP - 1u) / GROUP; // of an invocation, for a slice
+const uint Q_LOADS = (ROWS * SLICE + GROUP - 1u) / GROUP; // loads of q by an invocation, for a slice
 const uint P_PITCH = P_SIZE / KEYS;
 const uint SHARES = LANES / COLUMNS; // invocations that share the keys of a row and column
 
@@ -112,7 +112,7 @@ void load_rows()
     }
 }
 
-// A slice: each invocation loads from the same rows each time, whose places it keeps.
+// Loads a slice of q: an invocation loads from the same rows each time and keeps their positions.
 void load_queries(uint column)
 {
     [[unroll]] for (uint i = 0u; i < Q_LOADS; i++) {
@@ -143,8 +143,8 @@ void load_values(uint first, uint end)
 
 // --- rows ---------------------------------------------------------------------------------
 
-// State of the rows, each in a component: the greatest score, and of this invocation's keys the sum of
-// weights. Keys that rows see by position: [low, high).
+// State of the rows, each in a component: the greatest score, and the sum of weights over this
+// invocation's keys. [low, high): keys that a row sees by position.
 struct state {
     vec4 most, sum;
     ivec4 low, high;
@@ -187,7 +187,7 @@ vec4 masked(state s, int key, vec4 scores)
     return mix(scores, vec4(-infinity()), hidden);
 }
 
-// The greatest of all invocations of a row.
+// The greatest value over all invocations of a row.
 vec4 greatest(vec4 own)
 {
     const uint first = lane_y * LANES;
@@ -230,7 +230,7 @@ void add_values(uint begin, uint end, uint share, uint column, inout vec4 total[
     }
 }
 
-// The same, by shared memory, where many rows read each value.
+// add_values() by way of shared memory, for tiles where many rows read each value.
 void add_shared_values(uint begin, uint end, inout vec4 total[TOTALS])
 {
     for (uint first = 0u; first < end - begin; first += V_KEYS) {
@@ -279,7 +279,7 @@ void multiply_keys(uint begin, uint end, out vec4 scores[EACH])
     }
 }
 
-// Turns scores into weights, in tile_p, and scales what rows have so far.
+// Turns scores into weights, in tile_p, and scales the rows' sums so far.
 void weigh(uint begin, vec4 scores[EACH], inout state s, inout vec4 total[TOTALS])
 {
     vec4 own = vec4(-infinity());
@@ -304,7 +304,7 @@ void weigh(uint begin, vec4 scores[EACH], inout state s, inout vec4 total[TOTALS
             total[c * 4u + i] *= scale[i];
 }
 
-// The sum over the invocations of a row: of all, or of those that share a column.
+// The sum over the invocations of a row: over all, or over those that share a column.
 vec4 sum_shares(vec4 own, uint distance)
 {
     barrier();
@@ -316,7 +316,7 @@ vec4 sum_shares(vec4 own, uint distance)
     return own;
 }
 
-// Writes rows, or where there are several parts, what part `part` has of them.
+// Writes rows of the output, or with several parts the sums of part `part`.
 void finish(uint unit, uint part, uint share, uint column, state s, vec4 total[TOTALS])
 {
     vec4 sum = sum_shares(s.sum, 1u);

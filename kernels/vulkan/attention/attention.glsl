@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What attention and its derivative share: loading, and which keys a query sees. Included behind
+// Shared by attention and its derivative: loading, and which keys a query sees. Included behind
 // the buffers `lengths` and `batches` and the push constants `args`. SHARED_CACHES: behind `seen`, too, which
-// has the slots (i32) of caches that sequences share, where the flags say so: the mask's offset and
-// stride from key to key are theirs, that from row to row is the last slot.
+// has the slots (i32) of caches that sequences share, if HAS_SLOTS is set: the mask's offset and its
+// stride from key to key are then those of the slots; its stride from row to row is the last slot.
 const uint IS_CAUSAL = 1u, HAS_ADDED = 2u, HAS_SEEN = 4u, HAS_LENGTHS = 8u, IS_SIGNED = 16u;
 const uint HAS_SLOTS = 32u;
-const uint LENGTH_SHIFT = 8u; // from there on, bytes of a length
+const uint LENGTH_SHIFT = 8u; // from this bit on: bytes of a length
 const int FAR = 1 << 30;      // no position is beyond it
 
 uint total_rows, q_start, k_start, v_start, mask_start;
@@ -39,7 +39,7 @@ uint q_start_of_row(uint row)
     return q_start + head * args.q_head + query * args.q_row;
 }
 
-// Keys that there are for an index of the first axis, within FAR of 0.
+// The number of keys for an index of the first axis, clamped to -FAR .. FAR.
 int length_of(uint index)
 {
     if ((args.flags & HAS_LENGTHS) == 0u)
@@ -120,7 +120,7 @@ float add_dot(float sum, vec4 a, vec4 b)
 }
 
 #ifdef SHARED_CACHES
-// Where the sequence is in the caches.
+// The slot of a sequence in the caches.
 uint slot_of(uint index)
 {
     uint at = (args.mask_offset + index * args.mask_key) * 4u, bits = 0u;

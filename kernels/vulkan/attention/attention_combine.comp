@@ -51,7 +51,7 @@ void main()
     barrier();
     if (lane < args.parts) {
         vec2 state = states[lane];
-        // A part without keys has no say, and one whose sum is no number has.
+        // A part without keys does not count; a part whose sum is NaN does.
         bool is_whole = state.x == most || is_nan(state.y);
         states[lane].x = state.y == 0.0 ? 0.0 : is_whole ? 1.0 : exp(state.x - most);
     }

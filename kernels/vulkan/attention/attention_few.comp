@@ -12,9 +12,9 @@
 // takes four keys at a time: its invocations multiply their line with all rows, and then share what
 // is to be done for the four keys and each row: an invocation adds the products of one of these
 // scores and makes it a weight. All invocations add their line of the values, so weighed. Slots have
-// sums and greatest scores of their own, which meet at the end; until then they need not wait for
-// each other, and do not where a subgroup has whole slots. So do parts of the keys: the slots of the
-// workgroup that is done last take them.
+// sums and greatest scores of their own, which are combined at the end; until then they need not wait for
+// each other, and do not where a subgroup has whole slots. So have parts of the keys: the slots of the
+// workgroup that is done last combine them.
 //
 // APPENDS (without masks, slots and BLOCKS): one query of one sequence, and this launch writes its row
 // of keys and of values to the caches too, at a position that is data. `keys` and `values` are the
@@ -22,7 +22,7 @@
 // the one that writes it: the first of each head of the caches. These rows and q are read by elements,
 // as they may pass through programs.
 //
-// One query is a chain of waits for memory, so loads begin as early as their places are known: q
+// One query is a chain of waits for memory, so loads begin as early as their positions are known: q
 // beside the length, keys and values of the first tile before q is looked at.
 #include "program/types.glsl"
 #include "program/scalar.glsl"
@@ -34,15 +34,15 @@ layout(constant_id = 1) const uint ROWS = 4;     // at most 8
 layout(constant_id = 2) const uint LANES = 16;   // invocations of a key: a power of 2, at least 4
 layout(constant_id = 3) const uint Q_SIZE = 8;   // ROWS * PER
 layout(constant_id = 4) const uint OWN = 1;      // scores of an invocation: STEPS * ROWS / LANES
-// Vectors of LANES products, and of all of a slot: so many that they are spread over the banks.
+// Pitches in `products`, in vectors, of LANES products and of a slot, without bank conflicts.
 layout(constant_id = 5) const uint P_PITCH = 5;
 layout(constant_id = 6) const uint SLOT_PITCH = 84;
 layout(constant_id = 7) const uint P_SIZE = 672; // of all slots
 layout(constant_id = 8) const uint S_SIZE = 32;  // GROUP / LANES * ROWS
 layout(constant_id = 9) const uint BY_SUBGROUP = 0;
 layout(constant_id = 10) const uint COMBINES = 0; // 1: there are counters
-layout(constant_id = 11) const uint AT_ONCE = 1;  // rows whose sums of slots meet at a time
-layout(constant_id = 12) const uint DIRECT_TILES = 1; // one part has so few tiles
+layout(constant_id = 11) const uint AT_ONCE = 1;  // rows whose sums are added over the slots at a time
+layout(constant_id = 12) const uint DIRECT_TILES = 1; // keys of at most this many tiles are one part
 
 #ifdef APPENDS
 layout(std430, binding = 0) readonly buffer Q { PASTE(S_, IN) d[]; } queries;
@@ -101,10 +101,10 @@ const uint SLOTS = GROUP / LANES;
 const uint SLOT_FOURS = (SLOTS + 3u) / 4u;
 const uint COLUMNS = LANES * uint(PER); // vectors of a row
 
-shared vec4 products[P_SIZE]; // of a slot and score: LANES numbers
-shared vec4 scores[S_SIZE], slot_weights[S_SIZE]; // of a slot and row: of its keys
-shared float scales[S_SIZE];                      // by how much its sums so far change
-// In the end: the greatest score of a row and slot, by four slots; the sum of weights.
+shared vec4 products[P_SIZE]; // for each slot and score, LANES numbers
+shared vec4 scores[S_SIZE], slot_weights[S_SIZE]; // for each slot and row, of the slot's four keys
+shared float scales[S_SIZE];                      // for each slot and row, the factor of its sums so far
+// At the end: each row's greatest score by slot, four slots in a vector; the sum of weights.
 shared vec4 greatest[SLOT_FOURS * ROWS];
 shared float sums_of_weights[S_SIZE];
 shared uint num_done;
@@ -114,7 +114,7 @@ const uint Q_LINES = ROWS * 2u;
 #else
 const uint Q_LINES = ROWS;
 #endif
-uint lane, slot, first_row, num_parts; // parts: those that have keys, where they are added here
+uint lane, slot, first_row, num_parts; // num_parts: parts that have keys, where this launch adds them
 uvec4 q_lines[Q_LINES];
 vec4 q[Q_SIZE], totals[Q_SIZE];
 float most[OWN], weight_sum[OWN];
@@ -123,7 +123,7 @@ uvec4 k_lines[STEPS], v_lines[STEPS];
 
 #ifdef APPENDS
 uint position;               // the position, in the caches
-uvec4 new_key, new_value; // lines of the row for it, in workgroups that see or write it
+uvec4 new_key, new_value; // lines of the new rows, in workgroups that see or write them
 #else
 #define SHARED_CACHES
 #endif
@@ -173,7 +173,7 @@ vec4 widened(uvec4 line, uint i)
     }
 
 #ifdef APPENDS
-// Puts the line of the row where the one that is not in memory is.
+// Replaces the line at `position`, which is not in memory yet, by the new row's line.
 #define TAKE_NEW(lines, begin, line)                                                               \
     [[unroll]] for (uint i = 0u; i < STEPS; i++)                                                   \
         if ((begin) + i * SLOTS + slot == position)                                                   \
@@ -202,8 +202,8 @@ uvec4 new_line(uint r)
 #define VALUE(word) PASTE(FROM_, IN)(PASTE(W_, IN)(word))
 #define OF_ROW (LANES * LINE)
 
-// Brings rows to `products`, of which each element is read once, since a program may stand behind it:
-// those of q. Elements that are not there are read, too: without branches all is loaded at once.
+// Brings rows of q to `products`, reading each element once, since a program may compute it. Positions
+// out of bounds are clamped rather than skipped: without branches all loads are in flight together.
 void share_rows()
 {
     [[unroll]] for (uint n = 0u; n < ROWS * OF_ROW; n += GROUP) {
@@ -215,7 +215,7 @@ void share_rows()
     }
 }
 
-// And behind them those for the caches.
+// Brings the new rows of the caches to `products`, behind the rows of q.
 void share_new_rows(uint group)
 {
     [[unroll]] for (uint n = 0u; n < OF_ROW; n += GROUP) {
@@ -231,8 +231,8 @@ void share_new_rows(uint group)
     }
 }
 
-// Takes rows from there: q, and if `has_new` those for the caches, which get them if the workgroup
-// `writes` them.
+// Takes rows from `products`: q, and if `has_new` the new rows of the caches, which the workgroup
+// writes to the caches if it `writes`.
 void take_rows(bool has_new, bool writes)
 {
     barrier();
@@ -358,7 +358,7 @@ void add_products(uint begin)
     }
 }
 
-// Makes them weights.
+// Turns the scores of this invocation into weights.
 void weigh()
 {
     [[unroll]] for (uint n = 0u; n < OWN; n++) {
@@ -437,7 +437,7 @@ float greatest_of(uint r)
     return max(max(all.x, all.y), max(all.z, all.w));
 }
 
-// Scales what a slot has of AT_ONCE rows from `first` on to the greatest score of all slots.
+// Scales a slot's sums of AT_ONCE rows from `first` on to the greatest score of all slots.
 void share_sums(uint first)
 {
     [[unroll]] for (uint n = 0u; n < AT_ONCE; n++) {
@@ -477,7 +477,7 @@ void add_slots(uint n, uint r, uint column, uint number, uint part, bool is_part
         write_output(number, column, sum == 0.0 ? vec4(0) : x / sum);
 }
 
-// Adds over the slots, and writes rows of the output, or what the part has of them.
+// Adds over the slots, and writes rows of the output, or with `is_part` the sums of this part.
 void finish(uint first_number, uint part, bool is_part)
 {
     uint own = slot * LANES + lane;
@@ -509,14 +509,14 @@ bool is_last(uint block)
     return num_done == num_parts;
 }
 
-// By how much what was weighed with the greatest score `before` counts under `greatest`.
+// The factor that turns weights under the greatest score `before` into weights under `greatest`.
 float share_of(float before, float greatest)
 {
     return before == greatest ? 1.0 : weight(before, greatest);
 }
 
-// Parts of the block's rows, the first of which is `number`, as what slots have: each takes
-// every SLOTS-th one.
+// Reads the sums of all parts of the block's rows, the first of which is `number`, as sums of slots:
+// each slot takes every SLOTS-th part.
 void take_parts(uint number)
 {
     uint columns = args.width / 4u, pitch = columns + 1u;
@@ -541,7 +541,7 @@ void take_parts(uint number)
                         sums.d[at + min(lane * uint(PER) + c, columns)];
             }
             [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
-                // A part without keys has no say, and one whose sum is no number has.
+                // A part without keys does not count; a part whose sum is NaN does.
                 bool counts = begin + n * SLOTS < num_parts && state[n].y != 0.0;
                 float now = counts ? max(top[r], state[n].x) : top[r];
                 float before = share_of(top[r], now);

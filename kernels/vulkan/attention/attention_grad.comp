@@ -6,8 +6,8 @@
 //
 // The queries of the heads that share keys are rows of one matrix. A workgroup has ROWS rows of its
 // own, of queries or of keys, and goes through tiles of OTHERS rows of the other kind. An invocation
-// has four own rows, and of a tile EACH; scores of own rows are the components of a vec4. Of what
-// is summed up it has vectors of four columns. With HOLDS shared memory keeps whole own rows, and has whole
+// computes four own rows with EACH rows of a tile; scores of own rows are the components of a vec4. Its
+// sums are vectors of four columns. With HOLDS shared memory keeps whole own rows, and has whole
 // rows of the other kind; else both come by slices of columns.
 //
 // The weights of queries are found with a running greatest score, as in attention; `states` keeps
@@ -68,7 +68,7 @@ layout(push_constant) uniform Args {
     float scale, soft_cap;
 } args;
 
-const uint Y_LANES = ROWS / 4u; // own rows of an invocation are apart by so many
+const uint Y_LANES = ROWS / 4u; // stride between the own rows of an invocation
 const uint PITCH = SLICE + 1u;
 const uint P_PITCH = P_SIZE / OTHERS;
 const uint OWN_WIDTH_AT = HOLDS != 0u ? ROWS * PITCH : 0u; // where v or the gradient is in tile_own
@@ -91,12 +91,12 @@ uint own_first, first_query; // the first own row, and of all queries the first 
 
 // --- loading ------------------------------------------------------------------------------
 
-// The numbers below `count` that are an invocation's. Unrolled, loads are on their way together.
+// Loops over the numbers below `count` that are this invocation's; unrolled, so that loads overlap.
 #define EACH_OF(i, count)                                                                          \
     [[unroll]] for (uint turn = 0u, i = lane; turn < ((count) + GROUP - 1u) / GROUP;               \
                     turn++, i += GROUP)                                                            \
         if (i < (count))
-// Columns; with IS_WHOLE known to the compiler.
+// Extents of rows in columns; with IS_WHOLE known to the compiler.
 #define DEPTH (IS_WHOLE != 0u ? SLICE * 4u : args.depth)
 #define WIDTH (IS_WHOLE != 0u ? SLICE * 4u : args.width)
 
@@ -245,7 +245,7 @@ void add_depth(uint first, uint end, inout vec4 totals[K_TOTALS])
 }
 
 #ifdef OF_keys
-// The same of the gradient, which with HOLDS multiply_width() has left in tile_other.
+// add_depth() for the gradient, which with HOLDS multiply_width() has left in tile_other.
 void add_width(uint first, uint end, inout vec4 totals[V_TOTALS])
 {
     const uint columns = V_PER * LANES, pitch = HOLDS != 0u ? PITCH : columns;
@@ -276,8 +276,8 @@ void add_width(uint first, uint end, inout vec4 totals[V_TOTALS])
 // --- scores -------------------------------------------------------------------------------
 
 // Scores of own rows with soft cap and mask, minus infinity where a query does not see the key:
-// keys from `low` to `high` are seen by position, the mask of a query and key is at `at`. Where they
-// change with the products, `slopes` are by how much.
+// keys from `low` to `high` are seen by position, the mask of a query and key is at `at`. `slopes`,
+// where there is a soft cap: the derivatives of scores by products.
 void mask_scores(ivec4 low, ivec4 high, ivec4 key, uvec4 at, inout vec4 scores, out vec4 slopes)
 {
     bvec4 hidden = bvec4(ivec4(lessThan(key, low)) | ivec4(greaterThanEqual(key, high)));
@@ -307,7 +307,7 @@ ivec3 seen_range_of(uint row, int length)
                  int(mask_start + head * args.mask_head + query * args.mask_row));
 }
 
-// A weight of 0 changes by nothing, also where what it would change by is no number.
+// The change of a weight of 0 is 0, even where `by` is NaN.
 vec4 change(vec4 weights, vec4 by, vec4 slopes)
 {
     return mix(weights * by * slopes, vec4(0), equal(weights, vec4(0)));
@@ -402,7 +402,7 @@ void add_all(uint unit, int length)
 
 #else
 
-// The greatest, or the sum, of all invocations of a row.
+// The greatest value, or the sum, over all invocations of a row.
 vec4 gather(vec4 own, bool is_sum)
 {
     barrier();

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // The derivative of attention of 16-bit floats on cooperative matrices, by tiles as attention_grad.comp has
-// it, and with its arguments: OF_queries first, which keeps in `states` what of the weights depends on
+// it, and with its arguments: OF_queries first, which keeps in `states` those terms of the weights that depend on
 // the query; then OF_keys, of keys and values. IN, NUMBER and COLUMNS as in attention_matrix.comp, which
 // says how rows are kept as matrices. Rows of all operands are contiguous, and their strides, offsets and lengths multiples of
 // eight elements.
@@ -98,11 +98,11 @@ SUMS width_totals[PARTS];
 #endif
 uvec4 next_depth[LOADS], next_width[LOADS];
 uint lane, own_start, own_at, own_row, own_first, first_query;
-int key_count; // that there are by `lengths`
+int key_count; // number of keys, by `lengths`
 float factor;  // of scores, which become powers of two
 #ifdef OF_queries
-SUMS shift, weight_sum, outs; // of a row; each element's share of its row's
-float row_shift;              // of row lane / 2 of the subgroup's
+SUMS shift, weight_sum, outs; // the row's shift; each element's share of the row's sums
+float row_shift;              // the shift of row lane / 2 of the subgroup
 ivec2 all_see;                // keys that all rows of the subgroup see by position
 #else
 vec2 next_state;
@@ -130,8 +130,8 @@ vec2 next_state;
 #define OTHER_WIDTH(row) G_LINE(row)
 #endif
 
-// The lines of this invocation have one column. Behind the last row it is loaded again: nothing
-// is seen there.
+// All lines of this invocation lie in one column. Behind the last row, that row is loaded again: its
+// copies are masked out.
 void load_tile(uint first, uint last)
 {
     uint column = gl_LocalInvocationIndex % LINES, row = gl_LocalInvocationIndex / LINES;
@@ -149,7 +149,7 @@ void load_tile(uint first, uint last)
 #endif
 }
 
-// `tile`: 0 or 1.
+// Stores the loaded lines in tile 0 or 1 of shared memory.
 void keep_tile(uint tile)
 {
     uint at = tile * (2u * TILE) + gl_LocalInvocationIndex / LINES * PITCH +
@@ -166,7 +166,7 @@ void keep_tile(uint tile)
 #endif
 }
 
-// Sixteen columns at a time go through the subgroup's own memory: a line of each invocation.
+// Makes a matrix of sixteen columns, a line of each invocation, by way of the subgroup's own memory.
 MATRIX_A through_own(uvec4 line)
 {
     MATRIX_A m;
@@ -263,7 +263,7 @@ bool is_in_key_range(uint first)
 #endif
 }
 
-// The term that is added to a score: the mask, or minus infinity where the key is not seen.
+// The term to add to a score: the mask, or minus infinity where the key is not seen.
 float more_of(uint row, uint key)
 {
     uint head = row / args.queries, query = row - head * args.queries;
@@ -280,7 +280,7 @@ float more_of(uint row, uint key)
 
 // --- tiles --------------------------------------------------------------------------------
 
-// start: of the block in `tiles`.
+// start: position of the block in `tiles`.
 void multiply_block(uint start)
 {
     [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++)
@@ -357,7 +357,7 @@ void choose_shift()
 }
 #endif
 
-// Rounds an element that becomes a bf16: a conversion may cut.
+// Rounds an element that becomes a bf16: a conversion may truncate.
 float rounded(float x)
 {
 #ifdef IS_BF16
@@ -367,8 +367,8 @@ float rounded(float x)
 #endif
 }
 
-// Turns scores into weights, and what these are to change by into what the scores change by.
-// position: of the block's states in `tile_states`.
+// Turns scores into weights, and changes of weights into changes of scores.
+// tile_start: position of the block's states in `tile_states`.
 void weigh(uint tile_start, uint first)
 {
     [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++) {
@@ -414,7 +414,7 @@ void weigh(uint tile_start, uint first)
 #ifdef OF_queries
         weight_sum = weight_sum + x;
 #endif
-        // A weight of 0 changes by nothing, also where what it would change by is no number.
+        // The change of a weight of 0 is 0, even where `changes` is NaN.
         SUMS by = changes[j];
         [[unroll]] for (uint i = 0u; i < x.length(); i++)
             by[i] = x[i] == 0.0 ? 0.0 : rounded(x[i] * by[i]);
@@ -427,7 +427,7 @@ void weigh(uint tile_start, uint first)
     }
 }
 
-// Becomes an operand of a product through the subgroup's own memory.
+// Turns sums into an operand of a product by way of the subgroup's own memory.
 MATRIX_A operand_of(SUMS x)
 {
     MATRIX_A p;
@@ -462,7 +462,7 @@ void add_block(uint start)
 
 // --- the output ---------------------------------------------------------------------------
 
-// Sixteen columns: the line of this invocation.
+// This invocation's line of sixteen columns.
 uvec4 line_of(SUMS x, float part)
 {
     coopMatStore(x, own, own_start, F_PITCH, gl_CooperativeMatrixLayoutRowMajor);
@@ -478,7 +478,7 @@ uvec4 line_of(SUMS x, float part)
         if (is_row && (c * 2u + lane % 2u) * 8u < (width))                                         \
             to.d[at + c * 2u + lane % 2u] = line;                                                  \
     }
-// Columns by name and not by a loop: a driver may put what a loop goes through into memory.
+// Columns by name and not by a loop: a driver may move an array that a loop indexes to memory.
 #if COLUMNS == 128
 #define WRITE_ALL(to, totals, width, part)                                                         \
     WRITE(to, totals, 0u, width, part)                                                             \
@@ -517,7 +517,7 @@ void finish(uint unit)
 #endif
 }
 
-// The first tile from `first` on that has to do with own rows; `count` or more: there is none.
+// The first tile from `first` on that concerns own rows; `count` or more: none does.
 uint next_tile(uint first, uint count)
 {
 #ifdef OF_keys

@@ -77,10 +77,10 @@ shared uvec4 own[SUBGROUPS * OWN_SIZE]; // of each subgroup
 
 MATRIX_A q[PARTS];
 SUMS scores[KEYS / 16], totals[PARTS];
-SUMS shift, weight_sum; // of a row; each element's share of its row's
+SUMS shift, weight_sum; // the row's shift; each element's share of the row's sum
 uvec4 next[LOADS];
 uint lane, own_start, own_at, own_row, first_row;
-// Row lane / 2 of the subgroup's: its shift, the keys that it sees by place, where its mask begins.
+// For row lane / 2 of the subgroup: its shift, the keys that it sees by position, where its mask begins.
 float row_shift;
 ivec2 row_range;
 uint row_mask;
@@ -92,8 +92,8 @@ float factor;  // of scores, which become powers of two
 
 // --- loading ------------------------------------------------------------------------------
 
-// The lines of this invocation have one column. Behind the last key it is loaded again: no row sees
-// what is there.
+// All lines of this invocation lie in one column. Behind the last key, that key is loaded again: no
+// row sees its copies.
 #define LOAD_TILE(source, start, row, first, last, count)                                          \
     {                                                                                              \
         uint column = gl_LocalInvocationIndex % LINES, key = gl_LocalInvocationIndex / LINES;      \
@@ -113,7 +113,7 @@ void keep_tile(uint start)
         tiles[at + i * (GROUP / LINES) * PITCH] = next[i];
 }
 
-// Sixteen columns at a time go through the subgroup's own memory: a line of each invocation.
+// Loads q by sixteen columns, a line of each invocation, by way of the subgroup's own memory.
 void load_queries()
 {
     uint row = first_row + own_row + lane / 2u, start = q_start_of_row(row) / 8u;
@@ -135,7 +135,7 @@ void load_queries()
 
 // --- rows ---------------------------------------------------------------------------------
 
-// Finds the keys that each row sees by place, and that all see together.
+// Finds the keys that each row sees by position, and the keys that all rows see.
 void begin_rows(int length)
 {
     uint row = first_row + own_row + lane / 2u;
@@ -186,7 +186,7 @@ void multiply_keys()
         }
 }
 
-// Hides what rows do not see, and adds the mask: a matrix of what is added, or minus infinity.
+// Adds the mask to the scores, or minus infinity where a row does not see the key.
 void mask_scores(uint begin)
 {
     bool is_added = (args.flags & HAS_ADDED) != 0u;
@@ -259,7 +259,7 @@ void weigh(uint begin)
             x[i] = exp2(x[i] * factor - shift[i]);
         weight_sum = weight_sum + x;
 #ifdef IS_BF16
-        // Rounded here: a conversion may cut.
+        // Rounded here: a conversion may truncate.
         [[unroll]] for (uint i = 0u; i < x.length(); i++)
             x[i] = uintBitsToFloat((floatBitsToUint(x[i]) + 0x8000u) & 0xffff0000u);
 #endif
@@ -288,7 +288,7 @@ void add_values()
 
 // --- the output ---------------------------------------------------------------------------
 
-// Sixteen columns of what rows have: of the output, or of several parts' sums.
+// Writes sixteen columns of rows: of the output, or with several parts of the part's sums.
 void write_columns(uint c, uint to, float part, bool is_row)
 {
     uint column = c * 2u + lane % 2u;
@@ -306,7 +306,7 @@ void write_columns(uint c, uint to, float part, bool is_row)
     }
 }
 
-// Columns by name and not by a loop: a driver may put what a loop goes through into memory.
+// Columns by name and not by a loop: a driver may move an array that a loop indexes to memory.
 void finish(uint unit, uint part)
 {
     float sum = of_row(weight_sum, true), of_sum = sum == 0.0 ? 0.0 : 1.0 / sum;

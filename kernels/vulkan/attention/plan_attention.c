@@ -13,7 +13,7 @@
 #define MOST_KEYS (INT64_C(1) << 29) // positions are int, and sums of two fit
 #define FEW_GROUPS 256               // so many workgroups are enough for a large device
 #define LEAST_PART 64        // keys of a part, for tiles of 8 rows; twice that for 4
-#define LEAST_LARGE_PART 512 // and for others
+#define LEAST_LARGE_PART 512 // and for larger tiles
 #define MOST_PARTS 64
 
 // Flags of the push constants, as in attention.glsl.
@@ -148,9 +148,9 @@ static uint64_t plan_attention_scratch(const tn_kernel_query *query)
 
 // --- tiles -----------------------------------------------------------------------------
 
-// Invocations, rows and keys of a workgroup, and vectors of a key in shared memory. Of
-// those for many rows, for these when they are causal, and for few, the first one that the
-// device has memory for.
+// Invocations, rows and keys of a workgroup, and vectors of a key in shared memory. A list
+// for many rows, one for many causal rows, one for few rows; of a list the first tile that
+// fits the device's shared memory is taken.
 struct attention_plan_tile {
     uint32_t group, rows, keys, slice;
 };
@@ -159,7 +159,7 @@ static const struct attention_plan_tile
     causal[] = {{128, 64, 32, 8}, {256, 64, 64, 4}, {128, 8, 64, 4}},
     some[] = {{128, 8, 64, 32}, {128, 8, 64, 16}, {128, 8, 64, 8}, {128, 8, 64, 4}},
     four[] = {{128, 4, 128, 32}, {128, 4, 128, 16}, {128, 4, 128, 8}, {128, 4, 128, 4}};
-#define SHORT_SLICE 8 // longer ones are for keys that fill these
+#define SHORT_SLICE 8 // longer slices are for keys that fill them
 // Values of so few columns, where queries see the keys before them, have tiles of fewer
 // keys, more of which nobody sees: on an H200 64x6x256x64 takes 237 us, 304 in larger
 // tiles, and 8x16x1024x64 842 and 1167; but 1457 and 1380 where all is seen.
@@ -345,7 +345,7 @@ void vk_attention_push(struct kernel_launch *launch, const struct vk_attention *
     vk_attention_push_options(launch, a, a->attrs);
 }
 
-// A cache, which is read, too.
+// A cache: an output that is read, too.
 static tn_vulkan_operand attention_plan_written(uint32_t output)
 {
     tn_vulkan_operand operand = tn_vulkan_output(output);

@@ -7,8 +7,8 @@
 #include <tenon/ops/nn_attrs.h>
 #include "../launch.h"
 
-#define VK_ATTENTION_COLUMNS 256 // the most of values, and of what is summed up
-#define VK_ATTENTION_FEW 32      // rows that share keys; so few have kernels of their own
+#define VK_ATTENTION_COLUMNS 256 // most columns of values, and of sums
+#define VK_ATTENTION_FEW 32      // rows that share keys; so few have own kernels
 #define VK_ATTENTION_AXES (TN_MAX_RANK - 3u) // of batches
 #define VK_ATTENTION_AXIS 5ull // words of an axis: its extent, strides of q, k, v and mask
 #define VK_VECTOR 16           // bytes of four floats
@@ -20,7 +20,7 @@ struct vk_attention {
     uint64_t parts;     // of the keys of a row; 1: one launch
     // Slots of caches that sequences share (plan_cache.c). NULL: not given.
     const tn_layout *slots;
-    uint32_t mask_input, lengths_input, slots_input; // of the step
+    uint32_t mask_input, lengths_input, slots_input; // positions among the step's inputs
     const tn_layout *sinks; // a score more for each head: input 3. NULL: not given
     bool is_blocks;         // k and v are blocks of q8_0, and have bytes
     // Rows that the launch writes to k and v, and the number of the position
@@ -40,7 +40,7 @@ enum {
     VK_ATTENTION_NEW_K = 5,
     VK_ATTENTION_NEW_V,
     VK_ATTENTION_START,
-    VK_ATTENTION_APPENDS // so many inputs it has
+    VK_ATTENTION_APPENDS // number of inputs
 };
 
 // The computation of a step of nn.scaled_dot_product_attention/1.
@@ -62,14 +62,14 @@ bool vk_attention_by_lines(const tn_layout *x, uint64_t elements);
 // Operands of attention_few.comp, which a device may not have room for.
 #define VK_ATTENTION_FEW_OPERANDS 10
 #define VK_ATTENTION_APPEND_OPERANDS 11
-// Whether it takes the layouts, and parts of the keys for it.
+// Whether attention_few.comp takes the layouts, and the parts of the keys for it.
 bool vk_attention_is_few(const struct vk_attention *a);
 uint64_t vk_attention_few_parts(const struct vk_attention *a);
-// Whether it may write rows to k and v, too: of one query, without a mask.
+// Whether attention_few.comp may write rows to k and v, too: of one query, without a mask.
 bool vk_attention_may_append(const struct vk_attention *a);
 tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a);
-// Whether that launch makes the output of all parts itself: the workgroup that is the last
-// one to be done with its part does.
+// Whether vk_attention_launch_few()'s launch combines all parts itself: the workgroup that
+// is the last one to be done with its part does.
 bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_attention *a);
 
 // Tiles on cooperative matrices: the most columns, rows of a workgroup, which has two

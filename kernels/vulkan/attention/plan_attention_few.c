@@ -18,7 +18,7 @@
 #define PARTS_BINDING 6
 #define COUNTER_PITCH 32 // words: counters have cache lines of their own
 #define MOST_SUMS 640    // vectors of sums that slots exchange in the end at a time
-#define DIRECT_TILES 2   // so many are one part, which needs no others
+#define DIRECT_TILES 2   // keys of at most this many tiles are one part
 
 static uint64_t attention_few_plan_columns_of(const struct vk_attention *a)
 {
@@ -63,7 +63,7 @@ static uint64_t groups_of(const struct vk_attention *a, uint64_t rows)
 }
 
 // Rows of a workgroup. The fewer there are the sooner each is done, and the more workgroups
-// read the same keys: few ones where a large device runs all workgroups at once.
+// read the same keys: few rows where a large device runs all workgroups at once.
 static uint64_t attention_few_plan_rows_of(const struct vk_attention *a)
 {
     uint64_t rows = 1, lines = a->keys * attention_few_plan_lanes_of(a) / STEPS;
@@ -84,7 +84,7 @@ uint64_t vk_attention_few_parts(const struct vk_attention *a)
 }
 
 // Vectors of the rows of q, and of a row of keys and one of values, which lie in the memory
-// of products before there are some.
+// of products until products are computed.
 _Static_assert((MOST_ROWS + 2) * VK_ATTENTION_COLUMNS / 4 <= MOST_SUMS, "they have room");
 static uint64_t of_new_rows(const struct vk_attention *a)
 {
@@ -141,8 +141,8 @@ bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_atten
     return a->parts > 1 && plan->flags & KERNEL_PLAN_OWN;
 }
 
-// Memory for a binding that is not looked at. An output that passes through a program is
-// bound but where it is written.
+// Memory for a binding that the shader does not access. An output that passes through a
+// program may be bound only where it is written.
 static tn_vulkan_operand attention_few_plan_unused(const tn_vulkan_plan *plan)
 {
     return plan->flags & KERNEL_PLAN_OWN ? kernel_counters(1) : tn_vulkan_output(0);

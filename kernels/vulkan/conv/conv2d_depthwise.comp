@@ -3,8 +3,8 @@
 // Convolutions whose channels have one filter each (groups = channels), four channels at a
 // time, which their number and all offsets are multiples of. IN: dtype, computed in f32.
 //
-//   OP_filter  an output is read through a window. The gradient of the input is one of the
-//              gradient, whose filters are TURNED; by UP it has that many pixels less a pixel.
+//   OP_filter  an output is read through a window. The gradient of the input is such a convolution
+//              of the gradient by TURNED filters, where pixels lie UP apart.
 //   OP_weight  gradients of the filters, as sums of parts of the pixels in f32.
 //
 // An invocation has runs of RUN output pixels of a line, and reads each pixel of their windows'
@@ -79,7 +79,7 @@ vec4 load(uint at)
         if (j >= p * STRIDE_X && kw * DILATION_X == from && kw < KERNEL_WIDTH)                     \
             USE(p, kw);                                                                            \
     }
-// The same for each pixel of x, with its value x, that the windows of the run at `at` have in line
+// FOR_READERS for each pixel of x, with its value x, that the windows of the run at `at` have in line
 // kh. Most runs have no padding, so that all pixels of a line are read before the first is
 // used.
 #define FOR_LINE(at, kh, USE)                                                                      \
@@ -107,7 +107,7 @@ vec4 load(uint at)
 #ifdef OP_weight
 shared vec4 shares[GROUP];
 
-// The parts of a workgroup's invocations that have the same channels are added.
+// Adds the sums of the workgroup's invocations that have the same channels, and stores them.
 void store_sum(uint tap, vec4 sum)
 {
     shares[gl_LocalInvocationIndex] = sum;

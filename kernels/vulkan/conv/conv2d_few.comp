@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Convolutions between few channels, without groups. The gradient of the input of one without
+// Convolutions between few channels, without groups. The gradient of the input of a convolution without
 // strides is a convolution of the gradient by TURNED filters. IN: dtype, computed in f32.
 //
 // All filters are in shared memory. An invocation has RUN pixels of a line, and OWN channels of

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Convolutions of 16-bit floats and their two transposes (conv2d.glsl) on cooperative matrices:
-// cooperative matrices of 16x16x16, sums in f32. IN: dtype; ELEMENT: its type in a matrix.
+// Convolutions of 16-bit floats and their two transposes (conv2d.glsl) on cooperative matrices
+// of 16x16x16 with sums in f32. IN: dtype; ELEMENT: its type in a matrix.
 // Channels of a group, of both sides, and the offsets are multiples of eight, so that memory
 // is read sixteen bytes at a time.
 //
@@ -127,7 +127,7 @@ void load_pixels(uint column, uint k)
 {
     uvec2 tap;
     uint channel, from;
-    column += loaded(0u, false, COLUMNS).y * 8u; // the same of all loads
+    column += loaded(0u, false, COLUMNS).y * 8u; // equal for all loads
     find_tap(column, column, tap, channel);
     channel += args.pixels_offset + group * inner;
     [[unroll]] for (uint i = 0u; i < B_LOADS; i++) {
@@ -234,8 +234,8 @@ void begin_sums(uint first_column, uint own_column)
 #endif
 #define LINE (OWN_COLUMNS / EACH)
 
-// Whether one of a vector's numbers is none, of halves both of a word at once: beyond
-// infinity the sum has its uppermost bit.
+// Whether one of a vector's numbers is NaN. Both halves of a word are tested at once: beyond infinity
+// the sum sets the half's uppermost bit.
 bool has_nan(uvec4 value)
 {
     if (EACH == 4u)
@@ -272,7 +272,7 @@ void store_sums(uint first_row, uint first_column)
     [[unroll]] for (uint i = 0u; i < A_PARTS; i++) {
         [[unroll]] for (uint j = 0u; j < B_PARTS; j++) {
 #if defined IS_BF16 && !defined OF_PARTS && !defined BY_ELEMENT
-            // NVIDIA's conversion cuts: what it gets is rounded.
+            // NVIDIA's conversion truncates: its operand is rounded first.
             [[unroll]] for (uint e = 0u; e < sums[i][j].length(); e++)
                 sums[i][j][e] = FROM_bf16(TO_bf16(sums[i][j][e]));
 #endif

@@ -37,7 +37,7 @@ uint job_block, job_channel, job_line;
 int first_h; // the first line of x in the pool
 uint of_gradient; // where the gradient's lines begin there
 
-// Fills the pool with `count` lines of the gradient from `first` on, and what they read.
+// Fills the pool with `count` lines of the gradient from `first` on, and the lines of x that they read.
 void load_band(uint n, uint first, uint count)
 {
     int h = int(first) * args.stride_y - args.pad_y;
@@ -55,7 +55,7 @@ void load_band(uint n, uint first, uint count)
         pool[of_gradient + at] = PASTE(FROM_, IN)(PASTE(W_, IN)(gradient.d[from + at]));
 }
 
-// Adds what the run at column `column` of a line of the gradient, which reads line h of x, gives.
+// Adds the products of the run at `column` of a line of the gradient, which reads line h of x.
 void add_run(uint from, uint column, uint h)
 {
     float g[RUN][OWN];

@@ -112,14 +112,13 @@ static bool conv_plan_is_empty(const tn_step *step)
     return layout_count(&tn_step_output(step, 0)->layout) == 0;
 }
 
-// Binds input `i`. One that the step has not is not read, but bound: input 0.
+// Binds input `i`, or input 0, which the shader then does not read, if the step lacks it.
 static tn_vulkan_operand bind_input(const tn_step *step, uint32_t i)
 {
     return tn_vulkan_input(i < step->num_inputs ? i : 0);
 }
 
-// --- of one filter a channel, and on cooperative matrices
-// -----------------------------------------
+// --- depthwise, and on cooperative matrices --------------------------------------------
 
 static uint64_t conv_special_scratch(const struct conv_plan *c, enum conv_op op,
                                      tn_dtype dtype)
@@ -145,7 +144,7 @@ static tn_status conv_special_plan(const tn_vulkan_plan *plan, const struct conv
 
 // --- kernels ---------------------------------------------------------------------------
 
-// Inputs are read many times, which programs beside them would be computed.
+// Inputs are read many times: a prologue would be computed as often.
 static int32_t conv_accepts(const tn_kernel_query *query)
 {
     return (query->fused & ((UINT64_C(1) << query->num_inputs) - 1)) == 0;
@@ -285,7 +284,7 @@ static tn_status conv2d_weight_plan(const tn_vulkan_plan *plan)
 
 // --- records ---------------------------------------------------------------------------
 
-// The third is the bias, or the output where there is none.
+// The third rule is for the bias, or for the output if there is none.
 static const tn_operand_rule conv_rules[] = {
     {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},

@@ -14,10 +14,10 @@
 #define MOST_TAPS 49         // whose filters shared memory holds
 #define MOST_SUMMED_TAPS 25  // whose gradients registers hold
 #define MOST_SPAN 32         // pixels that a run's windows have in a line
-#define FILTERS (16 * 1024)  // bytes of these in shared memory
+#define FILTERS (16 * 1024)  // bytes of filters in shared memory
 #define MOST_REACH (1 << 24) // of extents, strides, paddings and dilations
 #define MANY_GROUPS 1024     // workgroups: further runs go to the same ones
-#define MANY_PARTS 512       // the same of the gradients of filters
+#define MANY_PARTS 512       // MANY_GROUPS for the gradients of filters
 
 // Sizes that conv2d_depthwise.comp reads, with those of its rows and columns.
 struct conv_depthwise {
@@ -79,7 +79,7 @@ static struct conv_depthwise depthwise_describe(const struct conv_plan *c, enum 
     d.workgroups = ceil_div(d.runs, GROUP / d.lanes * (op == CONV_WEIGHT ? 4 : 1));
     if (d.workgroups > many)
         d.workgroups = many;
-    if (d.workgroups == 0) // no images, or more blocks than that
+    if (d.workgroups == 0) // no images, or more blocks than `many` counts
         d.workgroups = 1;
     return d;
 }

@@ -74,7 +74,7 @@ static struct conv_few few_weight_describe(const struct conv_plan *c)
            few_band_size(c, (int64_t)f.band_lines + 1) <= POOL)
         f.band_lines++;
     f.bands = ceil_div((uint64_t)c->out_height, f.band_lines);
-    f.band_lines = ceil_div((uint64_t)c->out_height, f.bands); // alike
+    f.band_lines = ceil_div((uint64_t)c->out_height, f.bands); // of nearly equal sizes
     uint64_t all = f.bands * (uint64_t)c->num;
     f.workgroups = all < MOST_PARTS ? all : MOST_PARTS;
     if (all == 0) // no images: gradients are zeros
@@ -144,8 +144,7 @@ static tn_status few_weight_plan(const tn_vulkan_plan *plan, const struct conv_p
     return status == TN_OK ? vk_plan_sum_parts(plan, n, (uint32_t)f.workgroups) : status;
 }
 
-// --- the convolution, and the gradient of its input
-// ----------------------------------------
+// --- the convolution, and the gradient of its input ------------------------------------
 
 // The gradient of the input is a convolution of the gradient by turned filters.
 static struct conv_plan few_turned(const struct conv_plan *c)

@@ -14,7 +14,7 @@
 #define MOST_PARTS 16         // of the terms
 #define MOST_WEIGHT_PARTS 128 // of pixels
 #define ENOUGH_TILES 128      // a large device has work for all its processors
-#define LONG_TERMS 1024       // are worth a sum of two parts
+#define LONG_TERMS 1024       // so many terms are worth two parts
 
 // The product that a convolution is: rows and terms are those of the largest phase.
 struct conv_product {
@@ -138,7 +138,7 @@ uint64_t conv_tiles_scratch(const struct conv_plan *c, enum conv_op op, tn_dtype
 
 // --- the kernel ------------------------------------------------------------------------
 
-// NULL: the device takes none.
+// The tile on cooperative matrices; NULL: the device runs none.
 static const struct conv_tile *tiles_of_units(const tn_vulkan_limits *limits,
                                               tn_dtype dtype, const struct conv_product *e,
                                               uint64_t parts)
@@ -158,7 +158,7 @@ static const struct conv_tile *tiles_of_units(const tn_vulkan_limits *limits,
     return takes ? tile : NULL;
 }
 
-// The variant and its tile; false: there is none for the device.
+// Chooses the variant and its tile; false: the device runs none.
 static bool tiles_choose(const tn_vulkan_plan *plan, tn_dtype dtype,
                          const struct conv_product *e, uint64_t parts,
                          char name[VARIANT_NAME], uint32_t tile[2])

@@ -20,7 +20,7 @@ static tn_resample_axis resample_axis(const tn_resample2d_attrs *attrs, int i, i
     return a;
 }
 
-// The first place may be in front of the axis: the shader holds it within.
+// The first tap may lie before the axis: the shader clamps its position.
 static void write_taps(const tn_resample_axis *a, uint32_t *words)
 {
     for (int64_t i = 0; i < a->out; i++, words += WORDS) {

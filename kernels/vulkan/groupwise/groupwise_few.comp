@@ -125,7 +125,7 @@ float sum_of(vec4 v)
 
 float sums[EACH][ROWS];
 
-// Adds what a unit of each column has.
+// Adds the products of a unit of each column.
 void add_unit(uint first_column, uint unit, uint first_row)
 {
     const uint each = min(GROUP, 32u); // terms that have one scale

@@ -7,7 +7,7 @@
 #include <tenon/ops/quant_groups.h>
 #include "../record.h"
 
-#define EACH 2 // columns of an invocation, and of one row of x
+#define EACH 2 // columns of an invocation; EACH_OF_ONE: where x has one row
 #define EACH_OF_ONE 4
 #define LINES 8 // sums of an invocation, at most, and invocations that share a column
 #define MOST_LANES 128
@@ -55,7 +55,7 @@ static uint32_t kind_of(tn_dtype dtype)
 }
 
 // A format: `mode`, `bits` and `group` are the first members of all structs of attributes;
-// 0 is what the mode has.
+// 0 stands for the mode's default.
 struct code_format {
     uint32_t mode, bits, group;
 };
@@ -138,7 +138,7 @@ OWN_KERNEL(groupwise_matmul, "quant.groupwise_matmul/1", groupwise_matmul_plan,
 
 // --- values -----------------------------------------------------------------------------
 
-// A factor of a matrix is what the primitive is made of.
+// Codes with a factor of the whole matrix are left to the decomposition.
 static int32_t groupwise_dequantize_accepts(const tn_kernel_query *query)
 {
     const bool has_factor =

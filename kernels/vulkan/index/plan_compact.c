@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // base.nonzero/1 of a mask, and base.boolean_mask/1: the mask's bits and how many there are
-// in each tile, sums of these, the numbers of true elements, and what lies there
-// (compact.comp).
+// in each tile, sums of these, the numbers of true elements, and from these the indices or
+// rows (compact.comp).
 #include "../record.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 // Scratch memory has the bits, the counts with their sum, and the numbers.
 struct compaction {
-    uint64_t n, size, inner; // elements of the mask, of which so many are kept; of a row
+    uint64_t n, size, inner; // elements of the mask; most that are kept; elements of a row
     uint64_t tiles;
     uint64_t bits, counts, positions; // bytes
     uint32_t mask, count;             // numbers of the input and the output
@@ -37,7 +37,7 @@ static struct compaction compact_plan_describe(const tn_layout *x, const tn_layo
     return c;
 }
 
-// Others are made by the definition.
+// Whether these shaders take it: other steps are computed by the decomposition.
 static bool compact_plan_suits(const struct compaction *c)
 {
     uint64_t moved;
@@ -82,7 +82,8 @@ static tn_status plan_launch_of(const tn_vulkan_plan *plan, const struct compact
     return kernel_launch(plan, launch);
 }
 
-// Where there are shuffles, and in software, subgroups have the size of the limits.
+// Whether to use ballots: only a device with shuffles, or in software, has subgroups of the
+// size that limits tell.
 static bool has_ballots(const tn_vulkan_limits *limits)
 {
     return limits->subgroup_operations & TN_VULKAN_SUBGROUP_BALLOT &&

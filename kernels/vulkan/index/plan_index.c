@@ -130,7 +130,7 @@ static bool is_searched(const tn_vulkan_plan *plan, uint64_t n, const struct gat
             (g->count <= FEW_INDICES && !plan->shares(plan, 0, 0)));
 }
 
-// The ways that need no order, by the layouts alone.
+// Whether a kernel that needs no sorted indices takes the scatter, by the layouts alone.
 static bool is_atomic(bool sums, const tn_layout *out, const struct gather *g)
 {
     return sums && vk_scatter_is_atomic(out->dtype, g) &&

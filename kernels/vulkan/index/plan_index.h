@@ -10,21 +10,20 @@ struct gather {
     uint64_t count;                // number of indices
 };
 
-// Whether scatter_atomic.comp is there for these sums, and many indices make it the faster
-// way.
+// Whether scatter_atomic.comp takes these sums, and is faster as there are many indices.
 bool vk_scatter_is_atomic(tn_dtype dtype, const struct gather *g);
 // Adds the updates to the output, which x was copied to.
 tn_status vk_plan_scatter_atomic(const tn_vulkan_plan *plan, const struct gather *g);
 
-// Whether scatter_split.comp is there for these sums of floats, and whether its shared
-// memory is; the scratch memory of it.
+// Whether scatter_split.comp takes these sums of floats; whether the device has its shared
+// memory; bytes of its scratch memory.
 bool vk_scatter_is_split(tn_dtype dtype, const struct gather *g);
 bool vk_scatter_split_fits(const tn_vulkan_limits *limits, const struct gather *g);
 uint64_t vk_scatter_split_scratch(tn_dtype dtype, const struct gather *g);
 // Adds the updates, in their order, to the output, which x was copied to.
 tn_status vk_plan_scatter_split(const tn_vulkan_plan *plan, const struct gather *g);
 
-// Whether scatter_last.comp replaces rows by so many updates, and the scratch memory of it.
+// Whether scatter_last.comp replaces rows by so many updates; bytes of its scratch memory.
 bool vk_scatter_is_last(const struct gather *g);
 uint64_t vk_scatter_last_scratch(const struct gather *g);
 tn_status vk_plan_scatter_last(const tn_vulkan_plan *plan, const struct gather *g);

@@ -220,7 +220,7 @@ tn_status vk_plan_scatter_split(const tn_vulkan_plan *plan, const struct gather 
 
 // --- replacements ----------------------------------------------------------------------
 
-// Rows are looked through: there may be some more of them than indices.
+// The shaders go through all rows: there may be about 4 times as many of them as indices.
 bool vk_scatter_is_last(const struct gather *g)
 {
     return g->count > MANY && g->count < UINT32_MAX && g->length / 4 <= g->count;
@@ -231,7 +231,7 @@ uint64_t vk_scatter_last_scratch(const struct gather *g)
     return g->length * 4;
 }
 
-// `by`: what the elements are divided by, as they move in larger ones.
+// `by`: elements that are moved as one.
 static tn_status plan_last(const tn_vulkan_plan *plan, const struct gather *g,
                            struct kernel_launch *launch, uint64_t n, uint64_t by)
 {
@@ -253,7 +253,7 @@ static tn_status plan_last(const tn_vulkan_plan *plan, const struct gather *g,
 
 #define MOST_MOVED 16 // bytes
 
-// So many elements that rows, offsets and invocations are whole multiples of move at once.
+// The most elements that move at once: rows, offsets and invocations are whole multiples.
 static uint64_t moved_at_once(const tn_step *step, const struct gather *g)
 {
     uint64_t by = 1, all = g->inner;

@@ -8,7 +8,7 @@
 //   OP_scan   turns the counts of an element into sums over the tiles before, and totals
 //   OP_bases  turns totals into sums over the elements before
 //   OP_write  moves updates, elements of SIZE bytes
-//   OP_sum    adds those of an element; IN: a dtype
+//   OP_sum    adds the updates of each element; IN: a dtype
 //
 // Counts of a tile lie behind each other; totals and bases, and the sum of all, behind all counts.
 #extension GL_KHR_shader_subgroup_basic : require
@@ -19,7 +19,7 @@ layout(local_size_x = 128) in;
 layout(local_size_x = 256) in;
 #endif
 layout(constant_id = 0) const uint SHARED_WORDS = 1; // OP_count: at least extent; OP_write: 8 * extent
-layout(constant_id = 1) const uint BY_SUBGROUP = 0;  // 32 successive invocations are of one
+layout(constant_id = 1) const uint BY_SUBGROUP = 0;  // 1: 32 successive invocations are one subgroup
 layout(push_constant) uniform Args {
     uint count, first; // updates of this part, and where it begins
     uint extent, tiles;
@@ -148,8 +148,8 @@ layout(std430, binding = 3) writeonly buffer Values { S d[]; } values;
 
 #define PART (TILE / 4u) // updates of 32 invocations, which rank these
 #define AT_ONCE 8u
-// By part and element: where its next update goes; behind these, the invocations of a round that have
-// one.
+// By part and element: the position of its next update; behind these, a mask of the invocations of a
+// round that have an update of it.
 shared uint words[SHARED_WORDS];
 
 void wait_for_warp()

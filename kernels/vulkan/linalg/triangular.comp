@@ -94,7 +94,7 @@ T right(uint row, uint column)
 {
     return result.d[position(row, column)];
 }
-// Whether neighbours along the rows, not along the columns, are neighbours in memory.
+// Whether elements adjacent along the rows, not along the columns, are adjacent in memory.
 #define LEFT_BY_ROWS (args.triangle_row + 1u <= 2u)
 #define RIGHT_BY_ROWS false
 #endif

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 // FACTORS products of matrices, 2 to 4, of a few rows and equal extents, whose results one program reads:
 // matmul_few.glsl computes them side by side, they are stored as a vector, and a program is linked that
-// takes it. SHARED_A: the products have one left operand. COLUMNS: of a workgroup. It stands not in variants.txt: vulkan-jit compiles
+// takes it. SHARED_A: the products have one left operand. COLUMNS: of a workgroup. It is no variant: vulkan-jit compiles
 // what a plan needs.
 #include "program/types.glsl"
 layout(local_size_x = 256) in;

@@ -57,8 +57,8 @@ vec4 four_of_bf16(uvec4 line, uint quad)
     return uintBitsToFloat(uvec4(halves.x << 16, halves.x & 0xffff0000u, halves.y << 16, halves.y & 0xffff0000u));
 }
 
-// Where four terms of x are that begin at term 4 * quad of the chunk: quads of the same number in their
-// parts side by side.
+// The position in `space` of the four terms of x from term 4 * quad of the chunk on: quads of the same
+// number in their parts lie side by side.
 uint position_of(uint row, uint quad)
 {
     return row * (CHUNK / 4u) + quad % QUADS * (CHUNK / 4u / QUADS) + quad / QUADS;

@@ -25,7 +25,7 @@
 #endif
 layout(local_size_x = 128) in; // four subgroups of 32
 layout(constant_id = 0) const uint NUM_BATCH = 0; // axes of batches
-layout(constant_id = 1) const uint A_ALONG_K = 1; // the axis along which it is contiguous
+layout(constant_id = 1) const uint A_ALONG_K = 1; // 1: a is contiguous along the terms; 0: from row to row
 layout(constant_id = 2) const uint B_ALONG_K = 0;
 layout(constant_id = 3) const uint STEP_X = 0; // as in matmul.comp
 layout(constant_id = 4) const uint STEP_Y = 0;
@@ -200,7 +200,7 @@ void store_quarter(uint first_row, uint first_column)
     uint own = gl_SubgroupID * 16u * (LINE + 1u);
     [[unroll]] for (uint i = 0u; i < PARTS; i++) {
         [[unroll]] for (uint j = 0u; j < PARTS; j++) {
-#if defined IS_BF16 && !defined OF_PARTS // NVIDIA's conversion cuts: what it gets is rounded
+#if defined IS_BF16 && !defined OF_PARTS // NVIDIA's conversion truncates: its operand is rounded first
             [[unroll]] for (uint e = 0u; e < sums[i][j].length(); e++)
                 sums[i][j][e] = FROM_bf16(TO_bf16(sums[i][j][e]));
 #endif

@@ -19,7 +19,7 @@
 #endif
 layout(local_size_x = 128) in;
 layout(constant_id = 0) const uint NUM_BATCH = 0; // axes of batches
-layout(constant_id = 1) const uint A_ALONG_K = 1; // the axis along which it is contiguous
+layout(constant_id = 1) const uint A_ALONG_K = 1; // 1: a is contiguous along the terms; 0: from row to row
 layout(constant_id = 2) const uint B_ALONG_K = 0;
 layout(constant_id = 3) const uint STEP_X = 0; // as in matmul.comp
 layout(constant_id = 4) const uint STEP_Y = 0;
@@ -27,8 +27,8 @@ layout(constant_id = 5) const uint STEP_Z = 0;
 
 #ifdef ALIGNED
 #define HELD uvec4
-#define EACH 8u // elements of one
-#define EVEN(x) ((x) & ~7u) // tells the driver's compiler
+#define EACH 8u // elements of a HELD
+#define EVEN(x) ((x) & ~7u) // tells the driver's compiler that x is a multiple of 8
 #else
 #define HELD ELEMENT
 #define EACH 1u
@@ -78,7 +78,7 @@ uint a_start, b_start, out_start;
         coopMatLoadTensorNV(into, b_source.d, b_start / EACH,                                      \
                             sliceTensorLayoutNV(lies, k, DEPTH, first, TILE_COLUMNS));
 
-#ifdef IS_BF16 // NVIDIA's conversion cuts: what it gets is rounded
+#ifdef IS_BF16 // NVIDIA's conversion truncates: its operand is rounded first
 float rounded(const in uint row, const in uint column, const in float value)
 {
     return FROM_bf16(TO_bf16(value));

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // Several products of matrices in one launch, each computed as matmul.comp does: PRODUCTS of them, 2 to
-// 6, of one variant of matmul.comp. SHARED_A: with one left operand. It stands not in variants.txt:
+// 6, of one variant of matmul.comp. SHARED_A: with one left operand. It is not in variants.txt:
 // vulkan-jit compiles what a plan needs.
 //
 // Each product has a range of workgroups. So its number is the same in a workgroup, and where it

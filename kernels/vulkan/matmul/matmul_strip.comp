@@ -18,7 +18,7 @@
 #endif
 layout(local_size_x = 128) in; // four subgroups of 32
 layout(constant_id = 0) const uint W_ALONG_K = 1;
-// 0: x is read sixteen bytes at a time, along the terms; else by element, whose neighbours are along the
+// 0: x is read sixteen bytes at a time, along the terms; else by element: adjacent ones are along the
 // terms (1) or the rows (2).
 layout(constant_id = 1) const uint X_BY = 0;
 

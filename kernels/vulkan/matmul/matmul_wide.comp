@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: MIT
 // Batched products of f32 matrices that are read four elements at a time: each operand is
 // contiguous along one of its two axes; that axis, the other stride and the offset are multiples
-// of four elements, and so are the columns of the result. The other products have matmul.comp.
+// of four elements, and so are the columns of the result. Other products take matmul.comp.
 //
 // The result is stored four elements at a time, with BY_ELEMENT one at a time: a program takes it.
 // RIGHT: f16 or bf16, where the right operand is halves, which become f32 on the way to shared memory.
 #extension GL_EXT_control_flow_attributes : require
 layout(local_size_x = (COLUMNS / OWN_COLUMNS) * (ROWS / OWN_ROWS)) in;
 layout(constant_id = 0) const uint NUM_BATCH = 0; // axes of batches
-layout(constant_id = 1) const uint A_ALONG_K = 1; // the axis along which it is contiguous
+layout(constant_id = 1) const uint A_ALONG_K = 1; // 1: a is contiguous along the terms; 0: from row to row
 layout(constant_id = 2) const uint B_ALONG_K = 0;
 layout(constant_id = 3) const uint STEP_X = 0; // as in matmul.comp
 layout(constant_id = 4) const uint STEP_Y = 0;

@@ -6,9 +6,9 @@
 // blocks of 4x4, from slices of DEPTH terms in shared memory. With two SLICES, one is filled
 // while the other is multiplied, and a slice costs one barrier, but twice the memory.
 //
-// The including file defines A_ALONG_K, B_ALONG_K (the axis along which an operand is contiguous),
-// b_source, the strides B_COLUMN and B_K, where they begin (b_start), where b_source has other than vec4s
-// FOUR_OF, which gives four elements of what it has, or instead of these B_BEGIN and B_LOAD as of the left one, and
+// The including file defines A_ALONG_K, B_ALONG_K (the axis along which an operand is contiguous); for
+// the right operand b_source, its strides B_COLUMN and B_K, its begin b_start and, where b_source has no
+// vec4s, FOUR_OF, which makes a vec4 of its elements, or instead of these B_BEGIN and B_LOAD; and
 //
 //   A_BEGIN   declares what stays the same for all slices of the left operand
 //   A_LOAD    fills next_a[A_LOADS] with the vectors of slice k, 0 beyond k_end and `rows`

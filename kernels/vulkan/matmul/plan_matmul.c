@@ -176,8 +176,8 @@ static const struct product_wide *matmul_plan_choose_wide(const tn_vulkan_limits
     return wide && (step->num_fused == 0 || wide->stores_by_element) ? wide : NULL;
 }
 
-// Whether the product is of a dtype with units, has work for them, and the device has
-// those: features `f16` or `bf16`, by dtype.
+// Whether the product's dtype runs on cooperative matrices, they have work, and the device
+// has them: features `f16` or `bf16`, by dtype.
 static bool has_units(const tn_vulkan_limits *limits, const tn_step *step,
                       const struct product *p, uint32_t f16, uint32_t bf16)
 {
@@ -188,7 +188,7 @@ static bool has_units(const tn_vulkan_limits *limits, const tn_step *step,
            tn_saturated_multiply(p->rows * p->columns, p->terms) >= LEAST_WORK;
 }
 
-// Whether tiles of 128x128 keep a large device busy. Half of them empty is slower than
+// Whether tiles of 128x128 keep a large device busy. Half-empty ones are slower than
 // tiles of 64: 64x1024x16384 takes 24.7 us on an H200, 22.2.
 static bool takes_128(const struct product *p)
 {
@@ -228,7 +228,7 @@ static const struct group_tile {
 } group_128 = {"128", 128, 128}, group_64 = {"64", 64, 64}, group_32 = {"32", 32, 64},
   group_aligned = {"32_aligned", 32, 64};
 
-// From so many terms on parts of them on units of subgroups are faster than the whole on
+// From so many terms on, parts of them on matrices of subgroups are faster than all on
 // those of workgroups: 64x4096x4096 takes 23 us on an H200, and 30.
 #define PARTS_TERMS 2048
 
@@ -239,8 +239,8 @@ static const struct group_tile {
 // The tile of a product on cooperative matrices of workgroups; NULL: it runs without them.
 // They take thin products and what those of subgroups do not, where loads by element give
 // zeros at the edges, and products so small that each tile of 32x64 has a processor to
-// itself. Microseconds on an H200 (rows, terms, columns), beside the kernels without units
-// and those of subgroups:
+// itself. Microseconds on an H200 (rows, terms, columns), beside the kernels without
+// cooperative matrices and those of subgroups:
 //   4095x4095x4095    838    3863        512x512x512     6.6     8.9
 //   2047x2047x2047    108     513        256x256x256     4.8     6.3
 //   1023x1023x1023     27      97        4096x4096x64     27      44
@@ -301,7 +301,7 @@ static bool matmul_plan_has_few_rows(tn_dtype dtype, const struct product *p)
            p->batches == 1 && p->terms >= FEW_TERMS;
 }
 
-// Others with few rows or columns, and an operand so large that its reading is their time.
+// Other products with few rows or columns, where reading one large operand takes the time.
 #define MORE_ROWS 16
 #define MORE_COLUMNS 32 // of a workgroup
 #define MORE_ELEMENTS (1 << 20)

@@ -24,10 +24,10 @@ struct product {
 #define PRODUCT_FEW_COLUMNS 8
 
 struct product product_describe(const tn_layout *a, const tn_layout *b);
-// The same, each matrix by itself: batches of a whose rows follow each other are no rows.
+// product_of without folding: batches of a whose rows follow each other stay batches.
 struct product product_of_batches(const tn_layout *a, const tn_layout *b);
 
-// Whether adjacent terms of the operands are neighbours in memory: matmul.comp's
+// Whether adjacent terms of the operands are adjacent in memory: matmul.comp's
 // A_ALONG_K and B_ALONG_K.
 bool product_a_along_k(const struct product *p);
 bool product_b_along_k(const struct product *p);
@@ -47,7 +47,7 @@ struct tiling {
 // A tile of products of f32 that are read four elements at a time (matmul_wide.glsl).
 struct product_wide {
     const char *name;                      // of the variant, behind its family's: "32x64"
-    uint32_t rows, columns, group, shared; // invocations and bytes of a workgroup
+    uint32_t rows, columns, group, shared; // group: invocations; shared: its bytes
     bool stores_by_element;                // has a variant for programs
 };
 #define WIDE_ALIGNMENT 4
@@ -98,7 +98,7 @@ uint64_t product_few_scratch(const struct product *p, tn_dtype dtype); // bytes,
 // and side by side.
 uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
                           struct product *p, struct tiling *tiling);
-uint64_t product_parts_size(const struct product *p, uint32_t parts); // bytes of these
+uint64_t product_parts_size(const struct product *p, uint32_t parts); // bytes of results
 uint64_t vk_matmul_scratch(const tn_kernel_query *query);
 
 #endif // KERNELS_VULKAN_MATMUL_PLAN_MATMUL_H

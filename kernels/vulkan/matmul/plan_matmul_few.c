@@ -186,7 +186,7 @@ static void strip_bind_parts(struct kernel_launch *launch, const struct product_
 {
     uint64_t tiles = ceil_div(few->columns, few->tile_columns);
     kernel_bind(launch, x);
-    if (few->parts == 1) { // not looked at
+    if (few->parts == 1) { // the shader does not read these
         kernel_bind(launch, x);
         kernel_bind(launch, x);
         return;

@@ -104,7 +104,8 @@ static uint32_t matmul_split_plan_count_parts(const tn_layout *a, const struct p
     return (uint32_t)parts;
 }
 
-// Parts of as many terms, or with a last one of fewer, which stand behind the extents.
+// Makes a batch of parts of as many terms; if the last one has fewer, their number stands
+// behind the extents.
 static void matmul_plan_split(struct product *p, uint32_t parts)
 {
     uint32_t terms = (uint32_t)part_terms(p->terms, parts);

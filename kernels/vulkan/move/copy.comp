@@ -19,7 +19,7 @@ layout(std430, binding = 1) writeonly buffer To { S d[]; } to;
 
 #ifdef INDEX
 layout(constant_id = 1) const uint ENTRIES = 1;
-layout(constant_id = 2) const uint START_IS_TO = 0; // it moves the region that is written
+layout(constant_id = 2) const uint START_IS_TO = 0; // 1: the start moves the region that is written
 layout(std430, binding = 2) readonly buffer Start { PASTE(S_, INDEX) d[]; } indices;
 // number of an index, extent of its axis, the greatest first index, stride
 layout(std430, binding = 3) readonly buffer Entries { uvec4 d[]; } entries;

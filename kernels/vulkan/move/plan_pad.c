@@ -12,7 +12,8 @@
 #define MOST_RANK 4
 #define LEAST 65536 // elements: less is a program's
 
-// x and the border, axes that have none merged with the one before; in elements of `bytes`.
+// x and the border, in elements of `bytes`; axes without a border are merged with the axis
+// before.
 struct bordered {
     int32_t rank, padded; // axes; of them with a border
     uint64_t size[TN_MAX_RANK], before[TN_MAX_RANK], extent[TN_MAX_RANK];

@@ -82,8 +82,8 @@ void look_behind(uint part, uint first)
     barrier();
 }
 
-// Where row `row` of a sequence begins, from where caches do: of regions, `axis` are positions, and
-// `most` slots.
+// The begin of row `row` of a sequence, from the begin of the caches on. In a region `axis` is the
+// number of positions, and `most` the number of slots.
 uint row_position(uint part, uint sequence, uint row)
 {
     int count = int(regions.d[part].axis), first = indices.d[args.index_offset + sequence];

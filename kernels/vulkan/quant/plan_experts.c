@@ -11,9 +11,9 @@
 
 #define GROUP 256 // invocations of a workgroup
 #define EACH 4    // columns of an invocation
-#define PART 8    // elements that it reads at a time
-#define ROWS 8    // that workgroups take together
-#define OFTEN 2   // pairs of a matrix, from which on they do
+#define PART 8    // elements that an invocation reads at a time
+#define ROWS 8    // pairs that a workgroup takes together
+#define OFTEN 2   // pairs of a matrix, from which on workgroups take ROWS of them
 #define MOST_COUNTED 0xffffffff
 
 static bool experts_plan_is_blocks(const tn_quant_experts_attrs *attrs)

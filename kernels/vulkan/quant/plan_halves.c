@@ -21,8 +21,8 @@
 #define MOST_AT_ONCE 8
 #define ENOUGH_TILES 32 // of 64 x 64
 #define SMALL_TILE                                                                         \
-    1024 // elements of the one that has a variant for programs: others are
-         // of products that are too large for one
+    1024 // elements of the tile with a variant for programs; products that
+         // take larger tiles are too large for a program
 #define MOST_COUNTED 0xffffffff
 
 // The product of x and of w turned round.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products of many rows of f32 with weights of f16 or bf16 on cooperative matrices: x
-// becomes two floats of 16 bits each in a launch before, which the weights are multiplied
-// by as they are.
+// Products of many rows of f32 with weights of f16 or bf16 on cooperative matrices: first a
+// launch turns each element of x into two floats of 16 bits; both are multiplied by the
+// weights as they are.
 #include "plan_halves.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define LEAST_MATRIX 32    // columns and terms
 #define LEAST_ROWS 17      // fewer are read beside the weights
 #define LEAST_WORK 4194304 // multiplications: fewer take the time of a launch either way
-#define SLICE 32           // terms, which those of a part are a multiple of
+#define SLICE 32           // terms; the terms of a part are a multiple of it
 #define LEAST_SLICES 8     // of a part
 #define MOST_PARTS 8
 #define ALIGNMENT 256       // of scratch memory
@@ -55,7 +55,7 @@ static double division_time(const struct product *p, const struct halves_divisio
     return time + (d->parts > 1 ? ADDING + moved / ADDED_BYTES : 0);
 }
 
-// The fastest one.
+// The fastest division.
 static struct halves_division halves_divide(const struct product *p)
 {
     struct halves_division best = {0};

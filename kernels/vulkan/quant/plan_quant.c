@@ -30,9 +30,9 @@
 // Workgroups of the kernels for packed rows that keep a large device busy, two for each
 // processor of an H200, as each rounds x: 22016 x 4096 takes 18.6 us, 25.9 with 528.
 #define ENOUGH_GROUPS 264
-#define DOTS_SHARED 26624 // bytes of shared memory, at most, of those of bytes
+#define DOTS_SHARED 26624 // most bytes of shared memory of the kernels that multiply bytes
 #define DOTS_SUBGROUP 4   // invocations that round 32 elements together
-#define QUANT_ROUNDED 32  // these
+#define QUANT_ROUNDED 32  // elements that DOTS_SUBGROUP invocations round
 #define ROUND_GROUP 64    // invocations of quant_round.comp
 
 const tn_quant_format *quant_find_plain(const char *name)
@@ -200,7 +200,7 @@ static bool is_all_packed(const struct quant_product *p)
     return p->w.is_packed && p->columns % PACKED_ROWS == 0 && p->blocks->offset % 16 == 0;
 }
 
-// Rows of x that a workgroup computes at once. In bytes there is a kernel of two.
+// Rows of x that a workgroup computes at once. The kernel of bytes takes up to two.
 static uint64_t rows_at_once(const struct quant_product *p, bool in_bytes)
 {
     return p->rows == 1 ? 1 : p->rows == 2 && in_bytes ? 2 : AT_MOST;
@@ -227,7 +227,7 @@ static uint64_t count_read(const struct quant_product *p)
     return tn_saturated_multiply(few_groups(p, at_once) * at_once, p->terms);
 }
 
-// Whether x may pass through a program, which all who share a row compute anew.
+// Whether x may have a prologue, which is computed again wherever an element is read.
 static bool quant_plan_may_repeat(const struct quant_product *p)
 {
     uint64_t sharing = is_all_packed(p) ? 1 : GROUP / quant_plan_lanes_for(p->terms);
@@ -235,8 +235,8 @@ static bool quant_plan_may_repeat(const struct quant_product *p)
            count_read(p) <= MOST_REPEATED / sharing;
 }
 
-// Whether x is rounded in a launch before, where the device multiplies bytes. Of rows in
-// f32 a program is computed by all, then.
+// Whether x is rounded in a launch before, where the device multiplies bytes. With sums in
+// f32 each workgroup computes a prologue, then.
 static bool rounds_apart(const struct quant_product *p)
 {
     return !p->exact && p->rows > 0 && p->terms > 0 && p->rows <= FEW_ROWS &&
@@ -419,7 +419,7 @@ static tn_status quantized_matmul_plan(const tn_vulkan_plan *plan)
 
 // --- with a norm ------------------------------------------------------------------------
 
-// Others are made of the two.
+// Whether one kernel computes it: other products are left to the decomposition.
 static int32_t normed_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_quant_normed_attrs *attrs = query->attrs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products with quantised weights: what their two files share.
+// Products with quantised weights: shared by plan_quant.c and plan_quant_matrix.c.
 #ifndef KERNELS_VULKAN_QUANT_PLAN_QUANT_H
 #define KERNELS_VULKAN_QUANT_PLAN_QUANT_H
 
@@ -24,18 +24,17 @@ struct quant_product {
     bool exact;
 };
 
-// Fills *result in. False: the shaders do not have the format.
+// Fills *result. False: the shaders do not have the format.
 bool quant_describe(const char *format, bool exact, const tn_layout *x,
                     const tn_layout *blocks, const tn_layout *out,
                     struct quant_product *result);
 
 #define SCRATCH_ALIGNMENT 256 // bytes
 
-// Whether a device with cooperative matrices runs a product on these.
+// Whether a device with cooperative matrices runs the product on them.
 bool quant_may_round(const struct quant_product *p);
 
-// Bytes of scratch memory of a product on cooperative matrices; 0 where it never runs on
-// these.
+// Bytes of scratch memory of a product on cooperative matrices; 0: it never runs on them.
 uint64_t quant_matrix_scratch(const struct quant_product *p);
 
 // A plain format; NULL: there is none of that name. One place has the table of them.
@@ -49,7 +48,7 @@ uint32_t quant_unit_bytes(const struct quant_weights *w);
 const char *quant_matrix_dtype(const tn_vulkan_limits *limits,
                                const struct quant_product *p);
 
-// Plans a product on these.
+// Plans a product on cooperative matrices of `dtype`.
 tn_status quant_plan_matrices(const tn_vulkan_plan *plan, const struct quant_product *p,
                               const char *dtype);
 

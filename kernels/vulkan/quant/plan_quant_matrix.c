@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Products with quantised weights on cooperative matrices, where x and the weights become
-// floats of 16 bits; decision 43 has the reasons. x does so in a launch before. So do the
-// weights, where x has many rows; where it has fewer, each subgroup decodes those of its
-// columns on the way to shared memory.
+// floats of 16 bits; decision 43 has the reasons. A launch before converts x. Another one
+// converts the weights, if x has many rows; if it has fewer, each subgroup decodes those of
+// its columns on the way to shared memory.
 #include "plan_quant.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 // Rows of x from which on decoding the weights once is faster: with 22016 x 4096 weights of
 // q4_0 512 rows take 520 us on an H200, four times the 209 of 128 rows otherwise; 128 rows
-// take 279. And as many elements of the weights as that memory may have.
+// take 279. MOST_APART: most elements of decoded weights in memory.
 #define ROWS_APART 256
 #define MOST_APART (UINT64_C(1) << 27)
 
@@ -41,7 +41,7 @@
 #define SLICE 32      // terms, which those of a workgroup are a multiple of
 #define MANY_TILES 64 // of 128 x 128: fewer are of 64 x 64
 
-// Scales of mxfp4 have a range that f16 has not.
+// Scales of mxfp4 exceed the range of f16.
 static bool needs_apart(const struct quant_product *p)
 {
     return strcmp(p->w.format->name, "mxfp4") == 0;
@@ -83,7 +83,7 @@ static uint32_t tile_of(const struct quant_product *p)
     return quant_matrix_plan_count_tiles(p, 128) >= MANY_TILES ? 128 : 64;
 }
 
-// Parts of the terms that have workgroups of their own, and are added in the end.
+// Parts of the terms that workgroups compute side by side, and that are added at the end.
 static uint32_t quant_matrix_plan_count_parts(const struct quant_product *p)
 {
     uint64_t tiles = quant_matrix_plan_count_tiles(p, tile_of(p));
@@ -254,8 +254,8 @@ static tn_status quant_matrix_plan_multiply_floats(const tn_vulkan_plan *plan,
                : status;
 }
 
-// Subgroups of a workgroup that have columns of their own: more of them read x less often,
-// and fewer make workgroups enough.
+// Subgroups of a workgroup that have columns of their own: with more of them x is read less
+// often, with fewer there are enough workgroups.
 static uint32_t count_across(const struct quant_product *p)
 {
     uint64_t groups = ceil_div(p->rows, 2 * TILE_ROWS) * ceil_div(p->columns, OWN_COLUMNS);

@@ -5,11 +5,11 @@
 //
 // Part p of a row is elements 32 * (p / 4) + 4 * (p % 4) and the three behind, and the same 16
 // behind (low and high). In formats of 32 elements these are the low and the high bits of four
-// bytes (q8_0: bytes of their own). Parts that adjacent invocations take are neighbours in
+// bytes (q8_0: bytes of their own). Parts that adjacent invocations take are adjacent in
 // memory.
 //
 // The including file defines W_BINDING, and w_odd(): whether arrays begin at an odd byte,
-// where a word is made of two (of mxfp4 each place says so). Where it defines PAIRS_BINDING, and
+// where a word is made of two (of mxfp4 each position says so). Where it defines PAIRS_BINDING, and
 // w_in_pairs() is true, packed rows begin at a multiple of four bytes and are read by as many.
 
 // The formats' numbers, of which FORMAT is one; BLOCK, its elements; whether IS_LARGE; UNITS of a block
@@ -79,7 +79,7 @@ Row weight_row(uint first, uint row, uint terms, uint num_packed)
 }
 
 #ifdef HEAD
-// Where packed rows have a word of a block.
+// The position, in a packed block, of word `unit` of a block.
 uint packed_unit(uint unit)
 {
 #if FORMAT == q6_k
@@ -308,7 +308,7 @@ vec4 part_scales(uvec4 part)
 #endif
 }
 
-// An element of these: a product, and with a minimum its sum with that.
+// An element: a product of integer and scale, and with a minimum its sum with that.
 float part_value(float integer, vec2 scales)
 {
 #if HAS_MINIMUM
@@ -322,8 +322,8 @@ float part_value(float integer, vec2 scales)
 // Four elements as floats of 16 bits (HALVES), in two words: elements 0 and 2, 1 and 3.
 #ifdef IS_BF16
 // Fractions below 128 are those bits of a float of 128; the difference is part of the minimum.
-// Numbers are rounded by their bits, which numbers only can be: where a scale is none, neither are
-// the elements.
+// Numbers are rounded by their bits, which suits finite numbers only: where a scale is NaN or infinite,
+// so are the elements.
 uvec2 part_halves(uint fractions, vec2 scales)
 {
     vec4 values;

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // Rows of quantised weights as floats of 16 bits (OUT), in rows that follow each other, in the order
-// of parts (quant.glsl): four parts an invocation. Of packed rows, neighbours are the sixteen that
+// of parts (quant.glsl): four parts an invocation. Of packed rows, adjacent ones are the sixteen that
 // share memory.
 #include "program/types.glsl"
 #ifndef IS_BF16
@@ -31,7 +31,7 @@ bool w_in_pairs()
 #define LOADS 4u // parts of an invocation
 
 // 16 rows and 64 elements of each are 32 invocations'. The row of load i, which half of these and
-// the part there. Neighbours read neighbours in memory.
+// the part there. Adjacent invocations read adjacent memory.
 uvec3 loaded_position(uint own, uint i)
 {
     if (IS_PACKED != 0u)

@@ -9,8 +9,8 @@
 // slices of DEPTH terms in shared memory. The next slice travels to registers meanwhile. Workgroups
 // along z take a part of the terms each.
 //
-// A sum that is no number, or infinite, is computed again in f32: the second float of an infinity is
-// no number.
+// A sum that is NaN or infinite is computed again in f32: the second float of an infinity is
+// NaN.
 #include "program/types.glsl"
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -60,7 +60,7 @@ uvec4 next_x[X_LOADS], next_w[W_LOADS];
 #define SUMS coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 SUMS sums[DOWN][ACROSS];
 
-uint x_from[X_LOADS], w_from[W_LOADS]; // where what an invocation loads begins, in eights
+uint x_from[X_LOADS], w_from[W_LOADS]; // where the loads of an invocation begin, in eights
 
 // Rows and columns behind the end: the last one again, whose sums nobody stores.
 void begin_slices(uint row, uint column)

@@ -3,7 +3,7 @@
 // x as two floats of 16 bits (FLOATS) each, which cooperative matrices multiply (quant_halves_matrix.comp):
 // the nearest one, and the nearest one to what is left. All rows of the first lie before those of the
 // second. A row of f16 is multiplied by a power of two, so that its greatest magnitude is from 2^14 on
-// below 2^15; what undoes that is written behind the rows. A workgroup a row.
+// below 2^15; the factor that undoes this is written behind the rows. A workgroup a row.
 #include "program/types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint X_ALIGNED = 0; // 1: x begins at a multiple of 4 elements
@@ -24,7 +24,7 @@ vec4 load_four(uint at)
     return vec4(x_source.d[at], x_source.d[at + 1u], x_source.d[at + 2u], x_source.d[at + 3u]);
 }
 
-// By what the row is multiplied. As integers the bits of magnitudes are in their order.
+// The factor of a row. As integers the bits of magnitudes are in their order.
 float find_factor(uint row)
 {
     uint own = 0u;

@@ -56,7 +56,7 @@ uint first_column, first_staged; // of the subgroup
 uvec4 next[LOADS]; // of the next step, as it lies in memory
 Head heads[LOADS];
 
-// The column and the part of load i of this invocation. Neighbours read neighbours in memory.
+// The column and the part of load i of this invocation. Adjacent invocations read adjacent memory.
 uvec2 loaded_position(uint i)
 {
     if (IS_PACKED != 0u)
@@ -139,7 +139,7 @@ float exact_product(uint row, uint column)
     return sum;
 }
 
-// Tells the workgroup of columns that are exceeded.
+// Tells the workgroup which columns exceed f16.
 void gather_excess()
 {
     is_exceeded[gl_LocalInvocationIndex] = 0u;

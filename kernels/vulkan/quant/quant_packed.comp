@@ -42,7 +42,7 @@ layout(push_constant) uniform Args {
 
 #include "formats.glsl"
 
-// By format: loads of fractions and the like of an invocation; what a fraction has too much.
+// By format: loads of fractions of an invocation; ZERO: the offset of a fraction.
 #if FORMAT == q4_0
 #define LOADS 1
 #define ZERO 8
@@ -95,7 +95,7 @@ vec4 floats_of_halves(uvec2 halves)
     return vec4(unpackHalf2x16(halves.x), unpackHalf2x16(halves.y));
 }
 
-// Loads what block `at` has for this invocation.
+// Loads this invocation's words of block `at`.
 void load_block(uint i, uint at)
 {
 #if !IS_LARGE
@@ -229,8 +229,8 @@ float norm_factor(uint r)
 }
 
 #ifdef DOTS
-// Elements of a row of x that are in shared memory at once: a multiple of what strands take at a
-// time.
+// Elements of a row of x that are in shared memory at once: a multiple of the elements that strands
+// take at a time.
 #if ROWS > 1
 #define CHUNK 4096u
 #else
@@ -423,7 +423,7 @@ void multiply(uint i, uint at)
     }
 }
 
-// Sums of a row of x and a group, of all invocations; those of the next are written while some
+// Sums of a row of x and a group, of all invocations; sums of the next group are written while some
 // invocations still add these.
 shared float part_sums[2][1024];
 

@@ -4,9 +4,9 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 
-// Rounds eight elements, and gives what their bytes are multiples of. As integers the bits of
-// magnitudes are in their order, and those of what is no finite number are the greatest: then the
-// scale is no number either.
+// Rounds eight elements, and gives the scale of their bytes. As integers the bits of magnitudes are
+// in their order, and those of infinities and NaNs are the greatest: then the scale is not finite
+// either.
 uvec2 rounded_eight(vec4 low_four, vec4 high_four, out float scale)
 {
     vec4 x[2] = vec4[2](low_four, high_four);

@@ -3,7 +3,7 @@
 // x as floats of 16 bits (OUT), which cooperative matrices multiply, in the order of parts and of
 // part_halves() (quant.glsl): a workgroup a row. Rows follow each other; with TILED they lie in tiles
 // of 16 rows and 16 elements, each a row of 32 bytes, and a row is multiplied by a power of two, so
-// that its greatest magnitude is from 2^14 on below 2^15; what undoes that is written behind the rows.
+// that its greatest magnitude is from 2^14 on below 2^15; the factor that undoes this is written behind the rows.
 #include "program/types.glsl"
 layout(local_size_x = 512) in;
 layout(constant_id = 0) const uint TILED = 0;
@@ -33,7 +33,7 @@ uvec2 four(vec4 x)
     return bits.xy | bits.zw << 16;
 }
 
-// By what the row is multiplied. As integers the bits of magnitudes are in their order.
+// The factor of a row. As integers the bits of magnitudes are in their order.
 float find_factor(uint row)
 {
     uint own = 0u;

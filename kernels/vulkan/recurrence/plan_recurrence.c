@@ -134,7 +134,7 @@ static uint64_t turned_bytes(const tn_layout *w)
     return (layout_count(w) * dtype_bytes(w->dtype) + 3) / 4 * 4;
 }
 
-// The scratch memory is w turned, so that units side by side are.
+// Turns w into scratch memory, so that weights of adjacent units are adjacent.
 static tn_status turn_weights(const struct recurrence_plan *r)
 {
     const tn_layout *w = &tn_step_input(r->plan->step, 1)->layout;
@@ -150,7 +150,7 @@ static tn_status turn_weights(const struct recurrence_plan *r)
                               0};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         kernel_push(&launch, words[i]);
-    for (int i = 0; i < 18; i++) // extents and strides of other axes: there are none
+    for (int i = 0; i < 18; i++) // extents and strides of 6 axes that the copy lacks
         kernel_push(&launch, i < 6);
     return kernel_launch(r->plan, &launch);
 }
@@ -175,7 +175,7 @@ static tn_status plan_positions(const struct recurrence_plan *r, uint64_t count,
     bind_with_offset(&launch, plan, tn_vulkan_input(2));
     bind_with_offset(&launch, plan, tn_vulkan_input(has_bias ? 4 : 2));
     bind_with_offset(&launch, plan, recurrence_plan_carried(0));
-    uint32_t pushed = 4; // offsets of what kinds have besides
+    uint32_t pushed = 4; // offsets of operands that only some kinds have
     if (is_lstm || is_gru) {
         bind_with_offset(&launch, plan, tn_vulkan_output(keeps ? kept : 0));
         bind_with_offset(&launch, plan, tn_vulkan_output(keeps ? kept + 1 : 0));
@@ -251,7 +251,7 @@ static tn_status plan_positions_back(const struct recurrence_plan *r, uint64_t c
     return kernel_launch(plan, &launch);
 }
 
-// The last launch has no position: it gives what is before the first one.
+// The last launch has no position: it computes the gradients of the initial states.
 static tn_status recurrence_grad_plan(const tn_vulkan_plan *plan)
 {
     const struct recurrence_plan r = recurrence_tiles(plan);
@@ -267,8 +267,7 @@ static tn_status recurrence_grad_plan(const tn_vulkan_plan *plan)
 
 // --- records ----------------------------------------------------------------------------
 
-// Nothing is given where there is no position, nor are more launches than a recorded run
-// should have.
+// Accepts no empty axis of positions, nor more launches than a recorded run should have.
 static int32_t recurrence_accepts(const tn_kernel_query *query)
 {
     return query->inputs[0].extent[0] > 0 && query->inputs[0].extent[0] <= MOST_POSITIONS;

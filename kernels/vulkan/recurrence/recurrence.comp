@@ -1,14 +1,14 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Positions of a recurrent layer: a product of w and what the position before gives, by tiles of
+// Positions of a recurrent layer: a product of w and the state of the position before, by tiles of
 // ROWS x UNITS, and then the gates of each unit. OP_back: the derivative, from the last position
 // on, whose product is one of w and the gradients of the gates of the position behind.
 //
 //   LSTM, GRU  the kind; without either one gate, tanh or (RELU) relu
 //   IN         the dtype in memory; everything is computed in f32
 //
-// A workgroup has one position, or, where it has all units of its rows, `count` of them: then what
-// one position gives the next one stays in shared memory. Invocations are UNITS units of GATES gates
+// A workgroup has one position, or, where it has all units of its rows, `count` of them: then
+// the state of one position stays in shared memory for the next. Invocations are UNITS units of GATES gates
 // in PARTS parts of the terms of a sum.
 #define NEED_EXP
 #define NEED_TANH
@@ -100,9 +100,9 @@ shared vec4 stage[STAGE]; // rows of terms, of each source
 shared float sums[SUMS];  // of parts, gates, rows, units
 
 uint lane, first_row, first_unit, at, before;
-bool begins, stays; // stays: `stage` has what the position before gives
+bool begins, stays; // stays: `stage` has the state of the position before
 
-// An element of what the product is of, of row `row` of the position before.
+// An element of the product's other operand, of row `row` of the position before.
 float term(uint source, uint row, uint k)
 {
     row += first_row;
@@ -240,8 +240,8 @@ void make_unit(uint row, uint unit)
     hand_on(0u, own_row, own_unit, h);
 }
 #else
-// The gradient of what the position before is given of this one's h, but for what the gates hand
-// on: of a GRU that by z.
+// The gradient of h that comes back from the position computed before: through w, and of a GRU
+// also by z.
 float handed_back(uint row, uint unit, uint state)
 {
     float sum = 0.0;

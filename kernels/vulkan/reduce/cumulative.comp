@@ -3,10 +3,10 @@
 // Running sums, products, maxima and minima along an axis of outer x n x inner elements, all
 // contiguous. OP_x: sum, prod, max, min. IN, OUT: dtypes. ACC: the type that is computed in.
 //
-// COLUMNS: an invocation runs along a column; neighbours read adjacent elements. Otherwise a
+// COLUMNS: an invocation runs along a column; adjacent ones read adjacent elements. Otherwise a
 // workgroup runs along a row, TILE elements at a time, and a few long rows are cut into parts: a
 // first dispatch (TOTALS) writes the result of each part to `totals`, and in a second one each
-// workgroup begins with what the parts before its own come to.
+// workgroup begins with the result of the parts before its own.
 #if defined(OP_max) || defined(OP_min)
 #define NEED_MAX
 #endif

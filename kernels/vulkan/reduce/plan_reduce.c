@@ -38,7 +38,7 @@ static uint32_t reduce_plan_collect_axes(const tn_layout *x, uint32_t set, uint3
 }
 
 // Rows are shared by about as many invocations as each has elements then, so that loads of
-// neighbours are next to each other and few sums are left to add (sums over the last axis
+// adjacent ones lie side by side and few sums are left to add (sums over the last axis
 // on an H200, with a workgroup for each row before: 65536x128 98 us, now 21; 65536x2048
 // 198, 138), and by more where there are too few rows to fill the device. A processor that
 // emulates a device has nothing to win from sharing.
@@ -186,9 +186,9 @@ static tn_status plan_second(const tn_vulkan_plan *plan, const char *name,
     return kernel_launch(plan, &launch);
 }
 
-// Rows of neighbours are a row program, which reads them once (on an H200 65536x2048: 274
-// us, 618 by this kernel); short ones and few long ones are not (64x262144: 186 us,
-// 88), nor is one that joins a program.
+// Rows of adjacent elements are computed by a row program, which reads them once (an H200
+// 65536x2048: 274 us, 618 by this kernel); short rows and few long ones are not (64x262144:
+// 186 us, 88), nor is a reduction that is fused.
 #define LEAST_ROW 32
 static int32_t logsumexp_accepts(const tn_kernel_query *query)
 {
@@ -214,7 +214,7 @@ static tn_status reduce_plan(const tn_vulkan_plan *plan)
     const char *op = reduction_name(step, &length);
     snprintf(name, sizeof(name), "reduce_%.*s_%s", (int)length, op, dtype_glsl(x->dtype));
     bool in_parts = r.splits > 1;
-    // The result or its parts are written; the other has any memory.
+    // The result or its parts are written; the shader does not access the other.
     tn_vulkan_operand out = tn_vulkan_output(0), parts = tn_vulkan_data(&r, 4);
     if (in_parts)
         out = parts = tn_vulkan_scratch(0, reduction_parts_bytes(&r), TN_VULKAN_WRITES);

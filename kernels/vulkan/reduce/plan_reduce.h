@@ -7,8 +7,8 @@
 
 #define REDUCE_GROUP 256 // invocations of a workgroup
 
-// Rows so long are cut by the core's other way of running an expression with reductions,
-// which spreads these over the device, unless there are enough rows for all of it.
+// Rows so long are reduced by the core's other way to run an expression with reductions,
+// which spreads each row over the device, unless there are enough rows for all of it.
 #define REDUCE_LONG_ROW 65536
 #define REDUCE_FEW_ROWS 64
 

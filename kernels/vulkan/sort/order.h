@@ -7,22 +7,22 @@
 
 #include <tenon/ops/base_attrs.h>
 
-// The rows, and the layout of the scratch memory: keys and positions, twice, from `begin`
-// on.
+// The rows, and the layout of the scratch memory from `begin` on: two buffers of keys and
+// positions.
 struct vk_order {
     uint64_t rows, n, inner;
     tn_dtype dtype;
     bool descending;
-    bool from_pairs; // keys and places are in the second buffer already, in any order
+    bool from_pairs; // keys and positions are in the second buffer already, in any order
     uint32_t output; // of positions
     uint64_t begin;
-    // By vk_order_measure():
+    // Set by vk_order_measure():
     uint64_t blocks;
     uint32_t bits, key_bytes;
-    uint64_t keys, positions, bytes; // of an array of keys, of one of positions, of all
+    uint64_t keys, positions, bytes; // bytes of an array of keys, of positions, of all
 };
 
-// Fills the fields at the end. False: more bytes than 64 bits can count.
+// Sets these fields. False: more bytes than 64 bits can count.
 bool vk_order_measure(struct vk_order *order);
 
 // Fills *out for the rows of x. False likewise.

@@ -105,7 +105,7 @@ static void radix_plan_specify(struct kernel_launch *launch, const tn_vulkan_pla
     kernel_spec(launch, pass == 0);
     kernel_spec(launch, pass + 1 == r->passes);
     kernel_spec(launch, r->has_positions);
-    // Where there are shuffles, subgroups have the size of the limits.
+    // Only on devices with shuffles subgroups have the size that limits tell.
     kernel_spec(launch, limits->subgroup_size >= 32 &&
                             (limits->subgroup_operations & TN_VULKAN_SUBGROUP_SHUFFLE));
     kernel_spec(launch, TILE);
@@ -195,7 +195,7 @@ static bool describe_sort(const tn_layout *x, const tn_sort_attrs *attrs,
     return vk_order_describe(x, attrs, out) && vk_radix_suits(out);
 }
 
-// Other rows are sorted by the definition.
+// Other rows are sorted by the decomposition.
 static int32_t sort_accepts(const tn_kernel_query *query)
 {
     struct vk_order o;

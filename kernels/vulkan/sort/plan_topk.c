@@ -187,7 +187,7 @@ static uint64_t plan_topk_scratch(const tn_kernel_query *query)
     return measure_counting(&s, query->inputs[0].dtype, false, &c) ? c.bytes : UINT64_MAX;
 }
 
-// Where the most elements of rows are wanted they are sorted, by the definition.
+// If most elements of the rows are wanted, the decomposition sorts them.
 static int32_t topk_accepts(const tn_kernel_query *query)
 {
     const tn_topk_attrs *attrs = query->attrs;

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // A stable radix sort along an axis of outer x n x inner elements, NaN as the greatest: by digits
-// of 8 bits, the lowest first. Elements move with their bits as they are, or with PLACES with
+// of 8 bits, the lowest first. Elements move with their bits as they are, or with POSITIONS with
 // their positions, and each pass makes the digits of the keys of keys.glsl anew.
 //
 //   OP_row    sorts rows of at most TILE elements, each by a workgroup that reads and writes it once
@@ -67,8 +67,8 @@ void main()
 layout(constant_id = 0) const uint ROUNDS = 8;       // elements of an invocation
 layout(constant_id = 4) const uint FIRST = 0;        // reads elements, not scratch memory
 layout(constant_id = 5) const uint LAST = 0;         // writes results
-layout(constant_id = 6) const uint POSITIONS = 0;       // these are positions
-layout(constant_id = 7) const uint BY_SUBGROUP = 0;  // 32 successive invocations are of one
+layout(constant_id = 6) const uint POSITIONS = 0;       // 1: results are positions
+layout(constant_id = 7) const uint BY_SUBGROUP = 0;  // 1: 32 successive invocations are one subgroup
 layout(constant_id = 8) const uint STAGED = 2048;    // TILE, and at least 8 * 256
 layout(std430, binding = 0) readonly buffer In { PASTE(S_, BITS) d[]; } source;
 
@@ -153,7 +153,7 @@ uint number_of(uint r)
     return (warp * ROUNDS + r) * 32u + in_warp;
 }
 
-// The sums of those of the invocations before.
+// Exclusive sums over the invocations before.
 uvec2 scan(uvec2 own)
 {
     uvec2 sum = own;
@@ -172,8 +172,8 @@ uvec2 scan(uvec2 own)
     return sum - own;
 }
 
-// rank[]: where elements come in the tile's order by a digit. `total`: of digit `lane` in the row;
-// `before`: in the tiles before. scanned[digit].y: what, added to the rank, is the position in the row.
+// rank[]: positions of elements in the tile's order by a digit. `total`: elements with digit `lane` in the row;
+// `before`: those in the tiles before. scanned[digit].y: the difference of position in the row and rank.
 void rank_elements(uint count, uint shift, uint total, uint before)
 {
     [[unroll]] for (uint w = 0u; w < 8u; w++)

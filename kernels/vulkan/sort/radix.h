@@ -5,7 +5,7 @@
 
 #include "order.h"
 
-// Whether the rows of an order, which is measured, are sorted faster so than by merging.
+// Whether a radix sort of the rows of an order, which is measured, is faster than merging.
 bool vk_radix_suits(const struct vk_order *order);
 
 // Bytes of scratch memory for vk_plan_radix. UINT64_MAX: more than 64 bits can count.

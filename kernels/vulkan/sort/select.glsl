@@ -32,7 +32,7 @@ KEY key_head = KEY(0);
 uint key_shift = WIDTH;
 uint position_head = 0u, position_shift;
 
-// 0: before those that are looked at; 1: one of them; 2: behind.
+// 0: the element is before those with the head; 1: it has the head; 2: it is behind.
 uint side_of(KEY key, uint position)
 {
     if (position == NONE)
@@ -83,7 +83,7 @@ void find_digit(uint wanted)
     barrier();
 }
 
-// Takes the digits that were found into the head.
+// Appends the digits that were found to the head.
 void learn(uint digits)
 {
     if (key_shift > 0u) {

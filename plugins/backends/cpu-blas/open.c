@@ -71,8 +71,8 @@ static uint64_t cpu_open_cache_bytes(void)
     return kilobytes * 1024;
 }
 
-// The value of TENON_CPU_STREAM, or what the C library's memcpy takes, too: three quarters
-// of the cache.
+// The value of TENON_CPU_STREAM, or, as in the C library's memcpy, three quarters of the
+// cache.
 static uint64_t find_stream_from(const tn_host *host)
 {
     const char *text = host->config(host, "TENON_CPU_STREAM");

@@ -19,7 +19,7 @@ static uint32_t cpu_fusion_limit(tn_device *device)
     return 64;
 }
 
-// The kernels of pack "quant" read all of them, also several matrices.
+// The kernels of pack "quant" read all these packings, also of several matrices.
 static const tn_packing packings[] = {
 #define PACKING(name, plain, ...) TN_QUANT_R16(plain, TN_PACKING_STACKED),
     TN_QUANT_PACKED_FORMATS(PACKING)

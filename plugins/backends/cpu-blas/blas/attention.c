@@ -18,7 +18,7 @@ static int64_t blas_attention_extent_of(const tn_layout *x, int32_t behind)
     return x->rank >= behind ? x->extent[x->rank - behind] : 1;
 }
 
-// From a row of keys or values to the next one; of one row, its own length.
+// The stride from a row of keys or values to the next one; the length of a single row.
 static int64_t blas_attention_row_of(const tn_layout *x)
 {
     return blas_attention_extent_of(x, 2) == 1 ? blas_attention_extent_of(x, 1)

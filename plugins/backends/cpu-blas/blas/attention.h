@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What nn.scaled_dot_product_attention/1, its derivative and quant.cached_attention/1 read
-// of their operands, for the loops of kernels/cpu/attention.
+// The operands of nn.scaled_dot_product_attention/1, its derivative and
+// quant.cached_attention/1, as the loops of kernels/cpu/attention read them.
 //
 // Threads. Everything here is pure.
 #ifndef CPU_BLAS_ATTENTION_H
@@ -13,8 +13,8 @@
 #include "cpu/attention/attention.h"
 #include "ops/kernels.h"
 
-// Whether BLAS can compute it: the first `floats` inputs have one dtype, and `mask` is the
-// mask.
+// Whether BLAS can compute the step: the first `floats` inputs have one dtype, and `mask`
+// is the number of the mask.
 bool attention_is_taken(const tn_kernel_query *query, uint32_t floats, uint32_t mask);
 // Whether BLAS takes the sizes and the strides of rows.
 bool attention_fits(const tn_kernel_query *query);

@@ -23,7 +23,7 @@ void depthwise_read(const tn_conv2d_attrs *attrs, const tn_layout *x, const tn_l
     d->wide = (int64_t)cpu_dtype_size(d->real);
     d->each = v->c > 0 ? v->o / v->c : 0;
     d->taps = v->kh * v->kw;
-    // As it is given, and packed: of weights and of a bias.
+    // Weights and bias twice: as given, and packed.
     uint64_t packed = tn_saturated_multiply((uint64_t)v->o, (uint64_t)d->taps + 1);
     packed = tn_saturated_multiply(packed, 2 * (uint64_t)d->wide);
     d->fixed = tn_saturated_add(packed, 256) & ~UINT64_C(63);

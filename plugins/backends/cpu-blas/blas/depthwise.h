@@ -41,7 +41,7 @@ struct depthwise {
 void depthwise_read(const tn_conv2d_attrs *attrs, const tn_layout *x, const tn_layout *w,
                     const tn_layout *y, struct depthwise *d);
 
-// Whether the kernels take it.
+// Whether the kernels take the convolution.
 bool depthwise_accepts(const struct depthwise *d);
 
 // Cuts results of `rows` rows of `row` elements into bands. `staged`: they pass through a

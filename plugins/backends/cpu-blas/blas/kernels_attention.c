@@ -25,9 +25,9 @@
 #include <string.h>
 #include "cpu/attention/halves_tiles.h"
 
-#define PART_KEYS (2 * ATTENTION_KEY_BLOCK) // the least of a part
-#define LANES 64                            // of blocks, each with memory of its own
-#define PANEL_ROWS 32                       // the least for which panels are made
+#define PART_KEYS (2 * ATTENTION_KEY_BLOCK) // least keys of a part
+#define LANES 64                            // that share the blocks, each with own memory
+#define PANEL_ROWS 32                       // least rows of q for which panels are made
 #define MOST_PANELS (INT64_C(1) << 27)      // bytes of all groups' panels
 
 // --- blocks ----------------------------------------------------------------------------
@@ -35,7 +35,7 @@
 // A block of rows.
 struct cpu_attention_unit {
     struct attention_unit of;
-    int64_t begin, rows, row; // within the group, and the first one's number within all
+    int64_t begin, rows, row; // in the group; number of the first row among all
 };
 
 static struct cpu_attention_unit find_unit(const struct attention *s, int64_t number)
@@ -73,7 +73,7 @@ static void cpu_attention_begin_rows(const struct attention *s,
 
 // --- memory: of lanes, then of parts, and then of panels -------------------------------
 
-// Whether keys and values may become tiles, of processors that have some.
+// Whether keys and values may become tiles, on processors that have them.
 static bool may_have_tiles(const struct attention *s)
 {
     return s->stored == TN_BF16 && s->kv == TN_BF16 && s->depth > 0 &&
@@ -85,7 +85,7 @@ static int64_t tiled_keys(const struct attention *s)
     return (s->keys + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS * ATTENTION_TILE_ROWS;
 }
 
-// Bytes of a group, whose keys come first.
+// Bytes of a group's panels, keys first.
 static int64_t cpu_attention_panel_bytes(const struct attention *s)
 {
     int64_t panels =
@@ -109,7 +109,7 @@ static int64_t cpu_attention_count_units(const struct attention *s)
     return s->batches * s->groups * s->blocks;
 }
 
-// Rows that there is memory for: with tiles those of whole ones.
+// Rows that a block has memory for: with tiles, those of whole tiles.
 static int64_t rows_of_block(const struct attention *s)
 {
     int64_t all = s->per_group * s->queries;
@@ -174,7 +174,7 @@ static void cpu_attention_divide_rows(const struct attention *s,
         attention_divide(s, &b->states[i], b->out + i * s->width * s->element);
 }
 
-// Rows as they are stored.
+// Writes rows in the dtype in which they are stored.
 static void narrow_rows(const struct attention *s, const char *rows, int64_t row,
                         int64_t count)
 {
@@ -208,7 +208,7 @@ static void cpu_attention_read_queries(const struct attention *s, struct attenti
     b->q = panels || attention_is_half(s) ? room : b->q;
 }
 
-// Item number: the number of a block times the parts, plus that of the part.
+// `item`: number of a block * parts + number of a part.
 static void cpu_attention_run_item(const struct attention *s, int64_t item, char *lane,
                                    const char *panels)
 {
@@ -241,7 +241,7 @@ static void cpu_attention_run_item(const struct attention *s, int64_t item, char
         narrow_rows(s, b.out, u.row, u.rows);
 }
 
-// The loop runs over lanes: every so many-th item.
+// The loop runs over lanes: each computes every n-th item, of n lanes.
 static void run_lanes(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
@@ -319,7 +319,7 @@ static void pack_block(const struct attention *s, int64_t group, int64_t number,
     attention_pack_along(s, rows, v_row, first, count, s->width, along);
 }
 
-// The loop runs over lanes: every so many-th block of all groups.
+// The loop runs over lanes: each packs every n-th block of all groups, of n lanes.
 static void pack_lanes(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
@@ -331,7 +331,7 @@ static void pack_lanes(void *context, int64_t begin, int64_t end, uint32_t worke
                        s->panels + n / blocks * cpu_attention_panel_bytes(s));
 }
 
-// The loop runs over lanes: every so many-th group, whose panels stay in the caches.
+// The loop runs over lanes: each computes every n-th group, whose panels are cached then.
 static void run_groups(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
@@ -367,7 +367,7 @@ static int64_t memory_before_panels(const struct attention *s)
                               parts * cpu_attention_part_bytes(s));
 }
 
-// Parts of the keys that there are: no more than memory was asked for.
+// The number of parts of the keys, at most as many as scratch memory was sized for.
 static int64_t cpu_attention_count_parts(const struct attention *s)
 {
     int64_t most = 0, sequences = s->lengths && s->lengths->layout.rank ? s->extent[0] : 1;

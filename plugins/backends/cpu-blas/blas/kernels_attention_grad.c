@@ -32,7 +32,7 @@ static int64_t count_groups(const struct attention_gradient *g)
     return g->of.batches * g->of.groups;
 }
 
-// Bytes of an item: the gradients of keys, and then of values.
+// Bytes of an item's sums: the gradients of keys, and then of values.
 static int64_t keys_bytes(const struct attention_gradient *g)
 {
     return attention_round_up(g->of.keys * g->of.depth * g->of.element);
@@ -161,7 +161,7 @@ static const char *cpu_attention_grad_widen(const struct attention *s, const cha
     return to;
 }
 
-// Rows [begin, begin + b->rows) of a group, whose first row is row `first` of all.
+// Computes rows [begin, begin + b->rows) of a group, whose first row is row `first` of all.
 static void run_block(const struct attention_gradient *g, const struct attention_unit *unit,
                       int64_t first, int64_t begin, char *const halves[4],
                       struct attention_grad_block *b)
@@ -200,7 +200,7 @@ static void run_block(const struct attention_gradient *g, const struct attention
         cast_rows(s, s->dtype, s->stored, b->dq, dq, size);
 }
 
-// Item number: that of a group times the parts, plus the part's.
+// `item`: number of a group * parts + number of a part.
 static void cpu_attention_grad_run_item(const struct attention_gradient *g, int64_t item,
                                         char *memory)
 {
@@ -294,7 +294,8 @@ static void cpu_attention_grad_describe(const tn_layout inputs[3],
     attention_read_shape(inputs, s);
     s->soft_cap = attrs->soft_cap;
     s->blocks = (s->per_group * s->queries + ATTENTION_ROW_BLOCK - 1) / ATTENTION_ROW_BLOCK;
-    // Rows of 16 elements more, and so not of a power of two, share no places of a cache.
+    // Rows are 16 elements longer, so that their pitch is no power of two: such rows would
+    // share few sets of a cache.
     g->pitch = (s->keys + 15) / 16 * 16 + 16;
     g->is_kept =
         s->soft_cap == 0 && g->pitch <= MOST_KEPT / ATTENTION_ROW_BLOCK / s->element;

@@ -45,8 +45,8 @@ static int64_t depthwise_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Rows [*first, *first + *rows) of a source of `extent` rows, which its rows [from, to]
-// would be without an edge.
+// Clips rows [from, to] to a source of `extent` rows: rows [*first, *first + *rows) are
+// left.
 static void depthwise_clip(int64_t from, int64_t to, int64_t extent, int64_t *first,
                            int64_t *rows)
 {

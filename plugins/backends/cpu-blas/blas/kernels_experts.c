@@ -204,7 +204,7 @@ static tn_status cpu_experts_multiply_all(const struct experts_run *run)
                                         .w = run->w + e * run->bytes,
                                         .out = run->results + first * run->r,
                                         .rows = run->begin[e + 1] - first};
-        if (!run->is_apart) { // where it is, and is wanted
+        if (!run->is_apart) { // x is read and the result written in place
             p.x = row_of_pair(run, run->order[first]);
             p.out = run->out + run->order[first] * run->r;
         }

@@ -47,7 +47,7 @@ static int64_t most_columns(int64_t k)
     return most < COLUMN_ALIGN ? COLUMN_ALIGN : most / COLUMN_ALIGN * COLUMN_ALIGN;
 }
 
-// As many of these, or fewer, so that each thread has some.
+// Columns whose weights become f32 together, so that each thread has some.
 static int64_t cpu_halves_widened_columns(const struct halves_run *r, int64_t threads)
 {
     int64_t most = most_columns(r->k);

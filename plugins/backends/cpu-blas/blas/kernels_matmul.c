@@ -17,7 +17,7 @@
 // Multiplications below which one thread is faster; also the least of a piece.
 #define SERIAL_WORK 100000
 #define PIECE_ALIGN 16  // rows or columns: a multiple of OpenBLAS' register block
-#define SHARED_PIECES 4 // of a thread, where b's copy is shared: some threads are slower
+#define SHARED_PIECES 4 // of a thread, where threads share b's copy: they differ in speed
 #define LARGE_WORK 1e8  // multiplications
 #define BF16_PIECES 2   // where each has a copy of its own
 
@@ -37,8 +37,8 @@ static void cpu_matmul_multiply_complex(const struct blas_product *p, const char
         p->a.leading, b, p->b.leading, beta, c, (int)leading);
 }
 
-// Writes m x n elements to `c`, whose rows are `leading` elements apart. b is what begins
-// with its column number `column`.
+// Writes m x n elements to `c`, whose rows are `leading` elements apart. `b` points at
+// column `column` of the operand.
 static void cpu_matmul_multiply(const struct blas_product *p, const char *a, const char *b,
                                 int64_t column, char *c, int64_t m, int64_t n,
                                 int64_t leading, uint32_t worker)
@@ -338,7 +338,7 @@ void product_limit(uint32_t features)
     atomic_store_explicit(&known_features, features | IS_KNOWN, memory_order_relaxed);
 }
 
-// Without a device of this backend, all of the processor's.
+// The features that a device of this backend uses; without one, all of the processor's.
 static uint32_t used_features(void)
 {
     if (!atomic_load_explicit(&known_features, memory_order_relaxed))
@@ -346,7 +346,7 @@ static uint32_t used_features(void)
     return atomic_load_explicit(&known_features, memory_order_relaxed);
 }
 
-// Whether panels compute this faster than OpenBLAS 0.3.21, on one core of a Xeon (Emerald
+// Whether panels compute p faster than OpenBLAS 0.3.21, on one core of a Xeon (Emerald
 // Rapids). GFLOP/s of panels and OpenBLAS there, m x k x n; OpenBLAS converts halves first:
 //
 //                              AVX-512 (SkylakeX):   bf16       AVX2 (Haswell):

@@ -98,7 +98,7 @@ static bool read_weights(const char *name, const tn_layout *layout,
     return true;
 }
 
-// Copies `size` bytes to plain order, or to packed one.
+// Copies `size` bytes from plain to packed order if `is_packing`, else back.
 static void move_bytes(uint8_t *packed, uint8_t *plain, size_t size, bool is_packing)
 {
     memcpy(is_packing ? packed : plain, is_packing ? plain : packed, size);
@@ -278,7 +278,7 @@ static void cpu_quant_multiply_block(const struct quant_run *r, int64_t row, int
     });
 }
 
-// The same block by block, which a program takes.
+// cpu_quant_multiply_block() by blocks of results, which pass through an epilogue.
 static void store_blocks(const struct quant_run *r, int64_t row, int64_t rows,
                          int64_t group, int64_t count, uint32_t worker)
 {

@@ -42,7 +42,7 @@ static bool cpu_tiles_is_narrow(const struct tiles_plan *t)
     return t->dtype != TN_F32;
 }
 
-// Floats of what a band gives, where it passes through a worker's memory.
+// Floats of a band's results, where they pass through a worker's memory.
 static int64_t tile_floats(const struct tiles_plan *t, bool fused)
 {
     int64_t pixels = t->images * t->band * t->cut;
@@ -270,8 +270,8 @@ static void cpu_tiles_join(struct cpu_tiles_rows *s)
     }
 }
 
-// Panel `panel` for an area, of which `source` has what it needs. `column`: where the
-// panel's are in the target.
+// Computes panel `panel` for an area, whose input is `source`. `column`: position of the
+// panel's results in the target.
 static void cpu_tiles_run_part(const struct tiles_run *r, const struct tiles_part *p,
                                const struct tiles_area *a, int64_t panel,
                                const char *weights, const struct tiles_source *source,
@@ -420,7 +420,7 @@ static void cpu_tiles_run_items(void *context, int64_t begin, int64_t end, uint3
 
 // --- launches --------------------------------------------------------------------------
 
-// Smaller bands, and then parts of the panels, where threads would wait.
+// Cuts smaller bands, and then parts of the panels, if threads would have no work.
 static void cpu_tiles_divide(struct tiles_run *r, int64_t threads)
 {
     struct tiles_plan *t = &r->t;
@@ -432,7 +432,7 @@ static void cpu_tiles_divide(struct tiles_run *r, int64_t threads)
     r->parts = r->parts < r->panels ? r->parts : r->panels;
 }
 
-// BF16 on AMX where it is, else f32 in registers.
+// Chooses BF16 on AMX if the processor has it, else f32 in registers.
 static void choose_loops(struct tiles_run *r)
 {
     struct tiles_plan *t = &r->t;

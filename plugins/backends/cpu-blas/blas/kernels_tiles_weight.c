@@ -169,7 +169,8 @@ static void cpu_tiles_weight_clip(const struct tiles_line *l, int64_t at, int64_
         --*high;
 }
 
-// Filters [first, end) of a group by `run` elements of x: of a tap, or of a window's row.
+// Sums filters [first, end) of a group by `run` elements of x: of a tap, or of a window's
+// row.
 static void sum_tap(const struct tiles_piece *p, int64_t first, int64_t end, int64_t row,
                     int64_t column, int64_t run)
 {
@@ -243,8 +244,8 @@ static const float *find_gradient(const struct tiles_weights *r, int64_t pixel,
     return memory;
 }
 
-// The same of one channel, if its numbers are finite: zeros between rows add nothing then.
-// `copies` are those of x, of which `size` floats an image, and `rows` rows, are there.
+// Sums a band of one channel by planes, if its numbers are finite: zeros between rows add
+// nothing then. `copies` are those of x, of which `size` floats an image are there.
 static bool sum_by_planes(const struct tiles_piece *p, float *copies, int64_t size)
 {
     const struct tiles_weights *r = p->r;
@@ -355,7 +356,7 @@ static void cpu_tiles_weight_add_chunks(void *context, int64_t begin, int64_t en
                                          end - begin);
 }
 
-// Filters [begin, end) of the result, from the sums of all.
+// Writes filters [begin, end) of the result from the sums of all.
 static void write_filters(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct tiles_weights *r = context;

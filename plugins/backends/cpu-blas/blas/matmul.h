@@ -57,7 +57,8 @@ static inline bool product_by_blas(int32_t dtype)
 // Fills *p, but for `data` and `c`, from the layouts of the operands.
 void product_read(const tn_layout *a, const tn_layout *b, struct blas_product *p);
 
-// The same for a product by panels, which reads any strides and halves: nothing is packed.
+// product_read() for a product by panels, which reads any strides and halves: nothing is
+// packed.
 void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct blas_product *p);
 
 // Whether threads share one copy of b, where there are several; and its bytes.
@@ -78,8 +79,8 @@ uint64_t product_scratch(struct blas_product *p, const tn_kernel_query *query);
 // scratch memory.
 char *product_pack(const tn_cpu_call *call, struct blas_product *p);
 
-// Tells by which instruction sets, CPU_HAS_..., the project's loops multiply from now on,
-// by which the choice between them and OpenBLAS is made. Any thread.
+// Sets the instruction sets, CPU_HAS_..., by which the project's loops multiply from now
+// on; the choice between these loops and OpenBLAS depends on them. Any thread.
 void product_limit(uint32_t features);
 
 #endif // CPU_BLAS_MATMUL_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernels of quant.quantized_matmul, for those that run several products
+// The kernels of quant.quantized_matmul, for kernels that run several products
 // (kernels_quant.c).
 #ifndef CPU_BLAS_QUANT_MATMUL_H
 #define CPU_BLAS_QUANT_MATMUL_H

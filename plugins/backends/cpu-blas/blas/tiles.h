@@ -62,7 +62,7 @@ void tiles_cut(struct tiles_plan *t, int64_t pixels);
 int64_t tiles_count_bands(const struct tiles_plan *t);
 
 // Rows [low, high) of what is written, of each of some images, and pixels [left, right) of
-// these. Of parts of a row there is one.
+// these rows: one of the parts that long rows are cut into.
 struct tiles_area {
     int64_t image, images, low, high, left, right;
 };
@@ -90,7 +90,7 @@ struct tiles_source {
 void tiles_find(const struct tiles_plan *t, int64_t image, const struct tiles_area *area,
                 char *memory, struct tiles_source *out);
 
-// Bytes of an element of that.
+// Bytes of an element of a tiles_source.
 static inline int64_t tiles_found_size(const struct tiles_plan *t)
 {
     return t->keeps ? t->size : (int64_t)sizeof(float);

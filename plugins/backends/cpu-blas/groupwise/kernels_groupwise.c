@@ -249,7 +249,7 @@ static tn_status cpu_groupwise_launch_many(struct groupwise_run *r)
 
 // --- batches ----------------------------------------------------------------------------
 
-// The number of the matrix of input `i` that counts at `index` of the result's batch axes:
+// The number of the matrix of input `i` that is used at `index` of the result's batch axes:
 // by its own axes, which broadcast, or by indices, input `ids`, where these are given.
 static int64_t cpu_groupwise_matrix_at(const tn_cpu_call *call, uint32_t i, uint32_t ids,
                                        const int64_t *index, int32_t batches)
@@ -328,8 +328,8 @@ static tn_status multiply_batches(struct groupwise_run *r, int32_t batches, cons
 
 // --- launches ---------------------------------------------------------------------------
 
-// `mode`, `bits` and `group` are the first members of all structs of attributes; 0 is what
-// the mode has.
+// `mode`, `bits` and `group` are the first members of all structs of attributes; 0 stands
+// for the mode's default.
 static struct cpu_groupwise cpu_groupwise_format_of(const void *attrs)
 {
     static const int32_t usual[][2] = {
@@ -497,7 +497,7 @@ static uint64_t values_scratch(const tn_kernel_query *query)
         query->num_workers);
 }
 
-// A factor of a matrix is the definition's.
+// Codes with a factor of the whole matrix are left to the decomposition.
 static int32_t values_accepts(const tn_kernel_query *query)
 {
     return query->num_inputs < 4 || query->inputs[3].dtype == TN_DTYPE_NONE;

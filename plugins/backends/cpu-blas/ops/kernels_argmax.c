@@ -120,7 +120,7 @@ static void argmax_parts(void *context, int64_t begin, int64_t end, uint32_t wor
     }
 }
 
-// 1: rows are not cut.
+// Parts of a row; 1: rows are not cut.
 static int64_t argmax_count_parts(const struct cpu_argmax_rows *rows)
 {
     int64_t most = MOST_PARTS / rows->r.kept.count, wanted = rows->n / PART_ELEMENTS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// base.bincount/1 without weights, which histograms have, too: each thread counts by tables
-// of its own, of which neighbours take different ones, as a count waits for the one before.
+// base.bincount/1 without weights, which histograms have, too: each thread counts in tables
+// of its own, adjacent elements in different tables, as a count waits for the one before.
 #include <string.h>
 #include "kernels.h"
 
@@ -15,7 +15,7 @@ struct bincount {
     const char *from; // of numbers; NULL: a program gives them
     uint32_t size;    // bytes of a number
     int64_t n;
-    uint64_t *tables; // of each thread TABLES of n + 1 counts: last of what is out of range
+    uint64_t *tables; // each thread's TABLES of n + 1 counts: last of numbers out of range
 };
 
 // Numbers as i64; n for all that are out of range, as of u64 those from 2^63 on are.
@@ -81,7 +81,7 @@ static uint64_t table_scratch(const tn_kernel_query *query)
     return query->num_workers * TABLES * sizeof(uint64_t) * counts;
 }
 
-// Tables are short, and there is more to count than they have.
+// Accepts short tables, and more numbers than they have counts.
 static int32_t bincount_accepts(const tn_kernel_query *query)
 {
     int64_t n = query->outputs[0].extent[0];

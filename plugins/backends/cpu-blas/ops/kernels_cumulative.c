@@ -51,7 +51,7 @@ struct cpu_cumulative_running {
 
 // --- blocks -----------------------------------------------------------------------------
 
-// a, then x: for a NaN, which stays, and for the greater or the lesser one.
+// The accumulator `a` after element `x`: a NaN in it stays.
 #define NEXT_SUM(a, x) ((a) + (x))
 #define NEXT_PROD(a, x) ((a) * (x))
 #define NEXT_MAX(a, x) ((x) > (a) || (x) != (x) ? (x) : (a))
@@ -87,7 +87,7 @@ static void columns_extreme_i64(int32_t kind, int64_t *x, int64_t n, int64_t *ac
     }
 }
 
-// As tn_complex_multiply() has it. What is made of x alone waits for no product before.
+// The product of tn_complex_multiply(). Terms of x alone wait for no product before.
 static inline pair multiply_pairs(pair a, pair x)
 {
     const pair real = __builtin_shufflevector(x, x, 0, 0), imaginary = {-x[1], x[1]};
@@ -271,7 +271,7 @@ static void cpu_cumulative_store(const struct cpu_cumulative_running *r,
         r->kernels->copy[__builtin_ctz(cpu_dtype_size(r->to))](to, -1, packed, 1, n);
 }
 
-// Fetches elements [i, i + n): rows side by side hide from the processor what comes next.
+// Prefetches elements [i, i + n), which the processor does not foresee for adjacent rows.
 static void cpu_cumulative_fetch(const struct cpu_cumulative_running *r, int64_t i,
                                  int64_t n)
 {
@@ -348,7 +348,7 @@ static void find_totals(void *context, int64_t begin, int64_t end, uint32_t work
     cpu_cumulative_run_units(context, begin, end, false);
 }
 
-// Totals of parts become what each part begins with.
+// Turns the totals of parts into the values that parts begin with.
 static void add_totals(const struct cpu_cumulative_running *r)
 {
     for (int64_t row = 0; row < r->outer; row++) {

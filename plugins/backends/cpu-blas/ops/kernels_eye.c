@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// base.eye/1: rows of zeros, and a one in each. A program beside it gets a few at a time.
+// base.eye/1: rows of zeros, and a one in each. An epilogue gets a few rows at a time.
 #include <string.h>
 #include "kernels.h"
 
 #define PIECE_ELEMENTS 16384
-#define BLOCK_BYTES 16384 // that a program gets at a time
+#define BLOCK_BYTES 16384 // that an epilogue gets at a time
 
 struct diagonal {
     const tn_cpu_call *call;
     int64_t columns, k;
     uint32_t size;
-    char *to; // NULL: a program takes the elements
+    char *to; // NULL: an epilogue takes the elements
     tn_complex128 one;
 };
 

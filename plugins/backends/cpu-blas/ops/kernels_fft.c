@@ -316,7 +316,7 @@ static tn_status fft_prepare(const tn_cpu_call *call, enum kind kind, bool is_in
     void *scratch = memory ? host->alloc(host, d.making, CPU_FFT_ALIGNMENT) : NULL;
     if (!scratch) {
         host->free(host, memory);
-        return TN_ERR_MEMORY; // alloc has said so
+        return TN_ERR_MEMORY; // alloc has reported it
     }
     d.is_inverse = is_inverse;
     d.scale = scale;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // base.{cbrt,gamma,lgamma}/1: one loop where the expressions take a pass for each
-// instruction. Other dtypes and layouts go by these. What is beside them passes through,
+// instruction. Other dtypes and layouts take the expressions. Prologue and epilogue run
 // block by block.
 #include "kernels.h"
 
@@ -11,8 +11,8 @@
 struct mapped {
     const tn_cpu_call *call;
     cpu_map_fn *map;
-    const char *from; // NULL: a program gives the elements
-    char *to;         // NULL: a program takes them
+    const char *from; // NULL: a prologue gives the elements
+    char *to;         // NULL: an epilogue takes them
     uint32_t size;
 };
 

@@ -7,7 +7,7 @@
 
 #define PIECE_ELEMENTS 16384 // least elements of a piece
 #define INDEX_BLOCK 256      // indices, or half floats, that are converted at a time
-#define REPLACE (-1)         // for an instruction: the update itself
+#define REPLACE (-1)         // in place of an instruction: the result is the update itself
 #define LEAST_RUN 32         // elements: with shorter runs the axis is not cut into parts
 
 #define TAKE_BYTES 16384 // of a block that passes through a program
@@ -376,8 +376,8 @@ static void cpu_index_put_run(const struct cpu_indexing *s, char *to, const char
 }
 
 // Scatters runs of one element: `count` updates along an axis of n, as their indices stand
-// in memory. Updates out of range go to `nowhere`, without a branch, which no processor
-// foresees of a mask.
+// in memory. Updates out of range go to `nowhere`, without a branch, which masks make
+// unpredictable.
 typedef void put_elements_fn(void *to, const void *from, const void *index, int64_t count,
                              int64_t n);
 #define PUT_ELEMENTS(name, T, I, put)                                                      \

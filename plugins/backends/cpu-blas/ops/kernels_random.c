@@ -146,7 +146,7 @@ static tn_status cpu_random_run(const tn_cpu_call *call, enum number number, boo
     return TN_OK;
 }
 
-// Numbers of the base pack between other bounds are made of those of the usual ones.
+// Between other bounds the decomposition scales numbers between the usual ones.
 static int32_t accepts_base(const tn_kernel_query *query)
 {
     const tn_random_attrs *attrs = query->attrs;

@@ -316,7 +316,7 @@ static tn_status recurrence_steps(const tn_cpu_call *call)
 
 // --- backwards --------------------------------------------------------------------------
 
-// dh = the gradients of gates times w, of a GRU those of r and z, and those of `last`.
+// dh = w times the gradients of gates: of a GRU those of r and z, and those of `last`.
 static void hand_back(const struct recurrence_run *r, int64_t row, int64_t first,
                       int64_t rows)
 {

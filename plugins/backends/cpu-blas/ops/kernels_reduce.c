@@ -30,7 +30,7 @@ struct fold {
     int32_t kind; // CPU_REDUCE_...
     bool mean, few;
     bool takes_complex; // numbers as elements, not part by part
-    bool mirrored;      // by columns: those of memory are the outputs' in reverse
+    bool mirrored;      // by columns, which lie in memory in reverse order
     const tn_tensor *out;
     const tn_cpu_call *call;         // not NULL: the input passes through a program
     const tn_cpu_call *to;           // of the results

@@ -67,8 +67,8 @@ static void fill_taps(const tn_resample_axis *a, struct taps *t)
     t->starts[a->out] = n;
 }
 
-// The same sorted by positions. First starts[position + 1] is where the next tap of it
-// goes.
+// The taps sorted by the positions that they read. While they are filled in,
+// starts[position + 1] is the number of the position's next tap.
 static void fill_transpose(const tn_resample_axis *a, struct taps *t)
 {
     memset(t->starts, 0, (size_t)(a->in + 1) * sizeof(int32_t));
@@ -230,7 +230,7 @@ static uint64_t resample_scratch(const tn_kernel_query *query)
                                  query->num_workers);
 }
 
-// Places and counts of taps are 32 bits.
+// Positions and counts of taps are 32 bits.
 static int32_t resample_accepts(const tn_kernel_query *query)
 {
     for (int i = 1; i < 3; i++)

@@ -56,9 +56,9 @@ static void set_row_sizes(struct prepare *p, struct program *program, uint32_t w
     program->grain = PIECE_PS / ((p->cost + 1) * (p->row + 64)) + 1;
 }
 
-// Several operations to a block, each of which goes over other memory, hide from the
-// processor what comes next: it is fetched for them, where it does not lie in a
-// second-level cache. (Before one long loop this would only wait.)
+// The processor does not foresee the next block if several operations of a block go over
+// different memory: the block is prefetched, unless operands fit a second-level cache.
+// (Before one long loop this would only wait.)
 #define FETCH_FROM (INT64_C(2) << 20) // bytes
 static bool fetches_next(const struct prepare *p, int64_t count)
 {

@@ -25,7 +25,7 @@ enum program_action {
     // `start` begins at the row's first block. After its last one, unless `single` is
     // NO_LOCATION, the result is written there as f32.
     ACTION_REDUCE,
-    ACTION_SUM_ROWS, // of groups: the same of sums of f32
+    ACTION_SUM_ROWS, // for groups: REDUCE of sums of f32
 };
 
 struct program_op { // 32 bytes: a block runs all of them
@@ -140,7 +140,7 @@ tn_status program_find_transposition(struct cpu_arena *arena, const tn_step *ste
 void program_transpose(struct cpu_queue *queue, const struct program *program,
                        const struct program_frame *frame);
 
-// Why the device runs this row program not, or NULL.
+// Why the device refuses this row program; NULL: it does not.
 const char *program_rows_refused(const tn_device *device, const tn_step *step);
 
 // Runs rows [begin, end) of a row program, one by one or in groups.

@@ -117,8 +117,8 @@ static bool fuse_two_products(struct fusion_finder *f, uint32_t i, uint32_t left
     return true;
 }
 
-// Makes instruction `i` what `inner`, used once, is fused to, and behind it an operation
-// with one more operand.
+// Makes instruction `i` the operation `op`: that of `inner`, which is used once, extended
+// by the operand `other`.
 static void cpu_fuse_extend(struct fusion_finder *f, uint32_t i, uint32_t op,
                             uint32_t inner, uint32_t other)
 {

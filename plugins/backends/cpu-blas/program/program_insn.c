@@ -184,9 +184,9 @@ static uint32_t map_cost(uint32_t op, int32_t dtype)
     return (function ? FUNCTION_PS : MAP_PS) * (size > 4 ? 2 : 1);
 }
 
-// Whether an operation on all rows of a group takes what is one element for all as such. A
-// fused one does unless a value of each row, which fills a register, is an operand, too: it
-// has no fast loop for both.
+// Whether an operation on all rows of a group takes an element that is one for all as a
+// scalar. A fused one does unless a value of each row, which fills a register, is an
+// operand, too: it has no fast loop for both.
 static bool takes_scalars_of_groups(const struct prepare *p, uint32_t op,
                                     const uint32_t *operands, uint32_t num_operands)
 {

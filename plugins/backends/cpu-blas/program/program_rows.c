@@ -193,7 +193,7 @@ static void cpu_rows_add_insn(struct prepare *p, uint32_t i)
 
 // --- outputs ---------------------------------------------------------------------------
 
-// Whether output k has one element a row that has another number of elements.
+// Whether output k has one element for each row, and rows have another number of elements.
 static bool is_row_output(const struct prepare *p, uint32_t k)
 {
     const tn_layout *layout = &tn_step_output(p->step, k)->layout;
@@ -536,7 +536,7 @@ void prepare_rows(struct prepare *p)
 
 // --- limits ----------------------------------------------------------------------------
 
-// Operands whose rows are not adjacent in memory: the elements of different rows are, and
+// Whether rows of operands are not adjacent in memory, but elements of different rows are:
 // reductions by columns are faster.
 static bool cpu_rows_has_columns(const tn_step *step)
 {

@@ -149,8 +149,8 @@ static void cpu_program_run_op(const struct cpu_program_run *run,
     }
 }
 
-// Fetches part `part` of `parts` of what the next block reads and writes. Addresses past
-// an operand's end do no harm.
+// Prefetches part `part` of `parts` of the memory that the next block reads and writes.
+// Addresses past an operand's end do no harm.
 static void fetch_next(const struct program *program, unsigned char *const *locations,
                        uint32_t part, uint32_t parts)
 {

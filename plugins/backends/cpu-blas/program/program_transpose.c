@@ -6,7 +6,7 @@
 #define BAND 64          // columns of the input in a unit of work
 #define SHORT_ROW 8      // elements: so few are not copied one row after the other
 #define SHORT_BAND 512   // columns, whose result stays in the first-level cache
-#define LEAST_COLUMNS 16 // of short rows, and what is as good as more
+#define LEAST_COLUMNS 16 // of short rows: more are no better
 #define MANY_COLUMNS 64
 #define LINE 64              // bytes
 #define PIECE_ELEMENTS 16384 // least elements of a piece

@@ -156,7 +156,7 @@ static tn_status compile_step(tn_device *device, struct cpu_arena *arena,
     return status == TN_OK ? cpu_segment_find_function(device, step, launch) : status;
 }
 
-// Why the device runs the kernel and this program beside it not as one, or NULL.
+// Why the device does not fuse this program into the kernel; NULL: it does.
 static const char *cpu_segment_fused_refused(const tn_fused *fused)
 {
     const tn_value *value = fused->num_outputs ? fused->outputs : NULL;

@@ -178,8 +178,7 @@ static void spirv_end_element(void *out)
     spirv_end_code(k);
 }
 
-// --- positions
-// ----------------------------------------------------------------------------
+// --- positions -------------------------------------------------------------------------
 
 static void spirv_begin_axes(void *out)
 {

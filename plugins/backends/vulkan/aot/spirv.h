@@ -48,8 +48,8 @@ uint32_t spirv_use(struct spirv_module *module, uint32_t id);
 const struct spirv_part *spirv_find(struct spirv_module *module, const char *name);
 const struct spirv_part *spirv_get(struct spirv_module *module, const char *name);
 
-// The entry point: its result and type, marked as used. Of the parts it is the one that
-// calls all others, so the part itself is not.
+// The entry point: its result and type, marked as used. The part itself is not marked, as
+// it calls all other parts.
 const struct spirv_part *spirv_entry(struct spirv_module *module);
 
 // The id of a uint constant.

@@ -33,7 +33,7 @@ void *vk_optional_chain(struct vk_optional *optional, void *next, const char **e
 // Whether modules may use a capability of SPIR-V.
 bool vk_has_capability(const struct vk_facts *facts, uint32_t capability);
 
-// All that they may use; returns the number.
+// Lists all capabilities that modules may use; returns their number.
 uint32_t vk_capabilities(const struct vk_facts *facts, uint32_t out[VK_MAX_CAPABILITIES]);
 
 // "Float16", or NULL. Static.

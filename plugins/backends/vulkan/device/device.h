@@ -82,7 +82,7 @@ struct vk_flavour {
 struct vk_instance {
     struct vk_instance *next;
     const tn_host *host;
-    char reason[VK_REASON]; // why there are no devices; "": there are
+    char reason[VK_REASON]; // why there are no devices; "": there are some
     struct vk_loader loader;
     struct vk_instance_api vk;
     VkInstance handle;
@@ -92,7 +92,7 @@ struct vk_instance {
     uint32_t num_devices;
     // <tenon/launches.h>: gets each launch that is planned (launches.c), and asks to
     // measure some (measure.c); NULL: the application did not ask.
-    bool hears_launches; // either is there
+    bool hears_launches; // the application asked for one of the two
     void (*planned)(void *context, const struct tn_planned_launch *launch);
     void *planned_context;
     uint64_t (*wanted)(void *context, const struct tn_planned_launch *launch);
@@ -194,8 +194,8 @@ struct vk_held {
     const void *context;
 };
 
-// Commands into which what is held is recorded: those of several command buffers cost the
-// device 8 us each, dispatches of one 2.4.
+// Commands into which held work is recorded: several command buffers cost the device 8 us
+// each, dispatches of one 2.4.
 struct vk_joined {
     VkCommandBuffer commands[VK_NUM_JOINED];
     uint64_t points[VK_NUM_JOINED]; // of their last submissions
@@ -208,7 +208,7 @@ struct vk_queue {
     VkQueue handle;
     VkSemaphore timeline;
     _Atomic uint64_t point;   // value of the last submission
-    _Atomic uint64_t given;   // of the last that the driver has: those behind are held back
+    _Atomic uint64_t given;   // of the last that the driver has: later ones are held back
     _Atomic uint64_t reached; // highest value known to be reached
     struct vk_held held[VK_MOST_HELD]; // under the lock, as the fields behind
     uint32_t num_held;
@@ -218,8 +218,8 @@ struct vk_queue {
     struct vk_staging staging;
 };
 
-// Source of a pipeline, for others of the same code (special.c) and for those who watch
-// launches. Owned by it.
+// Source of a pipeline, for others of the same code (special.c) and for watchers of
+// launches. Owned by the pipeline.
 struct vk_source;
 
 struct vk_pipeline {
@@ -281,7 +281,7 @@ struct tn_device {
     VkSemaphore host_timeline;                 // signalled by vk_signal
     VkCommandPool host_pool;                   // of host_commands
     VkCommandBuffer host_commands; // makes visible what the host wrote before it signalled
-    atomic_bool waits_for_host;    // work did so; never cleared
+    atomic_bool waits_for_host;    // some work waited for the host; never cleared
     atomic_bool lost;              // never cleared
     _Atomic uint64_t share_file;   // what files its exports are (share.c); 0: not known yet
     bool exports; // others may use blocks and timelines in place: these are exportable
@@ -308,8 +308,8 @@ tn_status vk_check(tn_device *device, VkResult result, const char *call);
 // TN_ERR_DEVICE, with a message, once the device is known to be lost; else TN_OK.
 tn_status vk_check_lost(tn_device *device);
 
-// The same, after asking the driver. For operations that call no Vulkan function, such as
-// reading mapped memory.
+// vk_check_lost() after asking the driver. For operations that call no Vulkan function,
+// such as reading mapped memory.
 tn_status vk_ask_lost(tn_device *device);
 
 // Marks the device lost, as VK_ERROR_DEVICE_LOST does. vk_wait and vk_device_close still
@@ -349,7 +349,7 @@ struct tn_buffer {
     uint64_t serial;        // the block's; never used again on this device
     unsigned char *map;     // host address of the first byte; NULL: not host-visible
     VkDeviceMemory memory;  // without a block
-    int fd;                 // without a block: of the memory, or -1
+    int fd;                 // without a block: file descriptor of the memory, or -1
     uint32_t kind;          // without a block: as tn_buffer_fd has it
 };
 
@@ -385,7 +385,7 @@ tn_status vk_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buf
 tn_status vk_buffer_create_visible(tn_device *device, uint64_t size,
                                    tn_buffer **out_buffer);
 void vk_buffer_destroy(tn_device *device, tn_buffer *buffer);
-// Gives back what a buffer without a block consists of.
+// Releases the handle and the memory of a buffer without a block.
 void vk_buffer_give_own(tn_device *device, tn_buffer *buffer);
 tn_status vk_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
                           const void *data, uint64_t size);
@@ -438,9 +438,9 @@ void vk_host_finish(tn_device *device);
 // A pool whose command buffers are recorded one by one, and a command buffer of it.
 tn_status vk_pool_create(tn_device *device, VkCommandPool *out);
 tn_status vk_commands_create(tn_device *device, VkCommandPool pool, VkCommandBuffer *out);
-// Submits commands after `waits`, points of this or other queues, or of the host. What can
-// be recorded beside others may be held back while the queue is busy, until it is waited
-// for or more work comes; its context is there until its point is reached.
+// Submits commands after `waits`, points of this or other queues, or of the host. Work with
+// `record` may be held back while the queue is busy, until its point is waited for or more
+// work comes; its context lives until its point is reached.
 struct vk_work {
     struct vk_held work; // without `record`: it is never held back
     const tn_point *waits;

@@ -13,7 +13,7 @@ struct extensions {
     uint32_t count;
 };
 
-// Without memory, or when the driver fails, there are none.
+// Lists the extensions: none without memory, or when the driver fails.
 static struct extensions vk_facts_list_extensions(const struct vk_instance *instance,
                                                   VkPhysicalDevice physical)
 {
@@ -35,8 +35,8 @@ static bool vk_facts_has_extension(const void *context, const char *name)
     return false;
 }
 
-// Whether a family that computes is better than the one before: on an H100 a submission to
-// one without graphics costs the device 9 us, to others 16. It has no fewer queues.
+// Whether a queue family is better than `best`: on an H100 a submission to one without
+// graphics costs the device 9 us, to others 16. It has no fewer queues.
 static bool vk_facts_is_better(const VkQueueFamilyProperties *family,
                                const VkQueueFamilyProperties *best)
 {

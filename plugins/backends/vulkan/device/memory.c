@@ -56,7 +56,7 @@ int vk_memory_find_type(const struct vk_facts *facts, uint32_t allowed,
     return -1;
 }
 
-// One that is not the device's own, where there is one.
+// The memory type with these flags, one that is not device-local where there is one.
 static int find_host_type(const struct vk_facts *facts, uint32_t allowed,
                           VkMemoryPropertyFlags wanted)
 {
@@ -99,7 +99,7 @@ static struct vk_memory_type memory_type(const struct vk_facts *facts, int index
                                    .max_bytes = UINT64_MAX};
 }
 
-// Drivers have less kinds of memory that others use: NVIDIA's none that the host sees.
+// Drivers export fewer types of memory: NVIDIA's none that is host-visible.
 static void set_shared_type(tn_device *device)
 {
     const struct vk_facts *facts = &device->facts;
@@ -284,8 +284,8 @@ static void drop_spares(tn_device *device, uint64_t keep)
     }
 }
 
-// Memory of the device that the host does not see stands in for that which it sees too: a
-// driver may run out of addresses of the bus before it runs out of memory.
+// Falls back to device memory that is not host-visible: a driver may run out of addresses
+// of the bus before it runs out of memory.
 static VkResult allocate_seen_or_not(tn_device *device, struct vk_block *block,
                                      const char **out_call)
 {
@@ -299,7 +299,7 @@ static VkResult allocate_seen_or_not(tn_device *device, struct vk_block *block,
     return block_allocate_memory(device, block, type->unmapped, false, out_call);
 }
 
-// Where there is no room, empty blocks make some.
+// Frees empty blocks if there is no room.
 static VkResult block_allocate(tn_device *device, struct vk_block *block,
                                const char **out_call)
 {
@@ -432,8 +432,8 @@ static tn_status take_locked(tn_device *device, uint64_t size, enum vk_memory_ki
     return TN_OK;
 }
 
-// Whether the buffer lies in memory that others can use; small ones do where the host sees
-// it.
+// Whether a buffer of this size lies in exportable memory; a small one does if that is
+// host-visible.
 static bool is_for_others(const tn_device *device, uint64_t size)
 {
     const struct vk_memory_type *type = &device->memory.types[VK_MEMORY_SHARED];

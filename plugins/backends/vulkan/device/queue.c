@@ -9,7 +9,7 @@
 // H200. Not with a software driver, which needs the processor for the work.
 #define POLL_NS 20000000
 
-// Submissions that a queue has before it, where further ones may be held back.
+// Pending submissions of a queue from which on further ones may be held back.
 #define BUSY 2
 
 tn_status vk_timeline_create(tn_device *device, VkSemaphore *out)
@@ -61,9 +61,9 @@ tn_status vk_commands_create(tn_device *device, VkCommandPool pool, VkCommandBuf
     return vk_check(device, result, "vkAllocateCommandBuffers");
 }
 
-// Work that was submitted before the host wrote what it waits for: submitting made visible
-// only what the host wrote before. A barrier of its own, because it takes an NVIDIA H200
-// 0.9 us of each submission that has it.
+// Records a barrier for work that was submitted before the host wrote what it waits for: a
+// submission makes only earlier writes visible. In commands of its own, because it takes an
+// NVIDIA H200 0.9 us of each submission that has it.
 static tn_status record_host_barrier(tn_device *device)
 {
     const struct vk_device_api *vk = device->vk;
@@ -139,7 +139,7 @@ static void add_wait(struct waits *waits, VkSemaphore semaphore, uint64_t value)
     waits->stages[waits->count++] = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 }
 
-// True: the host is waited for.
+// Fills *out. True: the host is waited for.
 static bool collect_waits(tn_device *device, const tn_point *points, uint32_t count,
                           struct waits *out)
 {
@@ -167,7 +167,7 @@ static void note_given(struct vk_queue *queue, uint64_t value)
     queue->signalled[queue->num_signalled++ % VK_NUM_SIGNALLED] = value;
 }
 
-// Commands for what is held, which are not pending; VK_NULL_HANDLE: there are none.
+// Commands for held work, which are not pending; VK_NULL_HANDLE: there are none.
 static VkCommandBuffer take_joined(tn_device *device, struct vk_queue *queue)
 {
     struct vk_joined *joined = &queue->joined;
@@ -194,7 +194,7 @@ static void record_end(tn_device *device, VkCommandBuffer commands)
         0, NULL, 0, NULL);
 }
 
-// Records what is held into one command buffer. False: that cannot be done now.
+// Records held work into one command buffer. False: that cannot be done now.
 static bool join_held(tn_device *device, struct vk_queue *queue, VkCommandBuffer *out)
 {
     const struct vk_device_api *vk = device->vk;
@@ -212,8 +212,8 @@ static bool join_held(tn_device *device, struct vk_queue *queue, VkCommandBuffer
     return vk->EndCommandBuffer(*out) == VK_SUCCESS;
 }
 
-// Hands over what is held back, and sets `given`. Where the driver refuses, the points of
-// what is held are never reached: the device counts as lost. The lock is held.
+// Hands over held work, and sets `given`. If the driver refuses, the points of the work are
+// never reached: the device counts as lost. The lock is held.
 static VkResult give_held(tn_device *device, struct vk_queue *queue)
 {
     const uint64_t value = atomic_load(&queue->point);
@@ -249,7 +249,7 @@ static VkResult give_held(tn_device *device, struct vk_queue *queue)
     return result;
 }
 
-// Hands over what is held back up to a point, which somebody waits for.
+// Hands over held work up to a point that a caller waits for.
 static VkResult give_until(tn_device *device, struct vk_queue *queue, uint64_t value)
 {
     if (atomic_load(&queue->given) >= value)
@@ -266,7 +266,7 @@ tn_status vk_hand_over(tn_device *device, uint32_t queue, uint64_t value)
                     "vkQueueSubmit");
 }
 
-// The first point from `value` on that is signalled, of what was handed over.
+// The first point from `value` on that a submission to the driver signals.
 static uint64_t signalled_from(struct vk_queue *queue, uint64_t value)
 {
     uint64_t first = value;
@@ -281,7 +281,7 @@ static uint64_t signalled_from(struct vk_queue *queue, uint64_t value)
     return first;
 }
 
-// Whether the queue has work for so long that what comes now may come a little later.
+// Whether the queue has so much pending work that a new submission may be held back.
 static bool is_busy(tn_device *device, struct vk_queue *queue)
 {
     uint64_t given = atomic_load(&queue->given);
@@ -419,7 +419,7 @@ static VkResult vk_queue_wait_for(tn_device *device, struct vk_queue *queue, uin
 {
     VkResult result = give_until(device, queue, value);
     if (result == VK_SUCCESS && atomic_load(&queue->given) < value)
-        result = VK_ERROR_DEVICE_LOST; // the driver refused what was held
+        result = VK_ERROR_DEVICE_LOST; // the driver refused held work
     if (result != VK_SUCCESS)
         return result;
     if (!device->is_software && vk_queue_poll(device, queue, value))
@@ -441,7 +441,7 @@ static VkResult vk_queue_wait_for(tn_device *device, struct vk_queue *queue, uin
     return result;
 }
 
-// A device that the driver gave up runs nothing that could wait, so its error is none here.
+// A device that the driver gave up runs nothing that could wait: its error is not reported.
 tn_status vk_signal(tn_device *device, uint64_t value)
 {
     VkResult result = device->vk->SignalSemaphore(

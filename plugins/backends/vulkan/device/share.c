@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Buffers of memory that others use, too: exported and imported by file descriptor
+// Buffers whose memory other libraries use, too: exported and imported by file descriptor
 // (VK_KHR_external_memory_fd), or the host's, where the device reaches it as its own
 // (VK_EXT_external_memory_host). Each has memory of its own, and no block.
 #include "device.h"
@@ -163,7 +163,7 @@ static uint64_t file_kind(const struct stat *file)
            (S_ISCHR(file->st_mode) ? (uint32_t)major(file->st_rdev) : 0);
 }
 
-// Finds out what files exports are: a driver need not survive others.
+// Finds out what files exports are: a driver may crash when it imports other files.
 static tn_status learn_file(tn_device *device, uint64_t *out)
 {
     tn_buffer shared = {.fd = -1};

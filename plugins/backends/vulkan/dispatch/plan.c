@@ -142,7 +142,7 @@ static tn_status grow_for(struct vk_plan *plan, const struct vk_pipeline_desc *d
     return status;
 }
 
-// Sees to it that the pipeline of a plan that is thrown away exists, and holds it until
+// Makes the pipeline exist for a plan that is thrown away, which holds a reference until
 // then.
 static tn_status dispatch_plan_make_ahead(struct vk_plan *plan,
                                           const struct vk_pipeline_desc *desc)

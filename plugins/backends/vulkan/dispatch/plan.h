@@ -9,7 +9,7 @@
 
 // In place of a slot: the executable's own buffer of constants.
 #define VK_SLOT_CONSTANTS UINT32_MAX
-// The same of counters (kernel_counters), of which each recording has its own.
+// In place of a slot: counters (kernel_counters), of which each recording has its own.
 #define VK_SLOT_COUNTERS (UINT32_MAX - 1)
 
 enum {
@@ -46,7 +46,7 @@ struct vk_dispatch {
     uint32_t groups[3];
     uint32_t step;
     uint32_t set; // descriptor set, shared by dispatches with equal pipeline and operands
-    uint32_t constants[2]; // of the plan: where those begin and end that it got last
+    uint32_t constants[2]; // begin and end of the plan's constants that it got last
     uint64_t values;       // as of vk_pipeline_desc
     bool barrier;          // a memory barrier comes first
 };
@@ -87,13 +87,13 @@ tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
                    const struct vk_operand *operands, const uint32_t *push,
                    const uint32_t groups[3]);
 
-// The same for a program.
+// plan_add() for a program.
 tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch);
 
 // Appends words to the constants. *out_at: where they begin, in words, a multiple of 4.
 tn_status plan_constants(struct vk_plan *plan, const uint32_t *words, uint32_t count,
                          uint32_t *out_at);
-// The same at a multiple of `alignment` words.
+// plan_constants() at a multiple of `alignment` words.
 tn_status plan_constants_at(struct vk_plan *plan, const uint32_t *words, uint32_t count,
                             uint32_t alignment, uint32_t *out_at);
 void plan_finish(struct vk_plan *plan);

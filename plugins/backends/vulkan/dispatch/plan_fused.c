@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans programs beside a kernel: their operands, their arguments, their code.
+// Plans programs that are fused into a kernel: their operands, their arguments, their code.
 #include "plan_fused.h"
 
 #include <stdlib.h>
@@ -178,16 +178,16 @@ struct vk_hash plan_fused_key(struct vk_hash key, const struct fused_binding *bi
     return key;
 }
 
-// The binding of the linked module at which the program finds its arguments; where they are
-// to be pushed it is beyond those of the launch, and of this program alone.
+// The binding of the linked module at which the program finds its arguments. For arguments
+// that are to be pushed it is behind the bindings of the launch, and of this program alone.
 static uint32_t args_binding(const struct fused_binding *binding)
 {
     return binding->is_pushed ? VK_MAX_OPERANDS + binding->part->fused->operand
                               : binding->first + num_bindings(&binding->part->alone) - 1;
 }
 
-// Writes by binding of the program's module (its operands, then its arguments) that of the
-// launch; gives their number.
+// Maps bindings of the program's module (operands, then arguments) to those of the launch;
+// gives their number.
 static uint32_t map_bindings(const struct fused_binding *binding,
                              uint32_t map[PROGRAM_MAX_OPERANDS + 1])
 {

@@ -16,7 +16,7 @@ struct fused_part {
     struct program_class class;
     struct program_args args;
     uint32_t constants; // where the arguments lie, in words
-    bool is_placed;     // they lie there
+    bool is_placed;     // the arguments are in the constants
     bool is_pushed; // the launch that is planned has them among the words that it pushes
 };
 
@@ -33,8 +33,8 @@ struct fused_binding {
 // The program beside a kernel as a step of its own.
 tn_step plan_fused_step(const tn_step *step, const tn_fused *fused);
 
-// Why the device cannot take the programs of a step in, whose kernel's launches have at
-// most so many operands, or NULL.
+// Why the device cannot fuse the programs of a step into its kernel, whose launches have at
+// most so many operands; NULL: it can.
 const char *plan_fused_refused(tn_device *device, const tn_step *step, uint32_t operands);
 
 // The programs of a step, in its order, for free(). NULL: there are none, or memory is
@@ -54,7 +54,7 @@ tn_status plan_fused_args(struct vk_plan *plan, struct fused_part *part,
                           struct vk_operand *out);
 
 // Appends the arguments of the bindings' programs to the words that a launch pushes, each
-// program's once, with their number and which are values in *desc. Before
+// program's once; sets num_push and `values` of *desc. Call it before
 // plan_fused_operands.
 void plan_fused_push(struct fused_binding *bindings, uint32_t count, uint32_t *push,
                      struct vk_pipeline_desc *desc);
@@ -69,7 +69,7 @@ bool plan_fused_operands(struct fused_binding *bindings, uint32_t count,
 struct vk_hash plan_fused_key(struct vk_hash key, const struct fused_binding *bindings,
                               uint32_t count);
 
-// Replaces *code, which the kernel's module is, by the module with all programs. False:
+// Replaces *code, the kernel's module, by the module with all programs. False:
 // `reason` says why not, or a status does.
 tn_status plan_fused_link(tn_device *device, const struct fused_binding *bindings,
                           uint32_t count, struct vk_code *code, char reason[VK_REASON]);

@@ -63,8 +63,8 @@ struct vk_plan_source {
     uint32_t num_fused;
 };
 
-// Our own modules were validated when this plugin was built: they are compared with what
-// is launched under validation, in tests.
+// Own modules were validated when this plugin was built: only under validation, in tests,
+// they are compared with their launches.
 static tn_status check_code(tn_device *device, const struct vk_plan_source *source,
                             uint32_t num_push, const struct vk_code *code)
 {
@@ -216,7 +216,7 @@ static tn_status resolve_data(struct planning *p, uint32_t i,
     return status;
 }
 
-// Words that no other launch of the plan has.
+// Reserves words that no other launch of the plan has.
 static tn_status resolve_counters(struct planning *p, const tn_vulkan_operand *given,
                                   struct vk_operand *out)
 {
@@ -261,7 +261,7 @@ static const tn_vulkan_operand *operand_at(const tn_vulkan_launch *given, uint32
     return at;
 }
 
-// Whether a list of `count` elements is there, and not longer than `most`.
+// Checks that a list of `count` elements is given, and not longer than `most`.
 static tn_status vk_plan_check_list(struct planning *p, const char *what, const void *list,
                                     uint32_t count, uint32_t most)
 {
@@ -382,8 +382,8 @@ static tn_status vk_plan_add_launch(struct planning *p, const tn_vulkan_launch *
 }
 
 // Chooses the programs whose arguments are pushed, as far as they fit behind the words of a
-// launch. Of own kernels: what others do with their push constants is not known before
-// there is code.
+// launch. For own kernels alone: how others use their push constants is not known before
+// their code is.
 static void choose_pushed(struct planning *p, const tn_vulkan_launch *given)
 {
     uint32_t room = p->is_own ? p->face.limits->max_push / 4 - given->num_push : 0;

@@ -8,8 +8,8 @@
 #include "../spirv/spirv_bake.h"
 
 #define NONE UINT32_MAX
-#define MOST_REST 64           // kernels that get what their launches share
-#define FIRST_LOOK_NS 16000000 // then runs take what is made, again each time twice as late
+#define MOST_REST 64           // kernels for launches of several shapes
+#define FIRST_LOOK_NS 16000000 // until runs look for made kernels; doubled by each look
 
 // --- of a plan -------------------------------------------------------------------------
 
@@ -21,11 +21,11 @@ struct special_kernel {
     uint32_t num_push;
     uint32_t binding;            // of the words that are open
     uint64_t open;               // bit i: word i is not in the code
-    uint32_t push[VK_MOST_PUSH]; // of open ones 0
+    uint32_t push[VK_MOST_PUSH]; // 0 for open words
 };
 
-// Values are read from a buffer, beside what the kernel computes with. Extents that stay
-// open are pushed: what is read in loops is nearer there.
+// Whether open words move to a buffer, from which they are read beside operands. Extents
+// that stay open in the rest's kernel are pushed: loops read push constants faster.
 static bool is_moved(const struct special_kernel *kernel)
 {
     return kernel->open != 0 && !kernel->is_rest;
@@ -52,11 +52,11 @@ struct vk_special {
     struct special_kernel *kernels;
     uint32_t *of_dispatch;         // by dispatch: its kernel, or NONE
     uint32_t *words_at;            // by dispatch: where its words begin in the constants
-    struct vk_pipeline **replaced; // by dispatch: those with references that it had
+    struct vk_pipeline **replaced; // by dispatch: its earlier pipeline, with a reference
     uint32_t num_dispatches;
     pthread_t thread;
     bool has_thread;
-    bool is_known;        // an earlier process has made them
+    bool is_known;        // an earlier process has made the kernels
     atomic_bool stop;     // the thread begins no further kernel
     atomic_int state;     // STATE_MADE: the thread has ended its work
     atomic_uint num_made; // kernels
@@ -129,7 +129,7 @@ static tn_status words_write(struct vk_plan *plan, struct vk_special *special)
     return status;
 }
 
-// Adds the kernels whose launches differ in shape: they get what these share.
+// Adds kernels for launches that differ in shape: their code has the words that are equal.
 static void add_rest(const struct vk_plan *plan, struct vk_special *special)
 {
     uint32_t begin = special->num_kernels;

@@ -14,9 +14,9 @@
 #include "plan.h"
 #include "special_rule.h"
 
-// Chooses them for a plan; nothing is made.
+// Chooses kernels of one shape for a plan; makes none of them.
 tn_status vk_special_plan(struct vk_plan *plan);
-// Makes them, if they are not made, and puts them in place; without runs.
+// Makes these kernels, if they are not made, and puts them in place; without runs.
 tn_status vk_special_make(struct vk_plan *plan);
 // The pipeline that a dispatch had before.
 const struct vk_pipeline *vk_special_plain(const struct vk_plan *plan, uint32_t dispatch);

@@ -44,7 +44,7 @@ static void add_shape(struct special_rule_choice *c, const struct vk_special_lau
     c->shapes[i].words += launch->words;
 }
 
-// NULL: there are too many.
+// The entry of a kernel; NULL: there are too many.
 static struct kernel *find_kernel(struct special_rule_choice *c, struct vk_hash kernel)
 {
     uint32_t i = 0;

@@ -8,17 +8,17 @@
 #include "../device/hash.h"
 
 struct vk_special_rule {
-    uint32_t least_launches; // of a plan; with fewer nothing is looked at
-    // A shape gets one beside the kernel that other launches keep where it has so many
-    // launches, and the plan fewer kernels than this. Where no launch keeps it, it is
+    uint32_t least_launches; // of a plan; one with fewer gets no kernels of one shape
+    // A shape gets a kernel beside the general one if it has `least_equal` launches and the
+    // plan fewer than `most_kernels` kernels. A general kernel that no launch keeps is
     // replaced.
     uint32_t least_equal, most_kernels;
     uint32_t runs; // of the plan before the thread begins
 };
 extern const struct vk_special_rule vk_special_rule;
 
-// A launch as the rule sees it: its kernel, and that with the words of its shape. The same
-// numbers say the same.
+// A launch as the rule sees it: the hash of its kernel, and of the kernel with the words of
+// its shape. Equal hashes mean equal kernels and shapes.
 struct vk_special_launch {
     struct vk_hash kernel, shape; // shape {0, 0}: it has none
     uint32_t words;               // that it reads, of shape and values

@@ -126,7 +126,7 @@ static bool is_spread_alike(const struct reduction *a, const struct reduction *b
     return a->lanes == b->lanes && a->splits == b->splits;
 }
 
-// Adds a step. False: it is no sibling of those before.
+// Adds a step. False: it is no sibling of the earlier steps.
 static bool jit_siblings_add_step(struct finding *f, const tn_step *step, bool is_software)
 {
     struct siblings *s = f->s;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Generates the GLSL of a launch of sibling reductions, around the texts that all
-// reductions have: an accumulator of all of them, what loads the elements of the operands,
-// and what makes the accumulator of these.
+// reductions have: an accumulator of all of them, the load of the operands' elements, and
+// the function that makes the accumulator of these.
 #include "siblings.h"
 
 #include "embedded.h"

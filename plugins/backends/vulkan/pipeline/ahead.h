@@ -27,8 +27,8 @@ struct vk_ahead {
     const tn_host *host;
     uint32_t num_steps;
     uint32_t num_others; // threads that are busy besides, the caller not counted
-    // Plans a step into what is thrown away; `thread`: at most VK_AHEAD_THREADS, and no
-    // other has the number.
+    // Plans a step into a plan that is thrown away; `thread`: at most VK_AHEAD_THREADS, and
+    // no other has the number.
     void (*plan)(void *context, uint32_t thread, uint32_t step);
     void *context;
     // State of ahead.c: 0 at first.

@@ -23,7 +23,7 @@ enum program_access {
     ACCESS_STRIDED = 'X', // strided in any other way
     ACCESS_THROUGH = 'T', // no memory: what passes between a kernel and its operand
     // Gathered from, by instruction TAKE: at a position that depends on the element beside
-    // the index; at one place for all; in row programs: for all of a row; four adjacent
+    // the index; at one position for all; in row programs: for all of a row; four adjacent
     // elements at a time, aligned, where these have one index.
     ACCESS_TAKEN = 'K',
     ACCESS_TAKEN_FLAT = 'k',
@@ -70,7 +70,7 @@ struct program_class {
     uint32_t lanes;                    // above 0: a row program, see program_rows.h
     uint32_t chunks, subgroup, group;
     bool loops, whole;
-    bool divides;     // its arguments have what divides by extents
+    bool divides;     // its arguments include constants that divide by extents
     bool is_function; // a kernel calls it, for one element: the code is a function
     uint32_t parts;   // of a function: f32 elements that the kernel gives at once; 0: one
 };
@@ -88,7 +88,7 @@ struct program_args {
     uint32_t words[PROGRAM_MAX_ARGS];
 };
 
-// The words that extents, and what divides by them, take among the arguments.
+// The words that extents, and constants that divide by them, take among the arguments.
 static inline uint32_t program_extent_words(const struct program_class *class)
 {
     return class->divides ? 3 * class->rank : class->rank;
@@ -99,7 +99,7 @@ static inline uint32_t program_extent_words(const struct program_class *class)
 void program_classify(const tn_step *step, uint32_t push_words, struct program_class *out,
                       struct program_args *args);
 
-// The same for a program beside a kernel, whose arguments lie in a buffer.
+// program_classify() for a program fused into a kernel; its arguments lie in a buffer.
 void program_classify_function(const tn_step *step, struct program_class *out,
                                struct program_args *args);
 
@@ -126,8 +126,8 @@ uint64_t program_elements(const tn_step *step);
 // Whether the program gathers from the operand.
 bool program_takes(const tn_expr_program *program, uint32_t operand);
 // Whether four elements that are adjacent along the last axis are so in the operand, which
-// is gathered from, and aligned: `is_even` says of instructions that they are the same for
-// these.
+// is gathered from, and aligned. `is_even`: by instruction, whether its value is the same
+// for all four.
 bool program_takes_rows(const tn_step *step, uint32_t operand, const bool *is_even);
 // Whether elements along the last axis are adjacent, and each fourth is aligned to four.
 bool program_is_aligned(const tn_layout *layout);
@@ -160,8 +160,8 @@ void text_finish(struct text *text);
 void program_write_glsl(struct text *out, const char *prelude, const char *complex_prelude,
                         const tn_expr_program *program, const struct program_class *class);
 
-// The operand of the function's number: of the program's inputs and then outputs, the first
-// that has no memory.
+// The operand that the function takes or gives: of the program's inputs and then outputs,
+// the first that has no memory.
 uint32_t program_through(const struct program_class *class);
 
 #endif // VULKAN_PROGRAM_PROGRAM_H

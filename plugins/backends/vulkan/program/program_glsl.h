@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shared by the writers of GLSL: program_glsl.c (values), program_glsl_kernel.c
-// (elementwise programs, and those beside kernels) and program_rows_glsl.c (row programs).
+// (elementwise programs, and those fused into kernels) and program_rows_glsl.c (row
+// programs).
 #ifndef VULKAN_PROGRAM_PROGRAM_GLSL_H
 #define VULKAN_PROGRAM_PROGRAM_GLSL_H
 
@@ -31,11 +32,12 @@ void glsl_write_needs(const struct glsl_writer *w);
 void glsl_write_bindings(const struct glsl_writer *w);
 
 // Values, as text without a semicolon: the bits of a program's constant, the param at a
-// word of the arguments, an instruction with operands that are no leaf and reduce nothing,
-// on operands of dtype `from` with these names.
+// word of the arguments, an instruction that is neither leaf nor reduction, on operands of
+// dtype `from` with these names.
 void glsl_write_constant(const struct glsl_writer *w, tn_dtype dtype, uint64_t bits);
 void glsl_write_param(const struct glsl_writer *w, tn_dtype dtype, uint32_t at);
-// How far an index of `dtype` leads, its number of elements and stride being at `at`.
+// The distance from index 0, in elements, to which an index of `dtype` leads; the number of
+// elements and their stride are at word `at` of the arguments.
 void glsl_write_taken(const struct glsl_writer *w, tn_dtype dtype, const char *index,
                       uint32_t at);
 void glsl_write_operation(const struct glsl_writer *w, uint32_t op, tn_dtype from,

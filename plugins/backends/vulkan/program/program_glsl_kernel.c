@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The language of elementwise programs' kernels that is GLSL. Names by position: r<i> is an
 // instruction's value; of an input x<i>, or p<i> where it is gathered from; y<i> an output;
-// at<i> and step<i> an operand's position. Of four: w<i> what is loaded, o<i> what is
-// stored, q<i> and f<i> the position that a TAKE finds and what is there, which element()
-// gets as t<i>.
+// at<i> and step<i> an operand's position. Of four elements: w<i> are loaded, o<i> are
+// stored, q<i> is the position that a TAKE finds and f<i> the elements there, which
+// element() gets as t<i>.
 #include <stdio.h>
 #include "program_glsl.h"
 
@@ -76,7 +76,7 @@ static void glsl_index(void *out, uint32_t position)
     glsl_end_value(w);
 }
 
-// How far the index of TAKE `position` leads.
+// The distance to which the index of the TAKE at `position` leads, in elements.
 static void glsl_write_distance(const struct glsl_writer *w, uint32_t position,
                                 uint32_t word)
 {
@@ -198,8 +198,7 @@ static void glsl_end_block(void *out)
     text_add(((const struct glsl_writer *)out)->out, "}\n");
 }
 
-// --- positions
-// ----------------------------------------------------------------------------
+// --- positions -------------------------------------------------------------------------
 
 static void glsl_begin_axes(void *out)
 {
@@ -319,7 +318,7 @@ static void glsl_end_call(void *out)
     glsl_write_outputs(out);
 }
 
-// They are computed where they are stored.
+// Outputs are computed where they are stored.
 static void glsl_output(void *out, uint32_t number)
 {
     (void)out, (void)number;

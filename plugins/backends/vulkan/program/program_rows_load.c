@@ -2,8 +2,7 @@
 // Reads the operands of row programs: elements in their order, or gathered.
 #include "program_rows_writer.h"
 
-// --- positions
-// ----------------------------------------------------------------------------
+// --- positions -------------------------------------------------------------------------
 
 // Where the operand's row that begins at `first` has element `lane` of chunk c.
 static uint32_t index_in_row(struct rows_writer *w, uint32_t operand, uint32_t first,

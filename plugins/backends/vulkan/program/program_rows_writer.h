@@ -48,10 +48,11 @@ uint32_t rows_index(struct rows_writer *w, uint32_t operand, uint32_t c);
 // Where a TAKE of one value a row, or of a row's elements, reads (the first of them).
 uint32_t rows_write_position(struct rows_writer *w, uint32_t i);
 
-// Whether the instruction is a TAKE of a row's elements, which lie from one place on.
+// Whether the instruction is a TAKE of a row's elements, which lie from one position on.
 bool rows_takes_row(const struct rows_writer *w, uint32_t i);
 
-// Whether rows_write_loads() gives the instruction's elements: a LOAD, or such a TAKE.
+// Whether rows_write_loads() gives the instruction's elements: of a LOAD, or of a TAKE of a
+// row's elements.
 bool rows_is_loaded(const struct rows_writer *w, uint32_t i);
 
 // Writes the loads that the phase needs, of all elements that a lane has.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes kernels of elementwise programs, and the functions of programs beside kernels, in
-// either language, through a table of functions.
+// Writes kernels of elementwise programs, and the functions of programs fused into kernels,
+// in either language, through a table of functions.
 //
 // A kernel is a function for one element, straight-line code but for branches
 // (program_branches.h), and a main, which computes
@@ -25,19 +25,20 @@ struct program_words program_words_of(const tn_expr_program *program,
 bool program_takes_four(const tn_expr_program *program, const struct program_class *class,
                         uint32_t position);
 
-// Number of an invocation's element: below PROGRAM_TAIL by its number.
-enum { PROGRAM_TAIL = 4, PROGRAM_ONLY = 5 }; // that of the tail's loop; of a function
+// The `lane` of an invocation's element: its number, below PROGRAM_TAIL; PROGRAM_TAIL in
+// the tail's loop; PROGRAM_ONLY in a function.
+enum { PROGRAM_TAIL = 4, PROGRAM_ONLY = 5 };
 
-// Where an operand has an element of an invocation: at the position of the first one, so
-// many behind it, or so many steps.
+// Where an operand has element `lane` of an invocation: at the position of the first one,
+// `lane` elements behind it, or `lane` steps behind it.
 enum program_index { PROGRAM_AT, PROGRAM_BEHIND, PROGRAM_STEPS };
 
 // How four elements are loaded or stored: at once, one for all, one by one.
 enum program_four { PROGRAM_WHOLE, PROGRAM_SAME, PROGRAM_EACH };
 
 // A language to write in. Instructions go by their positions in the program, words by
-// their places among the arguments. Those of TAKE are NULL in a language whose backend gets
-// none.
+// their positions among the arguments. The functions of TAKE are NULL in a language whose
+// backend gets none.
 struct program_language {
     // The function of one element: an instruction's value. `found`: a TAKE of four.
     void (*begin_element)(void *out);

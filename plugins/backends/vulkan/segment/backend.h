@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What both plugins have of the backend's interface: devices with their pipelines, segments
-// and submissions.
+// The backend's interface as far as both plugins share it: devices with their pipelines,
+// segments and submissions.
 #ifndef VULKAN_SEGMENT_BACKEND_H
 #define VULKAN_SEGMENT_BACKEND_H
 

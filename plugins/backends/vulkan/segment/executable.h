@@ -28,7 +28,7 @@ struct vk_recording {
     bool written;           // `bound` and `sets` are valid
     bool recorded;          // `commands` is valid
     uint64_t point;         // of its last submission
-    uint32_t version;       // of the plan that it is of
+    uint32_t version;       // of the plan when it was recorded
     uint64_t used_at;       // the executable's num_uses at its last submission
 };
 #define VK_KEPT_RECORDINGS 4 // made before the least recently used one is rewritten
@@ -63,11 +63,11 @@ tn_status vk_recording_create(tn_device *device, tn_executable *executable,
 tn_status vk_recording_update(tn_device *device, struct vk_recording *recording,
                               const tn_submission *submission);
 // Records a plan's dispatches, with the barriers between them, into the recording's
-// commands. Its sets are those of the plan, or of one that differs in pipelines and pushed
-// words.
+// commands. Its sets are those of the plan, or of a plan that differs in pipelines and
+// pushed words.
 void vk_record_dispatches(tn_device *device, const struct vk_plan *plan,
                           const struct vk_recording *recording);
-// Records a recording's dispatches behind those of others, into commands of a queue: for
+// Records a recording's dispatches behind other recordings', into commands of a queue: for
 // vk_held. Its plan does not change.
 void vk_record_beside(tn_device *device, VkCommandBuffer commands, const void *recording);
 // The barrier between two dispatches of which one waits for the other.

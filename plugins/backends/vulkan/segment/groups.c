@@ -219,7 +219,7 @@ static void find_appended(const struct vk_plan *plan, struct vk_groups *groups,
 
 // --- groups ----------------------------------------------------------------------------
 
-// The kind of which the step may be one of several, or NULL.
+// The kind of group that the step may be in, or NULL.
 static const struct vk_group_kind *segment_groups_kind_of(const struct vk_plan *plan,
                                                           const tn_step *step)
 {

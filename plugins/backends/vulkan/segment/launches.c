@@ -35,7 +35,7 @@ static void add_constants(const struct vk_plan *plan, const struct vk_dispatch *
         (struct spirv_words){plan->constants + at, count, binding};
 }
 
-// The bindings of a program's operands show one list twice.
+// Whether no earlier list has the same words: a program's operands may show a list twice.
 static bool is_first(const struct told *told, uint32_t list)
 {
     for (uint32_t i = 0; i < list; i++)
@@ -54,7 +54,7 @@ static bool segment_launches_is_last(const struct told *told, uint32_t list)
     return true;
 }
 
-// False: out of memory.
+// Puts the lists of constants one behind the other. False: out of memory.
 static bool segment_launches_join(struct told *told, tn_planned_launch *launch)
 {
     uint32_t count = 0, size = 0;

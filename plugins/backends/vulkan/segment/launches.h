@@ -7,7 +7,7 @@
 #include "../dispatch/plan.h"
 
 // Tells the dispatch that was added to the plan last, with its operands and what it pushes,
-// and has it measured if that is wanted. Somebody listens: instance->hears_launches.
+// and has it measured if that is wanted. The application listens: instance->hears_launches.
 tn_status vk_launches_tell_one(struct vk_plan *plan, uint32_t index, const tn_step *step);
 tn_status vk_launches_tell(struct vk_plan *plan, const tn_segment *segment);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Measures launches beside ones of code in which their constants are written out, for a
+// Measures launches beside the same launches of code with constants written out, for a
 // program that asks for it (<tenon/launches.h>).
 #ifndef VULKAN_SEGMENT_MEASURE_H
 #define VULKAN_SEGMENT_MEASURE_H

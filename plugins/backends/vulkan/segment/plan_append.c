@@ -10,7 +10,7 @@
 
 // --- what fits -------------------------------------------------------------------------
 
-// Whether programs are but beside operand `operand`.
+// Whether all programs of the step are beside operand `operand`.
 static bool has_programs_at(const tn_step *step, uint32_t operand)
 {
     for (uint32_t i = 0; i < step->num_fused; i++)

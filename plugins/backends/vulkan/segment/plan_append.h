@@ -18,8 +18,8 @@ uint32_t append_input(uint32_t count);
 
 // Whether the last of the steps fits the launch: behind the attention the update of the
 // keys, that of the values, and the program that makes the query, which may be left out.
-// The others do. That it may run at the position of the attention, and that nobody else
-// reads the query, is the caller's.
+// The steps before it fit. The caller ensures that it may run at the position of the
+// attention, and that no other step reads the query.
 bool append_fits(const struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
 
 // Plans the launch of three steps or four.

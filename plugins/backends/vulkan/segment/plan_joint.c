@@ -75,7 +75,7 @@ static uint32_t step_of_input(const tn_step *const *steps, uint32_t count,
 
 // --- the program -----------------------------------------------------------------------
 
-// The program of the first step, for which the results of all steps pass through.
+// The program of the first step, through which the results of all steps pass.
 struct joint_program {
     tn_value values[PROGRAM_MAX_OPERANDS];
     tn_fused fused;

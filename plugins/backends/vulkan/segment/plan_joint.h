@@ -9,13 +9,14 @@
 
 #define JOINT_MAX_STEPS 4
 
-// Whether the step is a product with a program behind it that may take results of other
-// products in.
+// Whether the step is a product with an epilogue that may read the results of other
+// products, too.
 bool joint_begins(const struct vk_plan *plan, const tn_step *step);
 
 // Whether the last of the steps, a product without programs, computes what the program of
-// the first one reads, and fits the launch. The others do. That nobody else reads it, and
-// that it may run at the position of the first one, is the caller's.
+// the first one reads, and fits the launch. The steps before it fit. The caller ensures
+// that no other step reads the result, and that the step may run at the first one's
+// position.
 bool joint_fits(const struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
 
 // Plans the launch of two steps or more.

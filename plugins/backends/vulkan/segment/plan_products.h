@@ -12,7 +12,7 @@ bool products_is_own(const struct vk_plan *plan, const tn_step *step);
 bool products_same_value(const tn_value *a, const tn_value *b);
 
 // Whether the steps are products by this backend's own kernel that fit one launch, and are
-// faster so. One step: whether it may be one of several. The first count - 1 fit.
+// faster so. The first count - 1 fit. With one step: whether it may be in a group.
 bool products_fit(const struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
 
 // Plans the launch of two steps or more, which do not depend on each other.

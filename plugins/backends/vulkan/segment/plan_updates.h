@@ -11,7 +11,7 @@
 #define UPDATES_MAX_STEPS 3
 
 // Whether the steps fit one launch: the first one is an update by this backend's own
-// kernel. One step: whether it may be that. The first count - 1 fit.
+// kernel. The first count - 1 fit. With one step: whether it may be that update.
 bool updates_fit(const struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
 
 // Plans the launch of two steps or more, which do not depend on each other.

@@ -36,7 +36,8 @@ static const char *value_refused(const tn_device *device, const tn_value *value)
     return NULL;
 }
 
-// Also of an operand that passes through a program: shaders count its elements in 32 bits.
+// Why the device refuses operands, those that pass through a program included: shaders
+// count their elements in 32 bits. NULL: it takes them.
 static const char *operands_refused(const tn_device *device, const tn_step *step)
 {
     const char *reason = NULL;
@@ -71,7 +72,7 @@ static uint32_t fusing_operands(const tn_device *device, const tn_step *step)
                : TN_VULKAN_FUSED_OPERANDS;
 }
 
-// Why the device takes the program beside a kernel not in.
+// Why the device does not fuse the program into the step's kernel; NULL: it does.
 static const char *vk_segment_fused_refused(tn_device *device, const tn_step *step,
                                             const tn_fused *fused)
 {

@@ -115,8 +115,8 @@ static tn_status take_recording(tn_device *device, const tn_submission *submissi
     }
 }
 
-// Few and small dispatches of a plan that stays as it is: the host submits them hardly
-// faster than the device runs them.
+// Whether the submission has few and small dispatches of a plan that stays as it is: the
+// host submits them hardly faster than the device runs them.
 static bool is_brief(const tn_device *device, const tn_submission *submission,
                      const struct vk_recording *recording)
 {

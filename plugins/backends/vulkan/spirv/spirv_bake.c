@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A load whose place is known becomes a constant of the words there. Where an index is
+// A load whose position is known becomes a constant of the words there. Where an index is
 // known only when the kernel runs, in a loop say, the variable stays as one of the
 // invocation whose initial value is the words: the driver's compiler knows them when it
 // unrolls the loop.
@@ -155,7 +155,7 @@ static uint32_t clone_array(struct baker *b, const struct bake_target *target,
     return id;
 }
 
-// The same type without decorations, which lists of an invocation have not; 0: there is
+// The type without decorations, which variables of an invocation may not have; 0: there is
 // none.
 static uint32_t clone_type(struct baker *b, const struct bake_target *target, uint32_t type,
                            uint32_t offset, uint32_t depth)

@@ -12,20 +12,19 @@ struct spirv_words {
     uint32_t count;
     uint32_t binding; // of push constants SPIRV_PUSH
     uint64_t open;    // of push constants, bit i: word i is not known
-    // Where there are such: the binding of a buffer that has the words, or SPIRV_PUSH: open
+    // With open words: the binding of a buffer that has the words, or SPIRV_PUSH: open
     // ones stay where they are.
     uint32_t moved;
 };
 #define SPIRV_PUSH UINT32_MAX
 #define SPIRV_MOST_BAKED 4096 // words of a binding: more are a table of data
 
-// Gives the module, for vk_code.release, in which loads of these words are constants. It
-// has the other bindings as before, those of lists too that it reads in ways which cannot
-// be baked, and no push constants where they are among the lists without open words, of
-// which lists there are at most VK_MAX_OPERANDS + 1. False: `reason` says what the module
-// does that cannot be baked
-// ("stores to what it pushes"), or that memory is short. The module is whole instructions,
-// as vk_spirv_check takes it.
+// Gives the module, for vk_code.release, in which loads of these words are constants, for
+// at most VK_MAX_OPERANDS + 1 lists. It keeps other bindings, and those of lists that it
+// reads in ways which cannot be baked; it has no push constants if they are a list without
+// open words. False: `reason` says what the module does that cannot be baked ("stores to
+// what it pushes"), or that memory is short. The module is whole instructions, as
+// vk_spirv_check takes it.
 bool spirv_bake(const struct vk_code *code, const struct spirv_words *lists,
                 uint32_t num_lists, struct vk_code *out, char reason[VK_REASON]);
 

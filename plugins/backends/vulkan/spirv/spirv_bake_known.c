@@ -9,7 +9,7 @@ bool baker_decoration_of(const struct baker *b, uint32_t id, int64_t member,
     return spirv_find_decoration(m->words, m->functions, id, member, decoration, out);
 }
 
-// The value of a constant, or of what is one now.
+// The value of a constant, or of an id that becomes one.
 bool baker_value_of(const struct baker *b, uint32_t id, uint32_t *out)
 {
     const struct parsed_module *m = &b->f.kernel;
@@ -43,7 +43,7 @@ static bool add_target(struct baker *b, uint32_t variable, const struct spirv_wo
     return true;
 }
 
-// Whether the words are those of a variable.
+// Whether the list is for the variable that these words declare.
 static bool spirv_bake_known_is_at(const struct baker *b, const struct spirv_words *list,
                                    const uint32_t *words)
 {
@@ -100,8 +100,8 @@ bool baker_is_baked(const struct baker *b, const struct known *position)
                                   position->is_fixed ? size : position->reach));
 }
 
-// The type of what a type has inside, and how far apart they lie; 0: it has no members that
-// are alike.
+// The type of a type's elements, and the bytes from one to the next; 0: it has no elements
+// of one type.
 uint32_t baker_element_of(const struct baker *b, uint32_t type, uint32_t *stride)
 {
     const struct parsed_module *m = &b->f.kernel;

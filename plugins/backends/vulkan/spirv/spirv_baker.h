@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by spirv_bake.c, which writes the baked module, and spirv_bake_known.c, which
-// finds what is known in the kernel's.
+// finds what is known in the kernel's module.
 #ifndef VULKAN_SPIRV_SPIRV_BAKER_H
 #define VULKAN_SPIRV_SPIRV_BAKER_H
 
@@ -12,9 +12,9 @@
 // Facts about an id of the module.
 struct known {
     uint32_t target; // of a variable, or a pointer into it: its number, from 1; else 0
-    uint32_t type;   // of such: what it points to
-    uint32_t offset; // of such: bytes from the variable, if `is_fixed`; else of the first
-    uint32_t reach;  // of such, unless `is_fixed`: bytes from there among which it points
+    uint32_t type;   // of a variable or pointer: the type that it points to
+    uint32_t offset; // of a pointer: bytes from the variable; unless it is fixed, the least
+    uint32_t reach;  // of a pointer that is not fixed: bytes from there that it may be in
     uint32_t value;  // if `has_value`
     uint32_t clone;  // of a type: the same without decorations; 0: there is none
     bool is_fixed, has_value;
@@ -41,7 +41,7 @@ struct baker {
 
 bool baker_decoration_of(const struct baker *b, uint32_t id, int64_t member,
                          uint32_t decoration, uint32_t *out);
-// The value of a constant, or of what is one now.
+// The value of a constant, or of an id that becomes one.
 bool baker_value_of(const struct baker *b, uint32_t id, uint32_t *out);
 // Finds the variables of the lists. False: refused.
 bool baker_find_targets(struct baker *b, const struct spirv_words *lists, uint32_t count);
@@ -50,8 +50,8 @@ uint32_t baker_size_of(const struct parsed_module *m, uint32_t type);
 // Whether a load from a position becomes a constant, or one of a variable of the
 // invocation.
 bool baker_is_baked(const struct baker *b, const struct known *position);
-// The type of what a type has inside, and how far apart they lie; 0: it has no members that
-// are alike.
+// The type of a type's elements, and the bytes from one to the next; 0: it has no elements
+// of one type.
 uint32_t baker_element_of(const struct baker *b, uint32_t type, uint32_t *stride);
 // Whether the id is a variable of words, or a pointer into one.
 bool baker_is_target(const struct baker *b, uint32_t id);

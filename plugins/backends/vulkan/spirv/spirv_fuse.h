@@ -4,8 +4,8 @@
 // where it loads one, it calls the function with the number and gets the element.
 //
 // The kernel is SPIR-V of any origin. It reaches the operand's memory through access chains
-// into a block that has an array of elements and nothing else; of two vectors of 32 bits,
-// say, for a dtype of 64. Its other instructions stay as they are.
+// into a block that has an array of elements and nothing else: of vectors of two words for
+// a dtype of 64 bits, say. Its other instructions stay as they are.
 #ifndef VULKAN_SPIRV_SPIRV_FUSE_H
 #define VULKAN_SPIRV_SPIRV_FUSE_H
 

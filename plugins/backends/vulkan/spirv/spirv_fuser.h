@@ -55,7 +55,7 @@ void fuser_write(struct spirv_fuser *f, struct words *to, uint32_t op,
 void fuser_index(struct spirv_fuser *f, struct parsed_module *m,
                  const struct vk_code *code);
 
-// The id of the type or import among instructions that says what `words` do; 0: none.
+// The id of the type or import among instructions that is equal to `words`; 0: none.
 uint32_t fuser_find_equal(const uint32_t *in, size_t count, const uint32_t *words);
 
 // The id of a type of two operands that a module declares once, such as a pointer or an
@@ -82,8 +82,8 @@ static inline size_t next_at(const struct parsed_module *m, size_t at)
     return at + (m->words[at] >> 16);
 }
 
-// The operands of the instruction that makes an id, if it is this one and has so many at
-// least; else NULL.
+// The operands of the instruction that makes an id, if it is `op` with at least `operands`
+// of them; else NULL.
 static inline const uint32_t *made_by(const struct parsed_module *m, uint32_t id,
                                       uint32_t op, uint32_t operands)
 {

@@ -2,7 +2,7 @@
 // Reflects a SPIR-V module: sizes of its types as they lie in memory, values of its
 // constants as a launch specialises them. Numbers are those of the SPIR-V specification.
 //
-// Of hostile modules, which nest types without end, the first so many types are read.
+// A hostile module may nest types without end: only the first MAX_TYPES are read.
 #include "spirv_interface.h"
 
 #include <stdio.h>
