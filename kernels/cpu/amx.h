@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The tiles of AMX, all of 16 rows of 64 bytes: for sums of 32 by 32 in four of them, of
-// two tiles of each side. Intel 64 and IA-32 Architectures Software Developer's Manual,
-// volume 2, LDTILECFG.
+// The tiles of AMX, all of 16 rows of 64 bytes: four of them hold 32 by 32 sums, two hold
+// operands of the rows and two operands of the columns. Intel 64 and IA-32 Architectures
+// Software Developer's Manual, volume 2, LDTILECFG.
 #ifndef KERNELS_CPU_AMX_H
 #define KERNELS_CPU_AMX_H
 
@@ -19,7 +19,7 @@
 // gcc 12 does not know that tiles are loaded from memory and stored to it.
 #define MEMORY __asm__ volatile("" ::: "memory")
 
-struct amx_config { // as the processor loads it
+struct amx_config { // the 64 bytes that LDTILECFG loads
     uint8_t palette, start, reserved[14];
     uint16_t row_bytes[16];
     uint8_t rows[16];

@@ -3,14 +3,13 @@
 // chosen at run time, by the instruction sets that both the processor and the operating
 // system offer.
 //
-// A family of loops is a folder. All variants are the same C, compiled for different
+// Each folder has loops of one kind. All variants are the same C, compiled for different
 // instruction sets, with contraction into fused multiply-adds switched off and sums split
 // into a fixed number of lanes. So every variant gives the same bits, and fusing operations
-// into one pass changes none. Only exp, exp2, log, tanh and erf of f32 say where they
-// multiply and add at once, and depthwise convolutions do: `baseline` is for processors
-// that cannot, and differs there in the last bits. So do products of matrices of floats
-// (matmul/panels.h), whose order of sums goes by the size of the registers, too, and
-// convolutions (conv/tiles.h).
+// into one pass changes none. Exceptions: exp, exp2, log, tanh and erf of f32 and depthwise
+// convolutions use fused multiply-adds, which `baseline` lacks, so its last bits differ. So
+// do those of products of matrices of floats (matmul/panels.h) and of convolutions
+// (conv/tiles.h), whose order of sums also depends on the size of the registers.
 //
 // Threads. Everything here is pure: any thread, any number at once.
 #ifndef KERNELS_CPU_H
@@ -39,9 +38,9 @@
 #include "cpu/sort/quick.h"
 
 // One variant. Tables are indexed by the dtype of the operands (of the second operand for
-// SELECT); an entry is NULL where the operation is not defined for the dtype. Casts between
-// formats of storage (F16, BF16, F8_E4M3, F8_E5M2) and other dtypes go by F32: only those
-// from and to F32 exist.
+// SELECT); an entry is NULL where the operation is not defined for the dtype. Storage
+// dtypes (F16, BF16, F8_E4M3, F8_E5M2) have casts from and to F32 alone; callers cast them
+// to other dtypes through F32.
 struct cpu_kernels {
     const char *name;
     uint32_t needs;                           // CPU_HAS_..., instruction sets
@@ -78,19 +77,19 @@ const struct cpu_kernels *const *cpu_variants(void);
 // The best variant whose instruction sets are all in `features`.
 const struct cpu_kernels *cpu_pick(uint32_t features);
 
-// The same of products with quantised weights, which have variants of their own.
+// Variants of products with quantised weights, listed and picked like cpu_kernels.
 const struct cpu_quant_kernels *const *cpu_quant_variants(void);
 const struct cpu_quant_kernels *cpu_quant_pick(uint32_t features);
 
-// Functions of AMX for convolutions, if it is among the features; else NULL.
+// The convolutions on AMX, if `features` has CPU_HAS_AMX and the build has them; else NULL.
 const struct cpu_tiles_amx *cpu_tiles_amx_pick(uint32_t features);
 
-// The same of products of F32, F16 and BF16.
+// Variants of products of matrices (matmul/panels.h), listed and picked like cpu_kernels.
 const struct cpu_panels_variant *const *cpu_panels_variants(void);
 const struct cpu_panels_variant *cpu_panels_pick(uint32_t features);
 
-// Products with halves on the tiles of AMX, which the caller knows to be there; NULL: this
-// build has none.
+// Products with halves on the tiles of AMX; NULL: this build has none. For processors with
+// CPU_HAS_AMX.
 const struct cpu_halves_kernels *cpu_halves_tiles(void);
 
 #endif // KERNELS_CPU_H

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Detects instruction sets. CPUID says which sets the processor has,
-// XCR0 which registers the operating system saves at a context switch; a set counts when
-// both have it (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1,
-// sections 14.3 and 15.2).
+// Detects instruction sets. CPUID tells which sets the processor has, XCR0 which registers
+// the operating system saves at a context switch; a set counts when both have it (Intel 64
+// and IA-32 Architectures Software Developer's Manual, volume 1, sections 14.3 and 15.2).
 #include "instruction_sets.h"
 
 #include <stdbool.h>
@@ -13,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Asks Linux for the registers of AMX, which are large: a process has them on request alone
-// (arch/x86/xstate.rst of its documentation).
+// Asks Linux for permission to use the registers of AMX. They are large, so a process has
+// them on request alone (arch/x86/xstate.rst of the kernel's documentation).
 static bool ask_for_tiles(void)
 {
     const long request = 0x1023, tile_data = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA

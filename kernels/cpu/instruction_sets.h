@@ -14,8 +14,8 @@ enum {
 };
 
 // The instruction sets that both the processor and the operating system offer: CPU_HAS_...
-// The system is asked for the registers of AMX, which the process then may use; some 8 KB
-// more are saved when a thread is interrupted that does.
+// Asks the system to let this process use the registers of AMX; a context switch then saves
+// some 8 KB more of each thread that uses them.
 uint32_t cpu_features(void);
 
 #endif // KERNELS_CPU_INSTRUCTION_SETS_H

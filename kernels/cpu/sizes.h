@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How a function of which there is a copy for each of some constants is defined. One copy
-// for all where the code is instrumented: the copies take minutes to compile, and read and
-// write the same.
+// OF_SIZES defines a function that is inlined into each caller, with the sizes that the
+// caller gives as constants. Instrumented builds have one copy for all callers: many copies
+// take minutes to compile, and read and write the same memory.
 #ifndef KERNELS_CPU_SIZES_H
 #define KERNELS_CPU_SIZES_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The struct cpu_kernels of one variant, from the tables of all families.
+// The struct cpu_kernels of one variant, made of the tables of all folders.
 #include "cpu.h"
 #include "conv/variants.h"
 #include "elementwise/variants.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Included by the files of the families. Each file is compiled once for each variant, with
-// the variant's name in CPU_VARIANT, and holds plain loops that the compiler vectorises.
+// Included by the files of kernels. Each file is compiled once for each variant, with the
+// variant's name in CPU_VARIANT, and holds plain loops that the compiler vectorises.
 #ifndef KERNELS_CPU_VARIANT_H
 #define KERNELS_CPU_VARIANT_H
 
@@ -14,8 +14,8 @@
 #define GLUE_(name, variant) name##_##variant
 #define GLUE(name, variant) GLUE_(name, variant)
 #define V(name) GLUE(name, CPU_VARIANT)
-// Likewise for what map_complex.c defines, which a variant may have from another one: wider
-// vectors gain little there.
+// VC(name) likewise for the functions of map_complex.c, which several variants may share:
+// wider vectors gain little there.
 #define VC(name) GLUE(name, CPU_COMPLEX_VARIANT)
 
 // Tells the compiler that no iteration of the next loop reads what another iteration
@@ -26,7 +26,7 @@
 #define VECTORIZE _Pragma("GCC ivdep")
 #endif
 
-// Whether the processor multiplies and adds with one rounding.
+// Whether the variant's processors have fused multiply-adds.
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define HAS_FMA 1
 #else

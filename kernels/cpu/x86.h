@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <string.h>
 
-// Each is one instruction, or a few, wherever it is used.
+// Functions of one or a few instructions, which are always inlined.
 #define X86 static inline __attribute__((always_inline))
 
 #ifdef __SSE2__
 typedef signed char x86_i8x16 __attribute__((vector_size(16)));
-typedef char x86_c8x16 __attribute__((vector_size(16))); // what gcc's builtins take
+typedef char x86_c8x16 __attribute__((vector_size(16))); // operand type of gcc's builtins
 typedef int16_t x86_i16x8 __attribute__((vector_size(16)));
 typedef int32_t x86_i32x4 __attribute__((vector_size(16)));
 typedef long long x86_i64x2 __attribute__((vector_size(16)));
@@ -53,7 +53,7 @@ typedef float x86_f32x8 __attribute__((vector_size(32)));
 #endif
 
 #ifdef __F16C__
-// The floats of 8 halves at p, and back: to nearest, ties to even.
+// The 8 halves at p as floats; and 8 floats to halves, rounded to nearest, ties to even.
 X86 x86_f32x8 x86_widen_f16(const void *p)
 {
     x86_i16x8 halves;
@@ -78,7 +78,7 @@ X86 x86_f32x8 x86_widen_one_f16(const void *p)
 #endif
 
 #ifdef __AVX2__
-// The floats of 8 numbers of BF16 at p.
+// The 8 numbers of BF16 at p as floats.
 X86 x86_f32x8 x86_widen_bf16(const void *p)
 {
     x86_i16x8 halves;
@@ -92,7 +92,7 @@ X86 x86_f32x8 x86_widen_bf16(const void *p)
     return (x86_f32x8)((words)__builtin_ia32_pmovzxwd256(halves) << 16);
 #endif
 }
-// 8 signed bytes at p as floats.
+// The 8 signed bytes at p as floats.
 X86 x86_f32x8 x86_floats_of_i8(const void *p)
 {
     long long all;
@@ -115,7 +115,7 @@ X86 x86_f32x8 x86_floats_of_i8(const void *p)
 typedef float x86_f32x16 __attribute__((vector_size(64)));
 typedef int16_t x86_i16x16 __attribute__((vector_size(32)));
 typedef int32_t x86_i32x16 __attribute__((vector_size(64)));
-// The floats of 16 halves at p, and of 16 numbers of BF16.
+// The 16 halves at p, and the 16 numbers of BF16 at p, as floats.
 X86 x86_f32x16 x86_widen_16_f16(const void *p)
 {
     x86_i16x16 halves;
@@ -136,7 +136,7 @@ X86 x86_f32x16 x86_widen_16_bf16(const void *p)
                     << 16);
 #endif
 }
-// The first n floats at p, and zeros behind; stores only the first n.
+// Loads the first n floats at p, with zeros behind them; stores the first n floats alone.
 X86 x86_f32x16 x86_load_some(const float *p, int64_t n)
 {
     return __builtin_ia32_loadups512_mask((const void *)p, (x86_f32x16){0},

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-// Item `index` of texts one behind the other.
+// Item `index` of NUL-terminated texts that follow each other.
 static const char *capability_text_at(const char *text, uint32_t index)
 {
     for (; index > 0; index--)
@@ -22,7 +22,7 @@ enum extension {
 
 static const struct {
     uint16_t number;
-    uint8_t extension, minor; // minor: of the version that has it without
+    uint8_t extension, minor; // minor version of SPIR-V that needs no extension for it
 } capabilities[] = {
 #define NEVER UINT8_MAX
 #define CAPABILITY(name, number, extension, minor) {number, EXTENSION_##extension, minor},

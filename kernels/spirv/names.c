@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Names of instructions, for errors: apart from the operands, which more programs link.
+// Names of instructions, for error messages. Programs that need operands alone do not link
+// this file.
 #include "opcode.h"
 
 #include <stddef.h>

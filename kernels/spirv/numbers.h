@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers of the SPIR-V specification that are no instructions: what compute shaders need.
+// Enumerants of the SPIR-V specification that compute shaders need, but for instructions.
 #ifndef KERNELS_SPIRV_NUMBERS_H
 #define KERNELS_SPIRV_NUMBERS_H
 
@@ -7,12 +7,12 @@
 
 enum {
     SPIRV_MAGIC = 0x07230203,
-    SPIRV_MAX_BOUND = 0x3fffff, // of ids, by the universal limits
+    SPIRV_MAX_BOUND = 0x3fffff, // greatest bound of ids, by the universal limits
 };
 
 // clang-format off
 
-// X(name, number, extension, minor version of SPIR-V that has it without the extension)
+// X(name, number, extension, first minor version of SPIR-V that needs no extension)
 #define SPIRV_CAPABILITIES(X)                                                             \
     X(Matrix, 0, CORE, 0)                                                                 \
     X(Shader, 1, CORE, 0)                                                                 \
@@ -89,7 +89,7 @@ enum {
     X(AtomicFloat64AddEXT, 6034, EXT_shader_atomic_float_add, NEVER)                      \
     X(AtomicFloat16AddEXT, 6095, EXT_shader_atomic_float16_add, NEVER)
 
-// X(name), without its SPV_.
+// X(name without "SPV_")
 #define SPIRV_EXTENSIONS(X)                                                               \
     X(EXT_float8)                                                                         \
     X(KHR_shader_ballot)                                                                  \
@@ -125,10 +125,10 @@ enum {
 enum spirv_capability { SPIRV_CAPABILITIES(SPIRV_CAPABILITY_ENUM) };
 #undef SPIRV_CAPABILITY_ENUM
 
-// "Float16", or NULL.
+// The name of a capability, such as "Float16"; NULL: unknown.
 const char *spirv_capability_name(uint32_t capability);
-// The extension that a module of a version (0x00010300 and on) needs for it, "SPV_...";
-// NULL: none.
+// The extension, "SPV_...", that a module of a version (at least 0x00010300) needs for a
+// capability; NULL: none.
 const char *spirv_capability_extension(uint32_t capability, uint32_t version);
 
 enum spirv_storage {

@@ -11,7 +11,7 @@ enum {
 
 enum { CORE_END = 512 };
 
-// Texts inside of the rows: a table of pointers would need relocations.
+// Patterns are arrays within the rows: a table of pointers would need relocations.
 static const struct {
     uint16_t op;
     char pattern[12];
@@ -21,7 +21,7 @@ static const struct {
 #undef ROW
 };
 
-// Rows by number, from 1: 0 is no row.
+// For each instruction's number below CORE_END: its row + 1, or 0.
 static const uint16_t core[CORE_END] = {
 #define ROW(name, number, pattern) [number] = ROW_##name + 1,
     SPIRV_OPS_CORE(ROW)

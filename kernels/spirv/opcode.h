@@ -8,13 +8,13 @@
 //   m  memory operands: a mask, the alignment where bit 1 is set, then an id for each of
 //      bits 3 and 4
 //   P  pairs of a literal and an id to the end (OpSwitch; literals as wide as the selector)
-//   o  the number of an operation of OpSpecConstantOp: what follows is as there
-//   ?  what follows may be missing; so may I, L, m and P
+//   o  the opcode in OpSpecConstantOp; that instruction's operands follow
+//   ?  the operands that follow are optional; I, L, m and P are optional without it
 //
-// In front, '!' marks an instruction that has effects, so that it stays although nobody
-// reads its result. '~' marks one without effects whose result depends on more than its
-// operands (memory, the invocations that are active, the position), so that two of them are
-// not one. All others are pure.
+// A pattern begins with '!' if the instruction has effects, so that it stays although
+// nobody reads its result. It begins with '~' if the instruction has no effects, but its
+// result depends on more than its operands (memory, active invocations, position), so that
+// two equal instructions may not be merged. All others are pure.
 #ifndef KERNELS_SPIRV_OPCODE_H
 #define KERNELS_SPIRV_OPCODE_H
 
@@ -236,7 +236,7 @@
     X(PtrNotEqual, 402, "trii")                                                            \
     X(PtrDiff, 403, "trii")
 
-// Numbers from 512 on.
+// Instructions whose numbers are at least 512, sorted by number.
 #define SPIRV_OPS_MORE(X)                                                                  \
     X(SubgroupBallotKHR, 4421, "~tri")                                                     \
     X(SubgroupFirstInvocationKHR, 4422, "~tri")                                            \
@@ -293,12 +293,12 @@
 enum spirv_op { SPIRV_OPS(SPIRV_OP_ENUM) };
 #undef SPIRV_OP_ENUM
 
-// The instruction's position in the table, or SPIRV_NO_ROW.
+// The position of an instruction in the table, or SPIRV_NO_ROW.
 enum { SPIRV_NO_ROW = 0xffff };
 uint32_t spirv_op_row(uint32_t op);
-// The operands' pattern, with '!' or '~' in front. NULL: not an instruction of the table.
+// The pattern of an instruction, '!' or '~' included. NULL: it is not in the table.
 const char *spirv_pattern(uint32_t op);
-// "IAdd", or NULL.
+// The name of an instruction without "Op", such as "IAdd"; NULL: it is not in the table.
 const char *spirv_op_name(uint32_t op);
 
 static inline bool spirv_has_effects(const char *pattern)
@@ -311,7 +311,7 @@ static inline bool spirv_is_pure(const char *pattern)
     return pattern[0] != '!' && pattern[0] != '~';
 }
 
-// Whether it ends a block.
+// Whether an instruction ends a block.
 static inline bool spirv_is_end(uint32_t op)
 {
     return op >= OpBranch && op <= OpUnreachable;
@@ -324,7 +324,7 @@ static inline bool spirv_is_type_op(uint32_t op)
            op == OpTypeTensorViewNV;
 }
 
-// Whether it makes a constant, specialisation constants included.
+// Whether an instruction makes a constant; specialisation constants and OpUndef count.
 static inline bool spirv_is_constant_op(uint32_t op)
 {
     return op == OpUndef || (op >= OpConstantTrue && op <= OpSpecConstantOp);

@@ -42,7 +42,7 @@ uint32_t spirv_result_at(uint32_t op)
 
 // --- operands ----------------------------------------------------------------------------
 
-// The pattern of what follows a mask of memory operands.
+// The pattern of the operands that follow a mask of memory operands.
 static const char *memory_pattern(uint32_t mask)
 {
     uint32_t ids = (mask & MemoryAccessMakePointerAvailable ? 1U : 0U) +
@@ -61,7 +61,7 @@ static uint32_t *behind_text(uint32_t *next, const uint32_t *end)
     return next;
 }
 
-// Passes operands that are no ids. False: there are no more.
+// Skips an operand that is no id. False: no ids follow.
 static bool pass_literals(struct spirv_ids *ids)
 {
     const char *nested;
@@ -87,7 +87,7 @@ static bool pass_literals(struct spirv_ids *ids)
     case 'L':
         ids->pattern--;
         return false;
-    default: // marks, and the type and the result, which `head` counts
+    default: // '?', '!', '~'; 't' and 'r', which `head` counts
         return true;
     }
 }

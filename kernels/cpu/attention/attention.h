@@ -11,42 +11,42 @@
 #include "cpu/cpu.h"
 #include "cpu/matmul/gemm.h"
 
-#define ATTENTION_ROW_BLOCK 64                     // rows at a time, at most
-#define ATTENTION_KEY_BLOCK 256                    // keys at a time, at most
+#define ATTENTION_ROW_BLOCK 64                     // most rows of a block
+#define ATTENTION_KEY_BLOCK 256                    // most keys of a block
 #define ATTENTION_PITCH (ATTENTION_KEY_BLOCK + 16) // elements from row to row of scores
-// No position or window is beyond it, so that sums fit.
+// Positions and windows are clamped to it, so that their sums fit into an int64_t.
 #define ATTENTION_FAR (INT64_C(1) << 61)
 
-// Arguments of attention, and how its operands lie.
+// Arguments of attention, and the layouts of its operands.
 struct attention {
     const struct blas *blas;
     const struct cpu_kernels *kernels;
     const struct cpu_tiles_kernels *tiles;       // NULL: BLAS multiplies
     const struct cpu_quant_kernels *quant;       // for keys and values in blocks
     const struct attention_halves_tiles *halves; // NULL: halves become f32
-    uint32_t format;                             // of these, a number of TN_QUANT_FORMATS
-    int32_t stored, dtype;                 // of q and the output, and what is computed in
-    int32_t kv;                            // of k and v; TN_U8: blocks of q8_0
-    int64_t stored_size, element, kv_size; // bytes of an element
+    uint32_t format;                             // of the blocks: one of TN_QUANT_FORMATS
+    int32_t stored, dtype;                 // dtype of q and output; dtype of arithmetic
+    int32_t kv;                            // dtype of k and v; TN_U8: blocks of q8_0
+    int64_t stored_size, element, kv_size; // bytes of an element of these three dtypes
     const tn_tensor *mask, *lengths;       // NULL: not given
-    const tn_tensor *sinks;                // a score more for each head; or NULL
+    const tn_tensor *sinks;                // an additional score for each head; or NULL
     const tn_tensor *slots;                // indices of k's and v's first axis; or NULL
-    int64_t num_slots;                     // its extent
-    int32_t batch_rank;                    // axes before those of heads
+    int64_t num_slots;                     // extent of k's and v's first axis
+    int32_t batch_rank;                    // axes before the axis of heads
     int64_t extent[TN_MAX_RANK], k_stride[TN_MAX_RANK], v_stride[TN_MAX_RANK],
-        mask_stride[TN_MAX_RANK]; // of these axes
+        mask_stride[TN_MAX_RANK]; // of the batch axes
     int64_t batches, groups, per_group, queries, keys, depth, width;
     int64_t k_head, v_head, mask_head, mask_query, mask_key, k_row, v_row;
     double scale, soft_cap;
     int64_t window; // ATTENTION_FAR: none
     bool is_causal;
     const char *q, *k, *v;
-    char *out, *scratch, *panels; // panels: of all groups
-    int64_t blocks, lanes, parts; // blocks of rows of a group; parts of the keys of a block
+    char *out, *scratch, *panels; // panels: memory for all groups' panels
+    int64_t blocks, lanes, parts; // row blocks of a group; lanes of work; splits of keys
 };
 
-// A row of queries: keys [low, high) are seen by position; the greatest score so far, and
-// the sum of weights. `sink`: the score of no key, minus infinity without one.
+// State of a row of queries. Position lets it see keys [low, high). `most` is its greatest
+// score so far, `sum` the sum of its weights, `sink` its head's sink; no sink: -INFINITY.
 struct attention_row {
     int64_t low, high, mask_at;
     double most, sum, sink;
@@ -58,30 +58,31 @@ struct attention_unit {
     const char *k, *v;
 };
 
-// A part of a block of rows. q and out are of the dtype that is computed in.
+// One split of the keys of a block of rows. q and out have the dtype of arithmetic.
 struct attention_block {
     int64_t rows, low, high; // keys that any row sees
     const char *q, *k, *v;
-    char *out, *scores, *wide; // wide: of halves, ATTENTION_KEY_BLOCK rows of k or v
+    char *out, *scores, *wide; // wide: ATTENTION_KEY_BLOCK rows of k or v, widened
     struct attention_row *states;
     const float *k_across, *v_along; // panels of the group; NULL: BLAS multiplies
-    // Tiles of the group, in place of panels; then q is as it is stored, with memory for
-    // ATTENTION_ROW_BLOCK rows, as scores and out have, and `wide` for the weights' pieces.
+    // Tiles of the group, in place of panels; then q has its stored dtype; q, scores and
+    // out have memory for ATTENTION_ROW_BLOCK rows, and `wide` holds the weights' pieces.
     const uint16_t *k_tiles, *v_tiles;
 };
 
 // positions.c
-// Group `number` of all batches.
+// Group `number`, counted over all batches.
 struct attention_unit attention_unit(const struct attention *s, int64_t number);
-// How many keys there are for an index of the first axis; no further than 2^61 from 0.
+// Number of keys that `lengths` gives for an index of the first axis, clamped to
+// +-ATTENTION_FAR; without `lengths` all keys.
 int64_t attention_length(const struct attention *s, int64_t index);
 // The keys that a query at row `row` of a group sees by its position.
 struct attention_row attention_see(const struct attention *s,
                                    const struct attention_unit *unit, int64_t row);
 
-// Rows [first, first + count) of k or v, `width` elements each, in the dtype that is
-// computed in: in `wide`, if that is another one. *row: elements from row to row (of
-// blocks: bytes), of the memory and then of what is returned.
+// Rows [first, first + count) of k or v, `width` elements each, in the dtype of
+// arithmetic: where they lie, or converted in `wide` if they are stored in another dtype.
+// *row: elements between rows of `rows` (bytes for blocks), set to those of the result.
 const void *attention_read_rows(const struct attention *s, char *wide, const char *rows,
                                 int64_t first, int64_t count, int64_t width, int64_t *row);
 
@@ -90,13 +91,13 @@ static inline bool attention_is_half(const struct attention *s)
     return s->stored != s->dtype;
 }
 
-// Whether k and v are computed in another dtype.
+// Whether k and v are stored in another dtype than that of arithmetic.
 static inline bool attention_is_widened(const struct attention *s)
 {
     return s->kv != s->dtype;
 }
 
-// Bytes of a part of scratch memory.
+// Bytes of a range of scratch memory, rounded up to keep the next range aligned.
 static inline int64_t attention_round_up(int64_t bytes)
 {
     return (bytes + 63) / 64 * 64;
@@ -105,25 +106,25 @@ static inline int64_t attention_round_up(int64_t bytes)
 // rows.c
 // Sums the values of a block, weighed, over the keys that any of its rows sees.
 void attention_sum_block(const struct attention *s, const struct attention_block *b);
-// Adds the sums of the parts of a row into those of the first part. Sums of parts lie
-// `pitch` bytes apart, and so do the row's states.
+// Adds the sums of a row's splits into the sums of its first split. Sums of consecutive
+// splits lie `pitch` bytes apart, and so do the row's states.
 void attention_add_parts(const struct attention *s, struct attention_row *state, char *out,
                          int64_t pitch);
-// Divides the sums of a row by that of its weights.
+// Divides the sums of a row by the sum of its weights.
 void attention_divide(const struct attention *s, const struct attention_row *state,
                       char *out);
 
-// products.c: in register tiles, of f32.
+// products.c: products of f32 in register tiles.
 //
-// Rows of keys or values become panels: "across", a panel has the elements of as many rows
-// as a tile is wide, side by side; "along", as many elements of each row. Rows
-// [first, first + count) of s->keys; across, `first` is a multiple of CPU_TILES_MOST.
+// Both functions copy rows [first, first + count) of keys or values into panels, which are
+// as wide as a tile. "Across": a panel has an element of each of `width` rows side by side,
+// and `first` is a multiple of CPU_TILES_MOST. "Along": `width` elements of each row.
 void attention_pack_across(const struct attention *s, const float *rows, int64_t row,
                            int64_t first, int64_t count, int64_t depth, float *panels);
 void attention_pack_along(const struct attention *s, const float *rows, int64_t row,
                           int64_t first, int64_t count, int64_t columns, float *panels);
 
-// Floats of the panels of a group.
+// Number of floats of a group's panels.
 static inline int64_t attention_across_floats(const struct attention *s, int64_t depth)
 {
     return (s->keys + CPU_TILES_MOST - 1) / CPU_TILES_MOST * CPU_TILES_MOST * depth;
@@ -133,8 +134,8 @@ static inline int64_t attention_along_floats(const struct attention *s, int64_t 
     return (columns + CPU_TILES_MOST - 1) / CPU_TILES_MOST * CPU_TILES_MOST * s->keys;
 }
 
-// to[i][j] = rows[i] . (row first + j of the panels), for n rows and `count` keys; with
-// `states` only keys that rows of the same tile see, and others stay as they are.
+// to[i][j] = rows[i] . (row first + j of the panels), for n rows and `count` keys. With
+// `states` only scores of keys that rows of the same tile see are written.
 void attention_multiply(const struct attention *s, const float *across, int64_t depth,
                         const float *rows, int64_t n, const struct attention_row *states,
                         int64_t first, int64_t count, float *to, int64_t pitch);
@@ -152,8 +153,8 @@ void attention_add_rows(const struct attention *s, const float *weights, int64_t
                         int64_t n, const struct attention_row *states, int64_t first,
                         int64_t count, const float *rows, int64_t columns, float *to);
 
-// halves_tiles.c: scores of a block's rows and `count` keys, times the scale, and the
-// weighed sum of as many values, added to `out`. `first` is a multiple of
+// halves_tiles.c: `multiply` writes the scaled scores of a block's rows and `count` keys,
+// `add` adds the weighed values of these keys to `out`. `first` is a multiple of
 // ATTENTION_TILE_ROWS.
 void attention_multiply_halves(const struct attention *s, const struct attention_block *b,
                                int64_t first, int64_t count);

@@ -18,9 +18,8 @@ static void NAME(multiply_keys)(const struct attention_gradient *g,
                   0, scores, (int)pitch);
 }
 
-// Cuts the scores of row i for keys [first, first + count) to those that it sees by
-// position:
-// [*begin, *end). The others become 0.
+// Finds the scores [*begin, *end) of keys [first, first + count) that row i sees by
+// position, and sets the others to 0.
 static void NAME(cut_row)(const struct attention_grad_block *b, int64_t i, T *row,
                           int64_t first, int64_t count, int64_t *begin, int64_t *end)
 {
@@ -37,15 +36,14 @@ static void NAME(cut_row)(const struct attention_grad_block *b, int64_t i, T *ro
     *end = high;
 }
 
-// x[0 .. n) times `factor`.
+// Multiplies x[0 .. n) by `factor`.
 static void NAME(scale_row)(const struct attention *s, T *x, int64_t n, T factor)
 {
     const void *in[] = {x, &factor};
     s->kernels->map[s->dtype][TN_EXPR_MUL](x, in, n, 2);
 }
 
-// exp(x - shift), where minus infinity, the greatest score of a row that sees no key,
-// shifts nothing.
+// x = exp(x - most). A row that sees no key has most = -INFINITY, which shifts nothing.
 static void NAME(exp_row)(const struct attention *s, T *x, int64_t n, double most)
 {
     T shift = most > -INFINITY ? (T)most : 0;
@@ -66,13 +64,13 @@ static T NAME(share)(const struct attention_row *state)
     return state->sum == 0 ? 0 : (T)(1 / state->sum);
 }
 
-// The share of a row's sink in the sum of its weights.
+// The weight of a row's sink, a term of the sum of its weights.
 static double NAME(sink_weight)(const struct attention_row *state)
 {
     return state->sink == -INFINITY ? 0 : exp(state->sink - state->most);
 }
 
-// The weights of all keys of the block, which stay.
+// Computes the weights of all keys of the block, to be kept in b->weights.
 static void NAME(weigh_all)(const struct attention_gradient *g,
                             const struct attention_grad_block *b)
 {
@@ -98,8 +96,8 @@ static void NAME(weigh_all)(const struct attention_gradient *g,
     }
 }
 
-// The scores of a tile with soft cap and mask; those that row i sees: [begin[i], end[i]).
-// What a score changes by beside the mask's is in b->slopes, where there is a soft cap.
+// Computes the scores of a tile with soft cap and mask. Row i sees scores
+// [begin[i], end[i]). With a soft cap, b->slopes gets its derivatives.
 static void NAME(score_tile)(const struct attention_gradient *g,
                              const struct attention_grad_block *b, int64_t first,
                              int64_t count, int64_t *begin, int64_t *end)
@@ -120,7 +118,7 @@ static void NAME(score_tile)(const struct attention_gradient *g,
     }
 }
 
-// The greatest score of each row, and the sum of its weights, tile by tile.
+// Computes the greatest score of each row and the sum of its weights, tile by tile.
 static void NAME(sum_weights)(const struct attention_gradient *g,
                               const struct attention_grad_block *b)
 {
@@ -150,7 +148,7 @@ static void NAME(sum_weights)(const struct attention_gradient *g,
     }
 }
 
-// The weights of a tile again.
+// Computes the weights of a tile again, from the greatest scores and the sums.
 static void NAME(weigh_tile)(const struct attention_gradient *g,
                              const struct attention_grad_block *b, int64_t first,
                              int64_t count)
@@ -168,8 +166,8 @@ static void NAME(weigh_tile)(const struct attention_gradient *g,
     }
 }
 
-// Weighs the gradients of a tile's scores: of terms, the products of gradients and values,
-// the difference to the share of the row.
+// Turns the terms of a tile (gradient . value) into gradients of its scores: subtracts the
+// row's b->shared, and multiplies by the weight and by the soft cap's slope.
 static void NAME(weigh_terms)(const struct attention_gradient *g,
                               const struct attention_grad_block *b, int64_t count,
                               const T *p, int64_t pitch)
@@ -185,8 +183,8 @@ static void NAME(weigh_terms)(const struct attention_gradient *g,
     }
 }
 
-// Adds what keys [first, first + count) give: p are their weights, `pitch` elements from
-// row to row.
+// Adds the contributions of keys [first, first + count) to dq, dk and dv. p: their weights,
+// `pitch` elements from row to row.
 static void NAME(add_tile)(const struct attention_gradient *g,
                            const struct attention_grad_block *b, int64_t first,
                            int64_t count, const T *p, int64_t pitch)
@@ -213,7 +211,7 @@ static void NAME(add_tile)(const struct attention_gradient *g,
                   depth);
 }
 
-// Sums each row's out times its gradient.
+// Sets b->shared: for each row the sum of its outputs times their gradients.
 static void NAME(share_rows)(const struct attention_gradient *g,
                              const struct attention_grad_block *b)
 {
@@ -250,12 +248,12 @@ static void NAME(add_block)(const struct attention_gradient *g,
         ((T *)b->to_sinks)[i] =
             (T)(-NAME(sink_weight)(state) * (double)NAME(share)(state) * b->shared[i]);
     }
-    // Tiles have added without the scale.
+    // Register tiles have added to dq without the scale, which BLAS applies.
     if (b->k_across)
         NAME(scale_row)(&g->of, (T *)b->dq, b->rows * g->of.depth, (T)g->of.scale);
 }
 
-// Adds the sums of all parts, `pitch` bytes apart, into `to`: elements [begin, end).
+// Adds elements [begin, end) of the sums of all splits, `pitch` bytes apart, to `to`.
 static void NAME(add_sums)(const struct attention_gradient *g, char *to, const char *from,
                            int64_t begin, int64_t end, int64_t pitch)
 {

@@ -3,14 +3,14 @@
 // defines T, the C type, NAME(word), the names of this file's functions, and GEMM, the
 // member of struct blas.
 
-// Multiplies or divides a row of the output.
+// Applies `op`, MUL or DIV, by `number` to a row of the output.
 static void NAME(scale_row)(const struct attention *s, uint32_t op, T *row, T number)
 {
     s->kernels->map[s->dtype][op](row, (const void *[]){row, &number}, s->width, 2);
 }
 
-// Turns the scores of a row for keys [begin, end) of a block of `count` into weights: 0 for
-// the others. Rescales what the row has so far when its greatest score grows.
+// Turns the scores of a row into weights for keys [begin, end) of a block of `count`, and 0
+// for the others. Rescales the row's sums so far when its greatest score grows.
 static void NAME(weigh_row)(const struct attention *s, struct attention_row *state, T *row,
                             T *out, int64_t begin, int64_t end, int64_t count)
 {
@@ -23,7 +23,7 @@ static void NAME(weigh_row)(const struct attention *s, struct attention_row *sta
     s->kernels->reduce->row[CPU_REDUCE_MAX][s->dtype](&most, row + begin, end - begin);
     T shift = most.f > -INFINITY ? (T)most.f : 0;
     if (most.f > state->most) {
-        T scale = (T)exp(state->most - (double)shift); // 0 for the first one
+        T scale = (T)exp(state->most - (double)shift); // 0 in the row's first block
         NAME(scale_row)(s, TN_EXPR_MUL, out, scale);
         state->sum *= (double)scale;
         state->most = most.f;
@@ -83,8 +83,8 @@ static void NAME(sum_block)(const struct attention *s, const struct attention_bl
     }
 }
 
-// Adds the sums of the parts of a row into those of the first part. Sums of parts lie
-// `pitch` bytes apart, and so do the row's states.
+// Adds the sums of a row's splits into the sums of its first split. Sums of consecutive
+// splits lie `pitch` bytes apart, and so do the row's states.
 static void NAME(add_parts)(const struct attention *s, struct attention_row *state,
                             char *out, int64_t pitch)
 {
@@ -96,7 +96,7 @@ static void NAME(add_parts)(const struct attention *s, struct attention_row *sta
     for (int64_t p = 0; p < s->parts; p++) {
         const struct attention_row *own = state_of_part(state, p, pitch);
         const T *from = (const T *)(out + p * pitch);
-        // A part without keys has no say, and one whose sum is no number has.
+        // A split without keys (sum 0) adds nothing; a NaN in its sum must spread.
         bool is_whole = own->most == most || own->sum != own->sum;
         T scale = own->sum == 0 ? 0 : is_whole ? 1 : (T)exp(own->most - most);
         T *to = (T *)out;
@@ -108,7 +108,7 @@ static void NAME(add_parts)(const struct attention *s, struct attention_row *sta
     state->sum = sum;
 }
 
-// Divides the sums of a row by that of its weights, of which the sink's is one.
+// Divides the sums of a row by the sum of its weights, the sink's weight included.
 static void NAME(divide)(const struct attention *s, const struct attention_row *state,
                          char *out)
 {

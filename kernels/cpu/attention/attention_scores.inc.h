@@ -2,7 +2,7 @@
 // Soft cap and mask of scores. Included for each dtype by rows.c and grad.c, which
 // define T, the C type, and NAME(word), the names of this file's functions.
 
-// Scores with the soft cap, which is not 0.
+// Applies the soft cap, which is not 0, to scores.
 static void NAME(cap_row)(const struct attention *s, T *row, int64_t n)
 {
     const void *in = row;
@@ -13,8 +13,8 @@ static void NAME(cap_row)(const struct attention *s, T *row, int64_t n)
         row[j] *= (T)s->soft_cap;
 }
 
-// Puts minus infinity, whose weight is 0, behind the scores [begin, end) of a row, up to
-// whole vectors but not beyond `most`. Returns where they end.
+// Pads the scores [begin, end) of a row to whole vectors, but not beyond `most`, with minus
+// infinity, whose weight is 0. Returns the end of the padding.
 static int64_t NAME(pad_row)(T *row, int64_t begin, int64_t end, int64_t most)
 {
     const int64_t vector = 32;
@@ -25,8 +25,8 @@ static int64_t NAME(pad_row)(T *row, int64_t begin, int64_t end, int64_t most)
     return padded < end ? end : padded;
 }
 
-// Scores of a row for keys [begin, end) of a block, which are seen by position, with the
-// mask. Key 0 of the block is key `first`.
+// Applies the mask to the scores of keys [begin, end) of a block, which the row sees by
+// position. Key 0 of the block is key `first`.
 static void NAME(mask_row)(const struct attention *s, T *row, int64_t begin, int64_t end,
                            int64_t first, int64_t mask_at)
 {

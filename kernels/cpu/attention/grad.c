@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The derivative of attention in both precisions.
+// The derivative of attention in f32 and f64.
 #include "grad.h"
 
 #include <math.h>
 
-// Scores of keys in register tiles. False: BLAS multiplies.
+// Computes scores of keys in register tiles. False: there are no panels, use BLAS.
 static bool multiply_keys_in_tiles_f32(const struct attention_gradient *g,
                                        const struct attention_grad_block *b, int64_t first,
                                        int64_t count, float *scores, int64_t pitch)
@@ -28,8 +28,8 @@ static void weigh_terms_f32(const struct attention_gradient *g,
                             const struct attention_grad_block *b, int64_t count,
                             const float *p, int64_t pitch);
 
-// Adds the terms of keys [first, first + count). Terms of keys that no row of a tile sees
-// are computed too: their weights are zeros.
+// add_tile() in register tiles; false: there are no panels. Terms of keys that no row of a
+// tile sees are computed too: their weights are zeros.
 static bool add_in_tiles_f32(const struct attention_gradient *g,
                              const struct attention_grad_block *b, int64_t first,
                              int64_t count, const float *p, int64_t pitch)

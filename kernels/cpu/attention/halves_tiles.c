@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Blocks of attention of BF16 on tiles. Rows of a tile leave out keys behind those that any
-// of them sees.
+// Blocks of attention of BF16 on the tiles of AMX. A tile of rows leaves out the keys
+// behind the last key that any of its rows sees.
 #include "attention.h"
 #include "halves_tiles.h"
 
-// Keys of [first, first + count) up to the last that rows [begin, begin + 32) of the block
-// see.
+// Number of keys from `first` on, at most `count`, up to the last key that rows
+// [begin, begin + 32) of the block see.
 static int64_t halves_tiles_seen(const struct attention_block *b, int64_t begin,
                                  int64_t first, int64_t count)
 {
@@ -44,7 +44,7 @@ void attention_add_halves(const struct attention *s, const struct attention_bloc
             (seen + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS * ATTENTION_TILE_ROWS;
         for (int64_t row = i; row < b->rows && row < i + ATTENTION_TILE_ROWS; row++) {
             float *from = (float *)(void *)b->scores + row * ATTENTION_PITCH;
-            for (int64_t j = seen; j < whole; j++) // of keys that there are not
+            for (int64_t j = seen; j < whole; j++) // padding to whole tiles
                 from[j] = 0;
             s->halves->split(high + row * ATTENTION_TILE_PITCH,
                              low + row * ATTENTION_TILE_PITCH,

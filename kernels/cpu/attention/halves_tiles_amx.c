@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Tiles of queries and of weights lie in memory as their rows do. Those of keys and of
-// values have pairs of terms side by side, column beside column: of keys pairs of elements,
-// of values pairs of rows. Intel 64 and IA-32 Architectures Software Developer's Manual,
-// volume 2, TDPBF16PS.
+// Attention of BF16 in AMX instructions: see halves_tiles.h. Tiles of queries and weights
+// are loaded from their rows. Tiles of keys and values are packed, pairs of terms side by
+// side: two elements of a key, or one element of two values. Intel 64 and IA-32
+// Architectures Software Developer's Manual, volume 2, TDPBF16PS.
 #include "halves_tiles.h"
 #include <string.h>
 #include "cpu/amx.h"
@@ -25,7 +25,7 @@ typedef float floats __attribute__((vector_size(64)));
 
 // --- tiles ------------------------------------------------------------------------------
 
-// By 32 keys: two tiles, of 16 keys each, for each 32 elements.
+// Packs blocks of 32 keys: for each 32 elements two tiles, of 16 keys each.
 static void amx_pack_keys(uint16_t *tiles, const uint16_t *rows, int64_t row, int64_t count,
                           int64_t depth)
 {
@@ -41,7 +41,7 @@ static void amx_pack_keys(uint16_t *tiles, const uint16_t *rows, int64_t row, in
         }
 }
 
-// By 32 keys: a tile for each 16 elements.
+// Packs the values of blocks of 32 keys: a tile for each 16 elements.
 static void amx_pack_values(uint16_t *tiles, const uint16_t *rows, int64_t row,
                             int64_t count, int64_t width)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which keys a query sees, and where its operands lie.
+// Which keys a query sees, and the addresses of its operands.
 #include "attention.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ int64_t attention_length(const struct attention *s, int64_t index)
     return n > ATTENTION_FAR ? ATTENTION_FAR : n < -ATTENTION_FAR ? -ATTENTION_FAR : n;
 }
 
-// The index of k's and v's first axis for one of q's, clamped.
+// The slot, clamped, that `slots` gives for an index of q's first axis.
 static int64_t attention_positions_slot_of(const struct attention *s, int64_t index)
 {
     const tn_layout *l = &s->slots->layout;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products of attention in register tiles (cpu/conv/tiles.h), where keys and values of a
-// group lie in panels: what BLAS would copy anew for each block of rows. Rows of a tile
-// leave out keys that none of them sees.
+// Products of attention in register tiles (cpu/conv/tiles.h). Keys and values of a group
+// are copied into panels once, which BLAS would do for each block of rows. A tile of rows
+// leaves out keys that none of its rows sees.
 #include "attention.h"
 
 #include <string.h>
@@ -43,7 +43,8 @@ void attention_pack_along(const struct attention *s, const float *rows, int64_t 
 
 // --- products --------------------------------------------------------------------------
 
-// The keys of [first, first + count) that any of n rows sees: [*low, *high).
+// Finds the range [*low, *high) of keys in [first, first + count) that any of n rows sees.
+// False: no row sees a key.
 static bool attention_products_sees(const struct attention_row *states, int64_t n,
                                     int64_t first, int64_t count, int64_t *low,
                                     int64_t *high)
@@ -60,7 +61,7 @@ static bool attention_products_sees(const struct attention_row *states, int64_t 
     return *low < *high;
 }
 
-// The same with all of them seen by each row.
+// Whether each of n rows sees all keys of [first, first + count).
 static bool see_all(const struct attention_row *states, int64_t n, int64_t first,
                     int64_t count)
 {
@@ -70,7 +71,7 @@ static bool see_all(const struct attention_row *states, int64_t n, int64_t first
     return true;
 }
 
-// Parts of n rows, each a tile: one where all rows see all keys.
+// Number of tiles that n rows are divided into: one where all rows see all keys.
 static int64_t attention_products_count_parts(const struct attention *s,
                                               const struct attention_row *states, int64_t n,
                                               int64_t first, int64_t count)

@@ -5,22 +5,22 @@
 #include <math.h>
 #include <string.h>
 
-// The state of the same row in part p: parts are `pitch` bytes apart.
+// The state of the same row in split p; splits are `pitch` bytes apart.
 static struct attention_row *state_of_part(struct attention_row *state, int64_t p,
                                            int64_t pitch)
 {
     return (struct attention_row *)(void *)((char *)state + p * pitch);
 }
 
-// Rows of keys or values: of the dtype that is computed in, or as few_rows.c reads them.
+// Rows of keys or values, in the dtype of arithmetic or of a kind that few_rows.c reads.
 struct attention_rows {
     const void *data;
-    int64_t row; // elements, of blocks bytes, from one to the next
+    int64_t row; // elements between rows; for blocks bytes
     int32_t kind;
 };
 
-// Rows [first, first + count): where they lie if the loops for few rows of q read them
-// there.
+// Rows [first, first + count): where they are stored if the loops for few rows of q can
+// read them there, else widened.
 static struct attention_rows attention_rows_read_rows(const struct attention *s,
                                                       const struct attention_block *b,
                                                       const char *rows, int64_t row,
@@ -38,8 +38,8 @@ static struct attention_rows attention_rows_read_rows(const struct attention *s,
     return r;
 }
 
-// Scores of `count` keys, and the weighed sum of as many values. False: there are too many
-// rows, or no loop for the dtype, and BLAS is quicker.
+// This and add_few_f32() compute scores of `count` keys, and add their weighed values, by
+// the loops for few rows. False: there are more rows, for which BLAS is quicker.
 static bool multiply_few_f32(const struct attention *s, const struct attention_block *b,
                              const struct attention_rows *k, int64_t count)
 {
@@ -78,8 +78,8 @@ static bool add_few_f32(const struct attention *s, const struct attention_block 
     return true;
 }
 
-// The same in tiles, where keys and values lie in those of AMX, or in panels; then q has
-// the scale.
+// The same by tiles, where keys and values are packed for AMX or as panels; for panels q is
+// scaled already.
 static bool multiply_tiles_f32(const struct attention *s, const struct attention_block *b,
                                int64_t first, int64_t count)
 {

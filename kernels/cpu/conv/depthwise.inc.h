@@ -2,10 +2,11 @@
 // Depthwise convolutions of one dtype: see depthwise.h. Included with REAL, the dtype, and
 // TABLE, the name of the loops.
 //
-// Vectors run over channels. 8 pixels are sums at a time, so that a weight is loaded once
-// for 8 products; of weights, the sums of 9 taps are. A product is rounded together with
-// its sum where the processor can (this file is compiled with -ffp-contract=fast), and sums
-// of a channel go in the order of taps or pixels, whatever the vectors.
+// Vectors run over channels. Registers hold the sums of 8 pixels, so that a weight is
+// loaded once for 8 products, or for the gradient of the weights the sums of 9 taps. A
+// product is rounded together with its sum where the processor can (this file is compiled
+// with -ffp-contract=fast), and a channel's products are added in the order of taps or
+// pixels, whatever the width of vectors.
 #include "variants.h"
 
 #if defined(__AVX512F__)
@@ -29,7 +30,7 @@ static bool axis_is_inside(const struct cpu_depthwise_axis *a, int64_t output, i
     return at >= 0 && at < a->extent;
 }
 
-// The taps [*first, *end) that do for an output.
+// Finds the taps [*first, *end) that read within the source for an output.
 static void axis_taps(const struct cpu_depthwise_axis *a, int64_t output, int64_t *first,
                       int64_t *end)
 {
@@ -41,7 +42,7 @@ static void axis_taps(const struct cpu_depthwise_axis *a, int64_t output, int64_
         --*end;
 }
 
-// The outputs [*first, *end) for which all taps do.
+// Finds the outputs [*first, *end) for which all taps read within the source.
 static void axis_whole(const struct cpu_depthwise_axis *a, int64_t *first, int64_t *end)
 {
     int64_t last = (a->taps - 1) * a->by_tap, low = last < 0 ? last : 0;
@@ -64,9 +65,9 @@ static void axis_whole(const struct cpu_depthwise_axis *a, int64_t *first, int64
 
 // Adjacent outputs that have the same taps.
 struct conv_span {
-    const REAL *from, *weights, *start; // of the first tap and output
+    const REAL *from, *weights, *start; // for the first tap and output
     REAL *to;
-    int64_t rows, columns; // of taps
+    int64_t rows, columns; // numbers of taps
     int64_t from_y, from_x, weight_y, weight_x;
     int64_t from_pixel, to_pixel, start_pixel;
 };
@@ -104,7 +105,8 @@ struct conv_span {
                        i % VECTORS * LANES(V),                                             \
                    &sum[i], sizeof(V));                                                    \
     }
-// At least 4 sums at a time, where there are so many channels: each waits for its last one.
+// Computes at least 4 sums at a time, where there are enough channels: an addition waits
+// for the one before it in the same sum.
 #define PIXELS(count, vectors)                                                             \
     SUMS(wide, count, vectors)                                                             \
     SUMS(narrow, count, 1)                                                                 \
@@ -177,16 +179,16 @@ static void depthwise_row(const struct cpu_depthwise *p, const struct cpu_depthw
 
 // --- sums over pixels --------------------------------------------------------------------
 
-// Adjacent pixels of the gradient whose taps are the same ones.
+// Adjacent pixels of the gradient, for which the same taps read within the source.
 struct conv_run {
     const REAL *x, *g;
     REAL *to;
     int64_t pixels, x_pixel, g_pixel;
     int64_t taps;
-    int64_t from[CPU_DEPTHWISE_TAPS], slot[CPU_DEPTHWISE_TAPS]; // in x and `to`
+    int64_t from[CPU_DEPTHWISE_TAPS], slot[CPU_DEPTHWISE_TAPS]; // offsets in x; in `to`
 };
 
-// TAPS of them, from `tap` on, each as SPLIT sums.
+// Sums of TAPS taps from `tap` on, each divided into SPLIT sums.
 #define TAPS(V, TAPS, SPLIT)                                                               \
     INLINE void taps_##V##_##TAPS(const struct conv_run *r, int64_t tap, int64_t channel)  \
     {                                                                                      \
@@ -259,7 +261,7 @@ static void depthwise_sum_row(const struct cpu_depthwise_sums *p,
                               const struct cpu_depthwise_axis *x, int64_t row)
 {
     int64_t top, bottom, left, right, first, end, next;
-    struct conv_run r; // of which run_sum reads `taps` positions
+    struct conv_run r; // run_sum reads the first `taps` entries of its arrays
     r.to = p->to;
     r.x_pixel = x->by_output * p->x_pixel;
     r.g_pixel = x->step * p->g_pixel;

@@ -5,15 +5,15 @@
 #include <stdbool.h>
 #include <string.h>
 
-// Output pixels [first, first + count) that lie in one row of an image, and the input
-// position at which the patch of the first begins.
+// `count` output pixels in one row of an image, and the input position at which the patch
+// of the first of them begins.
 struct pixels {
     int64_t image, y, x; // y and x may lie in the padding
     int64_t count;
 };
 
-// The pixels of [at, end) in the output row of pixel `at`. One division a row: a division
-// takes as long as a row of a small patch.
+// The pixels of [at, end) in the output row of pixel `at`. Called once a row, since its
+// divisions take as long as a row of a small patch.
 static struct pixels conv_patches_row_of(const struct cpu_conv *conv, int64_t at,
                                          int64_t end)
 {
@@ -24,15 +24,16 @@ static struct pixels conv_patches_row_of(const struct cpu_conv *conv, int64_t at
                            left < in_row ? left : in_row};
 }
 
-#define WORD 4      // floats that are written at once
+#define WORD 4      // floats that one instruction copies
 #define LONG_RUN 16 // floats: a longer run is worth a call of memcpy
 
-// Hides the value of an index: otherwise GCC makes a call of memcpy or memset of the loop.
+// Hides the value of an index from GCC, which would replace the loop by a call of memcpy or
+// memset.
 #define KEEP_LOOP(i) __asm__("" : "+r"(i))
 
-// Writes n floats: whole words, the last of which may overlap the one before. Runs are
+// Copies n floats: whole words, the last of which may overlap the word before. Runs are
 // short (5 floats for a window of 5 by 5 on one channel), and a call of memcpy costs three
-// times as much as such a run.
+// times as much as copying such a run.
 static inline void conv_patches_copy_run(float *restrict to, const float *restrict from,
                                          int64_t n)
 {
@@ -54,7 +55,7 @@ static inline void conv_patches_copy_run(float *restrict to, const float *restri
         to[n - 1] = from[n - 1];
 }
 
-// Sets n floats to 0, like copy_run.
+// Sets n floats to 0, in words like conv_patches_copy_run().
 static inline void clear_run(float *to, int64_t n)
 {
     if (n >= WORD) {
@@ -77,7 +78,7 @@ static inline void add_run(float *restrict to, const float *restrict from, int64
         to[i] += from[i];
 }
 
-// One row of a patch whose taps are not adjacent.
+// Copies one row of a patch whose taps are not adjacent.
 static void gather_taps(const struct cpu_conv *conv, const float *row, int64_t x0,
                         float *to)
 {
@@ -90,7 +91,7 @@ static void gather_taps(const struct cpu_conv *conv, const float *row, int64_t x
     }
 }
 
-// One row of a patch whose taps are adjacent, partly in the padding.
+// Copies one row of a patch whose taps are adjacent, partly in the padding.
 static void gather_edge(const struct cpu_conv *conv, const float *row, int64_t x0,
                         float *to)
 {
@@ -120,13 +121,13 @@ static inline bool conv_patches_is_dense(const struct cpu_conv *conv)
     return conv->dw == 1 && conv->groups == 1;
 }
 
-// Whether they are also within the input.
+// Whether the taps of a row of a patch are adjacent and within the input.
 static inline bool is_run(const struct cpu_conv *conv, int64_t x0)
 {
     return conv_patches_is_dense(conv) && x0 >= 0 && x0 + conv->kw <= conv->w;
 }
 
-// Fills row `ky` of the patches of `at`, the first of which is at `to`.
+// Fills row `ky` of the patches of the pixels `at`. The first patch is at `to`.
 static void conv_patches_gather_row(const struct cpu_conv *conv, const float *x,
                                     const struct pixels *at, int64_t ky, float *to)
 {
@@ -160,7 +161,7 @@ void cpu_conv_gather(const struct cpu_conv *conv, const float *x, int64_t g, int
     }
 }
 
-// Adds row `ky` of the patches of `at`, the first of which is at `from`.
+// Adds row `ky` of the patches of the pixels `at` to x. The first patch is at `from`.
 static void scatter_row(const struct cpu_conv *conv, float *x, const struct pixels *at,
                         int64_t ky, const float *from)
 {

@@ -13,7 +13,7 @@ struct cpu_conv {
     int64_t sh, sw, ph, pw, dh, dw; // stride, padding, dilation
     int64_t groups, cg, og;         // input and output channels of a group
     int64_t k;                      // elements of a patch of a group
-    int64_t pixels;                 // of the output, in all images
+    int64_t pixels;                 // output pixels of all images
     int64_t tile;                   // patches in a tile
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Pooling, and sums of the gradients of weights. See pool.h.
+// Pooling and weighted sums of pixels: see pool.h.
 #include "cpu/lanes.h"
 #include "variants.h"
 
-// Runs the loop over pixels p with the distance 2, of most windows, as a constant: its
-// elements are loaded side by side.
+// Runs the loop over pixels p with a copy for step 2, the stride of most windows: with a
+// constant step the compiler loads adjacent elements as vectors.
 #define OF_STEP(step, ...)                                                                 \
     do {                                                                                   \
         if ((step) == 2) {                                                                 \
@@ -45,7 +45,7 @@ static void pool_max_f32(float *acc, const float *x, int64_t pixels, int64_t cha
     }
 }
 
-// A tap's elements are side by side where images have one channel and windows no distance.
+// Where step == channels (stride 1), a tap reads adjacent elements for all pixels.
 static void pool_add_f32(float *acc, const float *x, int64_t pixels, int64_t channels,
                          int64_t step)
 {
@@ -61,7 +61,7 @@ static void pool_add_f32(float *acc, const float *x, int64_t pixels, int64_t cha
         add_into_f32(acc, x, channels);
 }
 
-// `count` vectors of the mean of one window.
+// Writes `count` vectors of channels of the mean of one window.
 INLINE void mean_vectors(float *out, const float *x, const struct cpu_window *w, int count)
 {
     vector sum[4] = {0};
@@ -184,7 +184,7 @@ static void pool_grad_f32(float *gx, const float *x, const float *out, const flo
         for (int64_t i = 0; i < channels; i++) {
             int equal = (x[i] == out[i]) | (x[i] != x[i]);
             int mine = equal & !taken[i];
-            // A mask: a branch here is taken at random.
+            // A mask, since a branch here would be unpredictable.
             gx[i] += f32_of_bits(bits_of_f32(g[i]) & (uint32_t)-mine);
             taken[i] = (uint8_t)(taken[i] | mine);
         }

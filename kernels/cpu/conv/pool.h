@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Pooling, and sums of the gradients of weights.
+// Pooling, and weighted sums of pixels or rows, as resampling and bags of embeddings need.
 #ifndef KERNELS_CPU_POOL_H
 #define KERNELS_CPU_POOL_H
 
 #include <stdint.h>
 
-// The elements of a window that are within an image: rows, `row` floats apart, of columns
-// side by side, each of some channels; and what their sum is divided by.
+// The part of a window that lies within an image: `rows` rows, `row` floats apart, of
+// `columns` adjacent pixels with `channels` floats each. `divisor` divides their sum.
 struct cpu_window {
     int64_t rows, columns, row, channels;
     float divisor;
@@ -21,7 +21,7 @@ struct cpu_conv_kernels {
     // win.
     void (*pool_max_f32)(float *acc, const float *x, int64_t pixels, int64_t channels,
                          int64_t step);
-    // acc += x, likewise.
+    // acc += x, with pixels as for pool_max_f32.
     void (*pool_add_f32)(float *acc, const float *x, int64_t pixels, int64_t channels,
                          int64_t step);
     // out = the means of windows whose first elements are at x + p * step, for output pixel
@@ -37,14 +37,14 @@ struct cpu_conv_kernels {
     void (*blend_f32)(float *out, const float *x, const int32_t *positions,
                       const float *weights, int64_t taps, int64_t step, int64_t n);
     // out[i] = the sum of x[positions[k]] * weights[k] over starts[i] <= k < starts[i + 1],
-    // for i < n. Where all have 1 or 2 terms, `each` says so; else it is 0.
+    // for i < n. `each`: 1 or 2 if all sums have that many terms, else 0.
     void (*blend_points_f32)(float *out, const float *x, const int32_t *starts,
                              const int32_t *positions, const float *weights, int64_t each,
                              int64_t n);
     // The gradient of max pooling, for one element of the window as in pool_max_f32. The
-    // first element of a window that equals the maximum `out` gets the gradient: where x ==
-    // out and taken is 0, gx += g and taken = 1. Call for the elements in row-major order,
-    // with `taken` 0 at first.
+    // first element of a window that is NaN or equals the maximum `out` gets the gradient:
+    // where taken is 0, gx += g and taken = 1. Call it for the window's elements in
+    // row-major order, with `taken` 0 at first.
     void (*pool_grad_f32)(float *gx, const float *x, const float *out, const float *g,
                           uint8_t *taken, int64_t pixels, int64_t channels, int64_t step);
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Register tiles of convolutions: see tiles.h. A tile is up to ROWS outputs, or elements of
-// a, by two vectors; extents that are no multiple of ROWS are cut into about equal parts,
-// as a tile of few rows waits for its own sums. Compiled with contraction: a product and
-// its sum round once where the processor can.
+// operand a, by two vectors. An extent that is no multiple of ROWS is divided into tiles of
+// about equal height: with few rows an addition waits for the one before it in the same
+// sum. Compiled with contraction: a product and its sum round once where the processor can.
 #include "tiles.h"
 #include "variants.h"
 #include "cpu/lanes.h"
@@ -46,7 +46,7 @@ INLINE void store_some(float *to, vector x, int64_t n)
 #endif
 }
 
-// Adds the elements of a line, whose last vector has `last`.
+// Adds the elements of a line at `from` to x; the last vector has `last` elements.
 INLINE void add_line(const float *from, vector *x, const int vectors, int64_t last)
 {
     if (vectors > 1)
@@ -57,7 +57,7 @@ INLINE void add_line(const float *from, vector *x, const int vectors, int64_t la
         x[vectors - 1] += load_some(from + (vectors - 1) * LANES, last);
 }
 
-// Stores the vectors of a line, of which there are `columns` elements.
+// Stores the vectors of a line of `columns` elements.
 INLINE void store_line(float *to, const vector *x, const int vectors, int64_t columns)
 {
     if (columns == vectors * LANES) {
@@ -90,8 +90,8 @@ OF_SIZES void sum_taps(const struct cpu_tiles_rows *p, const float *from, float 
     for (int64_t y = 0; y < p->taps_y; y++)
         for (int64_t x = 0; x < p->taps_x; x++) {
             const float *w = (const float *)p->weights + y * p->weight_y + x * p->weight_x;
-            // Every third output has a pointer, from which the next two are at one and two
-            // times the stride: all fit into registers.
+            // Every third output has a pointer; the next two outputs are addressed from it
+            // by one and two strides. So all pointers fit into registers.
             const float *third[(ROWS + 2) / 3];
             for (int i = 0; 3 * i < rows; i++)
                 third[i] = from + y * p->tap_y + x * p->tap_x + 3 * i * pixel;
@@ -209,7 +209,7 @@ static void tiles_sums(const struct cpu_tiles_sums *p)
 
 // --- sums over pixels of planes --------------------------------------------------------
 
-// Filters and taps of which sums are in registers.
+// Filters, and taps, whose sums are in registers at a time.
 #define PLANES (LANES == 16 ? 4 : 2)
 #define PLANE_TAPS 4
 
@@ -288,8 +288,8 @@ static void tiles_planes(const struct cpu_tiles_planes *p)
 
 // --- panels ----------------------------------------------------------------------------
 
-// Eight elements of whole eights of lines; all lines, before the next elements, so that a
-// line of the caches is written at once.
+// Packs eight elements of each line, for whole groups of eight lines. Callers pack all
+// lines before the next eight elements, so that a cache line is written at once.
 INLINE void pack_eight(float *to, const float *from, int64_t line, int64_t lines)
 {
     for (int64_t first = 0; first + 8 <= lines; first += 8) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Convolutions of BF16 on the tiles of AMX: see tiles.h. A block is 32 outputs by 32
-// filters of sums in four tiles. A tile of what is read is 16 outputs by 32 adjacent
-// elements of a tap, loaded where they lie; weights lie in pairs of elements.
+// filters, whose sums are in four tiles. A tile of the input is 16 outputs by 32 adjacent
+// elements of a tap, loaded where they lie; a tile of weights has pairs of elements.
 //
-// Where rows of outputs read rows that lie one behind the other, all are one row, and what
-// it has between them is computed in vain: narrow rows fill blocks so. Reads up to 31
-// outputs beyond the last. As products of matrices do (matmul/panels_amx.c), it takes
-// subnormal numbers for zeros.
+// Where the input rows of consecutive output rows follow each other in memory, all rows are
+// computed as one, and the outputs between two rows are thrown away: so narrow rows fill
+// blocks too. Reads up to 31 outputs beyond the last. As in products of matrices
+// (matmul/panels_amx.c), subnormal numbers are taken for zeros.
 #include "tiles.h"
 #include "cpu/amx.h"
 #include "cpu/variant.h"
@@ -24,7 +24,8 @@
 #define INLINE static inline __attribute__((always_inline))
 typedef float loose __attribute__((vector_size(64), aligned(4), may_alias));
 
-// The sums of a block of `tall` by `wide` tiles.
+// Computes the sums of a block: two tiles of outputs if `tall`, two of filters if `wide`,
+// else one.
 INLINE void sum_block(const struct cpu_tiles_rows *p, const uint16_t *from, float *sums,
                       const bool tall, const bool wide)
 {
@@ -65,7 +66,7 @@ INLINE void sum_block(const struct cpu_tiles_rows *p, const uint16_t *from, floa
     MEMORY;
 }
 
-// One output: `columns` sums, beginning with p->start.
+// Stores one output: `columns` sums plus p->start.
 INLINE void store_output(const struct cpu_tiles_rows *p, const float *sums, float *to)
 {
     for (int64_t c = 0; c < p->columns; c += 16) {
@@ -79,8 +80,8 @@ INLINE void store_output(const struct cpu_tiles_rows *p, const float *sums, floa
     }
 }
 
-// `count` outputs side by side, of which those number `pixels` to `period` - 1 of each
-// `period` are none.
+// Computes `count` outputs side by side. In each `period` of them only the first
+// p->pixels are outputs of a row; the others are not stored.
 static void sum_line(const struct cpu_tiles_rows *p, const uint16_t *from, float *to,
                      int64_t count, int64_t period)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Included by vectors.c for each REAL, of which a vector has WIDTH, with NAME(word) for
-// this file's names.
+// The loops of vectors.h for one type. Included by vectors.c, which defines REAL, WIDTH
+// (elements of a vector), and NAME(word), the names of this file's functions.
 //
-// A tile of TILE rows of outputs keeps as many rows of x in registers: with each v[j] one
-// more is read, and the oldest one is let go. Sums of PART products are added to the
-// outputs, so that no sum has many roundings.
+// A tile of TILE rows of outputs keeps TILE rows of x in registers: each v[j] reads one row
+// more, which replaces the oldest. Sums of PART products are added to the outputs, so that
+// no sum has many roundings.
 
 typedef REAL NAME(vector) __attribute__((vector_size(WIDTH * sizeof(REAL))));
 
-// Rows [at, at + TILE) of out, terms [first, first + count), of which count is a multiple
-// of TILE.
+// Adds `count` terms, a multiple of TILE, to TILE rows of out; x, v and out point to the
+// first row and term.
 static inline void NAME(tile)(const NAME(vector) * x, const REAL *v, NAME(vector) * out,
                               int64_t count)
 {

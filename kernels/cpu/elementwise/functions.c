@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loops of functions that are no instruction of expressions.
+// Loops of functions that have no instruction in expressions.
 #include "functions.h"
 
 #include "map_loops.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loops of functions of f64 that are no instruction of expressions, in groups.
+// Loops of functions of f64 that have no instruction in expressions, by groups of elements.
 #include "map_loops.h"
 #include "math_lgamma.h"
 #include "variants.h"

@@ -36,7 +36,7 @@
 // Numbers of operations: those of the instructions of <tenon/expr.h>, then those of the
 // fused operations.
 enum {
-    CPU_OP_BEFORE_FUSED = TN_EXPR_NUM_OPS - 1, // so that the first one is TN_EXPR_NUM_OPS
+    CPU_OP_BEFORE_FUSED = TN_EXPR_NUM_OPS - 1, // the first fused one is TN_EXPR_NUM_OPS
 #define CPU_ENUM(name, operands) CPU_OP_##name,
     CPU_FUSED_OPS(CPU_ENUM)
 #undef CPU_ENUM
@@ -49,7 +49,7 @@ static inline bool cpu_is_fused(int32_t op)
     return op >= TN_EXPR_NUM_OPS;
 }
 
-// The class (TN_EXPR_CLASS_...) of `op`, by what it costs.
+// The class (TN_EXPR_CLASS_...) of `op`, which says what an element costs.
 static inline uint32_t cpu_op_class(int32_t op)
 {
     if (cpu_is_fused(op))

@@ -25,8 +25,8 @@ static inline float f32_of_f16(uint16_t half)
 static inline uint16_t f16_of_f32(float x)
 {
     uint32_t bits = bits_of_f32(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-    // Rounds to nearest even: adds half an ulp of f16, less 1 unless the last kept bit is
-    // odd.
+    // Rounds to nearest even: adds half an ulp of f16, less 1 unless the last bit that
+    // remains is odd.
     uint32_t normal = (rest - (112u << 23) + 0xfff + (rest >> 13 & 1)) >> 13;
     // Below 2^-14 the result is a multiple of 2^-24, which is the ulp of f32 from 0.5 on:
     // so adding 0.5 rounds to it.
@@ -151,8 +151,8 @@ MAP1(narrow_e5m2, float, uint8_t, e5m2_of_f32(x))
 // Elements of a block, which one test of the range covers.
 #define RANGE_BLOCK 1024
 
-// For a loop that converts before its test of the range is known, and whose results are
-// dropped when the test fails.
+// Marks a function that converts elements before it knows whether they are in range, and
+// drops the results if they are not.
 #ifdef __clang__
 #define OUT_OF_RANGE_TOO __attribute__((no_sanitize("float-cast-overflow")))
 #else
@@ -229,9 +229,9 @@ SATURATED_F64(u16, uint16_t, 0, UINT16_MAX, UINT16_MAX, WITHIN_UNSIGNED, 16)
 SATURATED_F64(u32, uint32_t, 0, UINT32_MAX, UINT32_MAX, WITHIN_UNSIGNED, 32)
 SATURATED_F64(u64, uint64_t, 0, UINT64_MAX, 0x1.fffffffffffffp63, WITHIN_UNSIGNED, 64)
 
-// Casts from integers. The sign of the result makes no difference to its bits, that of the
-// operand only where the result is wider; bool is a byte. So there is a loop for each pair
-// of widths (`i8_to_16`), and one more from unsigned ones to more bits.
+// Casts from integers. Signedness of the result makes no difference to its bits, signedness
+// of the operand only where the result is wider; bool is a byte. So each pair of widths has
+// a loop (`i8_to_16`), and casts from unsigned integers to wider ones have their own.
 #define CASTS_TO_FLOATS(from, T)                                                           \
     MAP1(from##_to_f32, T, float, x)                                                       \
     MAP1(from##_to_f64, T, double, x)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Operations on complex numbers, and conversions from and to them. + - * and parts are
-// computed in the dtype of a part; quotients, powers and functions by <tenon/ops/program.h>
-// in double, and rounded.
+// Operations on complex numbers, and conversions from and to them. + - * and the operations
+// on parts are computed in the dtype of a part; quotients, powers and functions by
+// <tenon/ops/program.h> in double, and rounded.
 //
 // Without FMA: gcc 12 fuses (ac - bd, ad + bc) to multiply-adds in spite of
 // -ffp-contract=off where it vectorises, and the variants would differ.
@@ -39,9 +39,9 @@
         }                                                                                  \
     }
 
-// LOOP, for TN_EXPR_OPS: nothing for instructions of other sets than FLOAT_COMPLEX, whose
-// loops are written out, and of class TEST. ENTRY: an entry for all that take complex
-// numbers.
+// LOOP and ENTRY are applied to TN_EXPR_OPS, by the set of dtypes of an instruction. LOOP
+// defines the loops of FLOAT_COMPLEX but those of class TEST; other loops are written out.
+// ENTRY makes a table entry for each instruction that takes complex numbers.
 #define LOOP_NONE(...)
 #define LOOP_BOOL(...)
 #define LOOP_INTEGER(...)
@@ -77,7 +77,7 @@ static inline bool is_infinite(double x)
     return fabs(x) == (double)INFINITY;
 }
 
-// Once for both dtypes.
+// One copy of this function serves both dtypes.
 #define NOINLINE __attribute__((noinline))
 static NOINLINE tn_complex128 map_complex_function_of(uint32_t op, tn_complex128 x)
 {
@@ -88,7 +88,8 @@ static NOINLINE tn_complex128 map_complex_power(tn_complex128 x, tn_complex128 y
     return tn_complex_power(x, y);
 }
 
-// Squares of f32 are exact in f64 and do not overflow. An infinite part counts beside NaN.
+// Squares of f32 are exact in f64 and do not overflow. If a part is infinite, so is the
+// result, even if the other part is NaN.
 static inline float modulus_f32(float re, float im)
 {
     double a = (double)re, b = (double)im, size = sqrt(a * a + b * b);
@@ -114,7 +115,7 @@ static inline float modulus_f32(float re, float im)
 #define PART_DTYPE TN_F64
 #include "map_complex.inc.h"
 
-// Between the complex dtypes, and to bool.
+// Casts between the complex dtypes, and to bool.
 #define CAST(name, FROM, TO, expression)                                                   \
     void VC(name)(void *out_, const void *const *in, int64_t n, uint32_t scalars)          \
     {                                                                                      \

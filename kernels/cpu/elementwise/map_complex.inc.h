@@ -27,7 +27,7 @@ COMPLEX2(F(EQ), uint8_t, (uint8_t)(x.re == y.re && x.im == y.im))
 COMPLEX2(F(NE), uint8_t, (uint8_t)(x.re != y.re || x.im != y.im))
 SELECT(F(SELECT), T)
 
-// Through <tenon/ops/program.h>, in double.
+// Computed by <tenon/ops/program.h>, in double.
 COMPLEX1(F(MODULUS), PART, MODULUS_OF(x.re, x.im))
 COMPLEX2(F(DIV), T, F(narrow)(tn_complex_divide(F(wide)(x), F(wide)(y))))
 COMPLEX2(F(POW), T, F(narrow)(map_complex_power(F(wide)(x), F(wide)(y))))
@@ -65,7 +65,7 @@ cpu_map_fn *const VC(GLUE(cpu_map, N))[CPU_NUM_OPS] = {TN_EXPR_OPS(ENTRY)};
 
 // --- conversions -----------------------------------------------------------------------
 
-// By blocks of parts, with the conversions of these.
+// Converts blocks of parts by the casts of the parts' dtype.
 static NOINLINE void F(to)(void *out_, const void *const *in, int64_t n, int32_t to)
 {
     PART parts[CAST_BLOCK];

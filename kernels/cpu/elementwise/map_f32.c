@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Operations on f32. Definitions for map_float.inc.h, and the functions that are fast for
-// common operands only.
+// Operations on f32: the macros that map_float.inc.h needs, and the functions that are fast
+// for common operands only.
 #include <math.h>
 #include <tenon/ops/program.h>
 #include "map_loops.h"
@@ -27,7 +27,7 @@ MAP2_RARE(MOD_f32, mod_is_common((double)x, (double)y), wide_mod((double)x, (dou
 MAP2_RARE(FLOOR_DIV_f32, floor_divide_is_common((double)x, (double)y),
           wide_floor_divide((double)x, (double)y), CALL_DEFINED(FLOOR_DIV, TN_F32, x, y))
 MAP2_RARE(POW_f32, pow_is_common((double)x, (double)y), wide_pow((double)x, (double)y),
-          x == 1 || y == 0 ? 1 : powf(x, y)) // 1 beside a signalling NaN too
+          x == 1 || y == 0 ? 1 : powf(x, y)) // 1 even if the other is a signalling NaN
 #if HAS_FMA
 MAP1_GROUPS(ERFINV_f32, fabsf(x) <= 0.9966f, erfinv_near_f32(x), erfinv_far_f32(x))
 #define LOOP_OF_ERFINV OWN_LOOP

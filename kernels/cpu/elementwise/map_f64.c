@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Operations on f64. Functions are vector loops where there are fused multiply-adds; the
-// others, and angles that these do not reduce, are those of <tenon/ops/program.h>, mostly
-// the C library's.
+// Operations on f64. Functions are vector loops where the processor has fused
+// multiply-adds. Other functions, and angles too large for the loops, are computed by
+// <tenon/ops/program.h>, mostly with the C library.
 #include <math.h>
 #include <tenon/ops/program.h>
 #include "map_loops.h"
@@ -25,7 +25,7 @@
 static inline double map_f64_sigmoid(double x)
 {
     double e = exp(x);
-    e = e > CPU_SIGMOID_MOST ? CPU_SIGMOID_MOST : e; // NaN: itself
+    e = e > CPU_SIGMOID_MOST ? CPU_SIGMOID_MOST : e; // NaN stays NaN
     return e / (1 + e);
 }
 #define v_SIGMOID map_f64_sigmoid
@@ -58,9 +58,9 @@ MAP1_RARE(COS_f64, IS_COMMON(x), v_COS(x), DEFINED1(COS, x))
 MAP1_RARE(TAN_f64, IS_COMMON(x), v_TAN(x), DEFINED1(TAN, x))
 MAP2S(MOD_f64, T, T, DEFINED2(MOD, x, y))
 
-// FLOOR_DIV. A quotient that is rounded to a whole number n may lie below it; then n * y is
-// above x. Below 2^26, n times either half of y's bits is exact, and so is the difference
-// from x when n is near x / y.
+// FLOOR_DIV. The exact quotient may lie below the whole number n to which it is rounded;
+// then n * y is above x. Below 2^26, n times either half of y's bits is exact, and so is
+// the difference from x when n is near x / y.
 static inline bool quotient_is_common(double x, double y)
 {
     return (fabs(x / y) < 67108864) & (fabs(y) < (double)INFINITY);

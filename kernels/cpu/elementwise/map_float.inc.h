@@ -38,7 +38,7 @@ MAP2S(F(MIN), T, T, F(smaller)(x, y))
 MAP2S(F(MAX), T, T, F(greater)(x, y))
 MAP2S(F(EQ), T, uint8_t, x == y)
 MAP2S(F(NE), T, uint8_t, x != y)
-// GT and GE call these: the loops are long.
+// GT and GE call these functions, since their loops are long.
 __attribute__((noinline)) static cpu_map_fn F(LT), F(LE);
 MAP2S(F(LT), T, uint8_t, x < y)
 MAP2S(F(LE), T, uint8_t, x <= y)
@@ -192,7 +192,7 @@ FUSED_MANY(F(SUB_MUL_MUL), F(SUB_MUL_MUL_loop), OPERANDS4, 2, 6,
            (AT(0) - AT(1)) * AT(2) * AT(3))
 FUSED_MANY(F(SUB_MUL_MUL_ADD), F(SUB_MUL_MUL_ADD_loop), OPERANDS4 OPERAND(4), 2, 6,
            (AT(0) - AT(1)) * AT(2) * AT(3) + AT(4))
-// Choices by a comparison, with loops for the sets of scalars that activations have.
+// SELECT by a comparison, with loops for the sets of scalars that activations have.
 #define SELECT_BY(name, loop, order)                                                       \
     static inline __attribute__((always_inline)) void loop(T *out, const void *const *in,  \
                                                            int64_t n, uint32_t scalars)    \
@@ -225,7 +225,7 @@ FUSED_MANY(F(SUB_MUL_MUL_ADD), F(SUB_MUL_MUL_ADD_loop), OPERANDS4 OPERAND(4), 2,
 SELECT_BY(F(SELECT_LT), F(SELECT_LT_loop), <)
 SELECT_BY(F(SELECT_LE), F(SELECT_LE_loop), <=)
 
-// All instructions that take floats.
+// Table entries of all instructions that take floats.
 #define ENTRY_NONE(name)
 #define ENTRY_ANY(name) [TN_EXPR_##name] = F(name),
 #define ENTRY_NUMBER ENTRY_ANY

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Loops over elements of type T in groups, for functions that have a way for common
-// operands and one for others. The file that includes this defines T and WORD, an integer
-// as wide.
+// Loops over elements of type T in groups, for functions with one formula for common
+// operands and another for rare ones. The file that includes this defines T and WORD, an
+// integer type of T's size.
 
-// Elements of a group, which are all computed in either way.
+// Elements of a group. A formula is computed for all elements of a group, or for none.
 #define RARE_GROUP 32
 
-// Defines a cpu_map_fn that computes `expression` in groups, and of a group that has an
-// element for which `common` does not hold `rare`, too; both are vector loops.
+// Defines a cpu_map_fn that computes `expression` for all groups, and for a group in which
+// `common` does not hold for all elements also `rare`; both are vector loops.
 #define MAP1_GROUPS(name, common, expression, rare)                                        \
     static void name##_group(T *result, const T *a)                                        \
     {                                                                                      \

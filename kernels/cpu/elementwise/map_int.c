@@ -11,8 +11,7 @@
 #define ROUNDS_VECTORS 0
 #endif
 
-// Added to a whole number of up to 51 bits, MIDDLE gives a float that has it in its low
-// bits.
+// The sum of MIDDLE and a whole number of up to 51 bits has that number in its low bits.
 #define MIDDLE 0x1.8p52
 #define MIDDLE_BITS UINT64_C(0x4338000000000000)
 
@@ -34,8 +33,8 @@
 #define ENTRY_ROW_ANY ENTRY_NONE
 #define ENTRY(name, text, operands, class, dtypes) ENTRY_##dtypes(name)
 
-// Whose loop an instruction runs: where the sign makes no difference to the bits of
-// results, both types of a width share that of the signed one.
+// The type whose loop an instruction runs: SIGNED where signedness makes no difference to
+// the bits of results, so that both types of a width share a loop.
 #define OF_NEG SIGNED
 #define OF_INVERT SIGNED
 #define OF_ADD SIGNED

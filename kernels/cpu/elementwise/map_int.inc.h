@@ -31,10 +31,9 @@ static inline T F(modulo)(T x, T y)
 #endif
 }
 
-// The quotient of floats, rounded down, is that of integers where these have so few bits
-// that a float between a quotient and the next whole number cannot be missed. Where
-// processors round vectors, such loops are vectors; all integers of up to 32 bits are
-// common.
+// A quotient of doubles, rounded down, equals the quotient of integers if these have at
+// most 51 bits: then rounding cannot reach the next whole number. Where processors round
+// vectors, such loops are vector loops; all integers of up to 32 bits are common operands.
 #if W == 64
 static inline double F(widened)(T x) // |x| is at most 2^51
 {
@@ -117,7 +116,7 @@ MAP2_RARE(F(MOD), F(is_common)(x, y), F(quick_modulo)(x, y), F(modulo)(x, y))
 MAPPER(F(POW), T, T, F(power)(x, y))
 MAPPER(F(MIN), T, T, x < y ? x : y)
 MAPPER(F(MAX), T, T, x > y ? x : y)
-// GT and GE call these: the loops are long.
+// GT and GE call these functions, since their loops are long.
 __attribute__((noinline)) static cpu_map_fn F(LT), F(LE);
 MAPPER(F(LT), T, uint8_t, x < y)
 MAPPER(F(LE), T, uint8_t, x <= y)

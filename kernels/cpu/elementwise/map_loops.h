@@ -73,7 +73,8 @@
         const void *const swapped[] = {in[1], in[0]};                                      \
         other(out, swapped, n, (scalars & 1) << 1 | (scalars >> 1 & 1));                   \
     }
-// Defines the cpu_map_fn of SELECT: of the second and third operand, by the first, a bool.
+// Defines the cpu_map_fn of SELECT: the second operand where the first, a bool, is true,
+// else the third.
 #define SELECT(name, T)                                                                    \
     static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
     {                                                                                      \

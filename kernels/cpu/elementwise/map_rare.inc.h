@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Loops over elements of type T that are fast for common operands only. The file that
-// includes this defines T and WORD, an integer as wide.
+// includes this defines T and WORD, an integer type of T's size.
 
-// Elements of a block, for which one test decides how they are computed.
+// Elements of a block, for all of which one test decides how they are computed.
 #define RARE_BLOCK 256
 #include "map_groups.inc.h"
 
 // Define a cpu_map_fn that computes `expression` for elements for which `common` holds, and
 // `rare` for the others. A block in which `common` holds for all elements is a vector loop;
 // other blocks choose for each element (MAP2_RARE behind that loop, so that a division is
-// made once). Both ways give the same bits for an element, so its result does not depend on
-// its neighbours.
+// made once). Both formulas give the same bits for an element for which both hold, so its
+// result does not depend on the other elements of its block.
 #define MAP1_RARE(name, common, expression, rare)                                          \
     static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
     {                                                                                      \
@@ -59,7 +59,7 @@
                 T x = a[i], y = b[i];                                                      \
                 result[i] = (common) ? result[i] : (rare);                                 \
             }                                                                              \
-            memcpy(out, result, (size_t)count * sizeof(T)); /* which may be a or b */      \
+            memcpy(out, result, (size_t)count * sizeof(T)); /* out may be a or b */        \
         }                                                                                  \
     }
 

@@ -31,7 +31,7 @@ static inline float cbrt_guess_f32(float a)
 static inline float v_CBRT_f32(float x)
 {
     float a = fabsf(x);
-    bool is_small = a < 0x1p-64f; // what roundings lose would be subnormal
+    bool is_small = a < 0x1p-64f; // the correction of rounding would be subnormal
     a = is_small ? a * 0x1p96f : a;
     float y = cbrt_guess_f32(a), root;
     if (HAS_FMA) {

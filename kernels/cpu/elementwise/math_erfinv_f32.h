@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The inverse of the error function of f32 in vectors, made of fused multiply-adds; without
-// these it is that of math_f32.h.
+// The inverse of the error function of f32 in vectors, made of fused multiply-adds;
+// variants without them use v_ERFINV() of math_f32.h.
 //
 // erfinv(x) = |x| P(w), w = -log(1 - x^2): by a polynomial in w - 2.5 up to w = 5, and from
-// there on by a polynomial in sqrt(w), which P is near. Polynomials are minimax ones, found
-// by Remez's exchange algorithm in 60 digits; the error of each is given beside it.
+// there on by a polynomial in sqrt(w), as P is nearly sqrt(w). Polynomials are minimax
+// ones, found by Remez's exchange algorithm in 60 digits; the error of each is beside it.
 #ifndef KERNELS_CPU_MATH_ERFINV_F32_H
 #define KERNELS_CPU_MATH_ERFINV_F32_H
 
@@ -18,7 +18,7 @@ static inline float erfinv_product(float x, float a, float base, float rest)
     return copysignf(product + fma_f32(a, rest, rounding), x);
 }
 
-// log(1 - a^2), without the edges of a logarithm; what it loses is added to *low.
+// log(1 - a^2), without the special cases of a logarithm; *low gets its rounding error.
 static inline float erfinv_log_f32(float a, float *low)
 {
     struct f32_parts at = f32_log_split_normal(fma_f32(-a, a, 1));
@@ -29,12 +29,12 @@ static inline float erfinv_log_f32(float a, float *low)
     return log;
 }
 
-// P(0) in two parts, the first of which has few bits, and P's slope, nearly.
+// P(0) in two parts, the first of which has few bits, and an approximation of P's slope.
 #define P_0 0x1.c5ap-1f
 #define P_0_REST 0x1.f891b4p-13f
 #define SLOPE 0.24f
 
-// P(0) + w R(w), R's error 1.8e-9.
+// By P(0) + w R(w), up to w = 5; R's error is 1.8e-9.
 static inline float erfinv_near_f32(float x)
 {
     float a = fabsf(x), low, w = -erfinv_log_f32(a, &low), s = w - 2.5f;
@@ -54,7 +54,7 @@ static inline float erfinv_near_f32(float x)
     return erfinv_product(x, a, high, less);
 }
 
-// Error 5.9e-9.
+// By a polynomial in sqrt(w), from w = 5 on; its error is 5.9e-9.
 static inline float erfinv_far_f32(float x)
 {
     float a = fabsf(x), low, log = erfinv_log_f32(a < 1 ? a : 0, &low);

@@ -3,8 +3,8 @@
 // error found: see math_f64.h.
 //
 // erfinv(x) = |x| P(w), w = -log(1 - x^2): by a polynomial in w - 2.5 up to w = 5, and from
-// there on by polynomials in sqrt(w), which P is near. Polynomials are minimax ones, found
-// by Remez's exchange algorithm in 60 digits; the error of each is given beside it.
+// there on by polynomials in sqrt(w), as P is nearly sqrt(w). Polynomials are minimax ones,
+// found by Remez's exchange algorithm in 60 digits; the error of each is given beside it.
 #ifndef KERNELS_CPU_MATH_ERFINV_F64_H
 #define KERNELS_CPU_MATH_ERFINV_F64_H
 
@@ -18,7 +18,7 @@ INLINE double erfinv_product(double x, double a, double base, double rest)
     return copysign(product + fma(a, rest, rounding), x);
 }
 
-// log(1 - a^2), without the edges of a logarithm.
+// log(1 - a^2), without the special cases of a logarithm.
 INLINE struct f64_pair erfinv_log_f64(double a)
 {
     struct f64_parts at = log_split_normal(fma(-a, a, 1.0), 0x1p52 + 1023);
@@ -27,12 +27,12 @@ INLINE struct f64_pair erfinv_log_f64(double a)
     return normal_pair(add_to_pair(at.exponent * LN2_HIGH, near));
 }
 
-// P(0) in two parts, the first of which has few bits, and P's slope, nearly.
+// P(0) in two parts, the first of which has few bits, and an approximation of P's slope.
 #define P_0 0x1.c5bf88p-1
 #define P_0_REST 0x1.1b4ef6aa79c3bp-25
 #define SLOPE 0.24
 
-// P(0) + w R(w), R's error 2.1e-18.
+// By P(0) + w R(w), up to w = 5; R's error is 2.1e-18.
 INLINE double erfinv_near_f64(double x)
 {
     double a = fabs(x);
@@ -68,7 +68,7 @@ INLINE double erfinv_near_f64(double x)
     return erfinv_product(x, a, high, low);
 }
 
-// Errors 1.4e-17 for sqrt(w) up to 3.75 and 7.3e-18 beyond.
+// By polynomials in sqrt(w), from w = 5 on; errors: 1.4e-17 up to 3.75, 7.3e-18 beyond.
 INLINE double erfinv_far_f64(double x)
 {
     double a = fabs(x);

@@ -4,12 +4,12 @@
 // errors found over all exponents, in ulp, and where there is no instruction for a fused
 // multiply-add: exp 0.88 and 0.96, exp2 0.89 and 0.97, log 0.87 and 0.87, tanh 1.49, erf
 // 0.97 and 1.35, erfinv 0.88, sigmoid 1.46 and 1.46. With the instruction log2 1.00, log10
-// 0.94, log1p 0.95, sin 1.20, cos 1.20, erfinv 1.33 (math_erfinv_f32.h). The other
-// functions, and these without it, are computed in f64 (math_wide.h), within 0.51 ulp; sin,
-// cos and tan beyond 1e6 are the C library's.
+// 0.94, log1p 0.95, sin 1.20, cos 1.20, erfinv 1.33 (math_erfinv_f32.h). Other functions,
+// and these six without the instruction, are computed in f64 (math_wide.h), within 0.51
+// ulp; sin, cos and tan beyond 1e6 are the C library's.
 //
-// The compiler contracts no product and sum into one rounding: fma_f32() says where there
-// is one, so that all variants for processors with the instruction give the same bits.
+// The compiler contracts no product and sum into one rounding: the code calls fma_f32() for
+// that, so that all variants for processors with the instruction give the same bits.
 #ifndef KERNELS_CPU_MATH_F32_H
 #define KERNELS_CPU_MATH_F32_H
 
@@ -67,25 +67,25 @@ static inline float exp_near(float r)
     return fma_f32(p, r, 1);
 }
 
-// p 2^n, where p is between 0.7 and 1.42 and n that of reduced(), at least -151: n is added
-// to the bits of p. Where the result may be subnormal, it is 2^64 times as large at first,
-// and rounded by a product.
+// p 2^n, where p is between 0.7 and 1.42 and n comes from reduced() and is at least -151: n
+// is added to the exponent bits of p. A result that may be subnormal is computed 2^64 times
+// as large, and rounded by a product.
 static inline float exp_scaled(float p, float shifted)
 {
     bool is_small = shifted < ROUNDER - 125;
     uint32_t exponent = bits_of_f32(shifted) + (is_small ? 64u : 0u);
     float result =
-        f32_of_bits(bits_of_f32(p) + (exponent << 23)); // ROUNDER's bits are lost
+        f32_of_bits(bits_of_f32(p) + (exponent << 23)); // ROUNDER's bits are shifted out
     return result * (is_small ? 0x1p-64f : 1.0f);
 }
 
 static inline float v_EXP(float x)
 {
-    bool is_zero = x < -104.0f; // computed of 0: a product that underflows takes long
+    bool is_zero = x < -104.0f; // then computes exp(0): products that underflow are slow
     float shifted, r = reduced(is_zero ? 0 : x, &shifted);
     float result = exp_scaled(exp_near(r), shifted);
     result = is_zero ? 0 : result;
-    return x <= 88.7228317f ? result : x + INFINITY; // NaN: itself
+    return x <= 88.7228317f ? result : x + INFINITY; // NaN stays NaN
 }
 
 static inline float v_EXP2(float x)
@@ -93,13 +93,13 @@ static inline float v_EXP2(float x)
     float y = x < -151.0f ? -151.0f : x;
     float shifted = y + ROUNDER, r = (y - (shifted - ROUNDER)) * 0.693147181f;
     float result = exp_scaled(exp_near(r), shifted);
-    return x < 128.0f ? result : x + INFINITY; // NaN: itself
+    return x < 128.0f ? result : x + INFINITY; // NaN stays NaN
 }
 
-// e / (1 + e), where what the sum and the quotient lose is added; from 64 on it is 1.
+// e / (1 + e), with the rounding errors of sum and quotient added; from 64 on it is 1.
 static inline float v_SIGMOID(float x)
 {
-    float e = v_EXP(x > 64 ? 64 : x); // NaN: itself
+    float e = v_EXP(x > 64 ? 64 : x); // NaN stays NaN
     if (!HAS_FMA)
         return (float)((double)e / (1 + (double)e));
     float sum = 1 + e, low = e - (sum - 1), inverse = 1 / sum, y = e * inverse;
@@ -119,8 +119,8 @@ static inline float expm1_near(float x)
     return expm1_of(shifted, r);
 }
 
-// Below 0.36 a polynomial of x^2, error 5.0e-8, found by Remez's exchange algorithm: there
-// the sum t + 2 would lose bits that the quotient needs.
+// t / (t + 2) with t = exp(2 |x|) - 1. Below 0.36 a polynomial of x^2, error 5.0e-8, found
+// by Remez's exchange algorithm: there t + 2 would lose bits that the quotient needs.
 static inline float v_TANH(float x)
 {
     float a = fabsf(x), z = x * x;
@@ -133,7 +133,7 @@ static inline float v_TANH(float x)
     if (HAS_FMA) // one part of ln 2: n is small, or t so large that r hardly counts
         r = fma_f32(shifted - ROUNDER, -0.693147181f, twice);
     float t = expm1_of(shifted, r), far = t / (t + 2);
-    return copysignf(a >= 0.36f ? far : near, x); // NaN: near
+    return copysignf(a >= 0.36f ? far : near, x); // near if x is NaN
 }
 
 // x = 2^exponent (1 + f), with 1 + f in [sqrt(1/2), sqrt(2)). x is positive and finite.
@@ -154,7 +154,7 @@ static inline struct f32_parts f32_log_split(float x)
     return (struct f32_parts){at.exponent - (tiny ? 23 : 0), at.f};
 }
 
-// log(1 + f) - f, for 1 + f as above.
+// log(1 + f) - f, for the f of struct f32_parts.
 static inline float f32_log_rest(float f)
 {
     float p = 7.14788586e-2f, square = f * f;
@@ -169,7 +169,7 @@ static inline float f32_log_rest(float f)
     return fma_f32(f * square, p, -0.5f * square);
 }
 
-// The result of a logarithm: y, but for an x that is not a positive finite number.
+// The result of a logarithm of x: y, or a special case if x is no positive finite number.
 static inline float f32_log_edges(float x, float y)
 {
     y = x == 0 ? -INFINITY : y;
@@ -184,7 +184,7 @@ static inline float v_LOG(float x)
     return f32_log_edges(x, fma_f32(at.exponent, LN2_HIGH, low + at.f));
 }
 
-// To another base, whose logarithm of 2 is two + two_low and of e is e + e_low.
+// The logarithm to another base, in which log(2) is two + two_low and log(e) is e + e_low.
 static inline float f32_log_to_base(float x, float two, float two_low, float e, float e_low)
 {
     struct f32_parts at = f32_log_split(x);
@@ -206,8 +206,8 @@ static inline float v_LOG10(float x)
                    : (float)wide_log10((double)x);
 }
 
-// log(u + lost), where u is 1 + x rounded: log(u) + lost / u, the reciprocal within 2 % of
-// a magic number and one of Newton's steps. With exponent 0, x itself is f.
+// log(u + lost), where u is 1 + x rounded: log(u) + lost / u. The reciprocal of u is made
+// of a magic number, within 2 %, and a step of Newton's method. With exponent 0, f is x.
 static inline float f32_log1p(float x)
 {
     float u = 1 + x, part = u - 1, lost = (1 - (u - part)) + (x - part);
@@ -229,9 +229,9 @@ static inline float v_LOG1P(float x)
 }
 
 // The sine of x + quarters * pi/2 for |x| <= WIDE_ANGLE. pi/2 is subtracted in three parts:
-// the first difference is exact, for it is below 1 and a multiple of 2^-24; what the second
-// loses is kept. |r| <= 0.84, as the quotient is rounded. Errors of the polynomials: 6.5e-9
-// and 2.1e-10.
+// the first difference is exact, for it is below 1 and a multiple of 2^-24; the rounding of
+// the second is kept. |r| <= 0.84, as the quotient is rounded. Errors of the polynomials:
+// 6.5e-9 and 2.1e-10.
 static inline float f32_sin_from(float x, uint32_t quarters)
 {
     float shifted = fma_f32(x, 0x1.45f306p-1f, ROUNDER), n = shifted - ROUNDER;
@@ -286,10 +286,10 @@ static inline float v_ERF(float x)
     return a < 1.0f ? near : far;
 }
 
-// 1 + erf(x), but for a NaN: erfc(-x) below 0, where a sum of 1 would lose its bits. |x|
-// times a polynomial is log2(erfc(|x|)), weighted by erfc, error 2.3e-8; exp2(r) - 1 has
-// 2.0e-9. From 3.96 on erfc is 0, as 1 + erf is of f32 numbers. (Inlined: loops that call
-// are not vectorised.)
+// 1 + erf(x), x not NaN. Below 0 it is erfc(-x), since a sum with 1 would lose its bits.
+// log2(erfc(|x|)) is |x| times a polynomial, error 2.3e-8 weighted by erfc; exp2(r) - 1 has
+// error 2.0e-9. From 3.96 on erfc is 0, as is 1 + erf of f32 numbers. (Inlined, since loops
+// with calls are not vectorised.)
 static inline __attribute__((always_inline)) float one_plus_erf_f32(float x)
 {
     float a = fabsf(x), b = a < 4.0f ? a : 4.0f, q = 4.94950336e-6f;
@@ -320,7 +320,7 @@ static inline float v_ONE_PLUS_ERF(float x)
     return x == x ? y : x;
 }
 
-// A function that is computed in f64 and rounded once.
+// Defines a function that is computed in f64 and rounded once.
 #define V_WIDE(NAME, name)                                                                 \
     static inline float v_##NAME(float x)                                                  \
     {                                                                                      \
@@ -336,8 +336,8 @@ V_WIDE(ASINH, asinh)
 V_WIDE(ACOSH, acosh)
 V_WIDE(ATANH, atanh)
 
-// The definition's ratio (<tenon/ops/program.h>) without its step of Halley's method, which
-// f32 does not need. (1 - a) (1 + a) is exact in f64; beyond 1 it is negative, and its
+// The ratio that <tenon/ops/program.h> has, without its step of Halley's method, which f32
+// does not need. (1 - a) (1 + a) is exact in f64; beyond 1 it is negative, and its
 // logarithm a NaN.
 static inline float v_ERFINV(float x)
 {

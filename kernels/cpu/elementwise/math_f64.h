@@ -28,12 +28,12 @@
 // Below this magnitude x is the nearest f64 to expm1(x), log1p(x), sinh(x) and tanh(x).
 #define TINY 0x1p-54
 
-// A number in two parts, whose sum is more precise than either.
+// A number as the sum of two parts, which is more precise than one f64.
 struct f64_pair {
     double high, low;
 };
 
-// The same sum, whose first part is the nearest f64.
+// The same number, normalised: `high` is the nearest f64.
 INLINE struct f64_pair normal_pair(struct f64_pair a)
 {
     double high = a.high + a.low;
@@ -48,7 +48,8 @@ INLINE double divide_pairs(struct f64_pair a, struct f64_pair b)
     return fma(rest, inverse, q);
 }
 
-// c + a, exact but for what a.low loses, where a.high and c are within 2^53 of each other.
+// c + a, exact but for the rounding of a.low, where a.high and c are within 2^53 of each
+// other.
 INLINE struct f64_pair add_to_pair(double c, struct f64_pair a)
 {
     double high = c + a.high;
@@ -73,8 +74,8 @@ INLINE double exp_rest(double r)
 }
 
 // p 2^n, where p is between 0.7 and 1.42 and n is shifted - WIDE_ROUNDER, at least -1082: n
-// is added to the bits of p. Where the result may be subnormal, it is 2^64 times as large
-// at first, and rounded by a product.
+// is added to the exponent bits of p. A result that may be subnormal is computed 2^64 times
+// as large, and rounded by a product.
 INLINE double f64_scaled(double p, double shifted)
 {
     bool is_small = shifted < WIDE_ROUNDER - 1020;
@@ -83,7 +84,7 @@ INLINE double f64_scaled(double p, double shifted)
     return result * (is_small ? 0x1p-64 : 1.0);
 }
 
-// exp(r) 2^n likewise.
+// exp(r) 2^n, with n as for f64_scaled().
 INLINE double f64_exp_scaled(double r, double shifted)
 {
     return f64_scaled(1 + fma(exp_rest(r), r * r, r), shifted);
@@ -97,14 +98,14 @@ INLINE double exp_shifted(double x)
 
 INLINE double v_EXP(double x)
 {
-    bool is_zero = x < -746; // computed of 0: a product that underflows takes long
+    bool is_zero = x < -746; // then computes exp(0): products that underflow are slow
     double y = is_zero ? 0 : x, shifted = exp_shifted(y), n = shifted - WIDE_ROUNDER;
     double r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, y)), result = f64_exp_scaled(r, shifted);
     result = is_zero ? 0 : result;
-    return x <= 0x1.62e42fefa39efp+9 ? result : x + (double)INFINITY; // NaN: itself
+    return x <= 0x1.62e42fefa39efp+9 ? result : x + (double)INFINITY; // NaN stays NaN
 }
 
-// e / (1 + e), where what the sum and the quotient lose is added, and r is in two parts.
+// e / (1 + e), with the rounding errors of sum and quotient added, and r in two parts.
 INLINE double v_SIGMOID(double x)
 {
     double y = x < -746 ? -746 : x > 64 ? 64 : x;
@@ -122,10 +123,10 @@ INLINE double v_EXP2(double x)
     double y = x < -1080 ? -1080 : x, shifted = y + WIDE_ROUNDER;
     double r = (y - (shifted - WIDE_ROUNDER)) * 0x1.62e42fefa39efp-1;
     double result = f64_exp_scaled(r, shifted);
-    return x < 1024 ? result : x + (double)INFINITY; // NaN: itself
+    return x < 1024 ? result : x + (double)INFINITY; // NaN stays NaN
 }
 
-// (exp(x) - 1) / 4 for x between -60 and MOST_EXPONENT, whose cosh is infinite in f64.
+// (exp(x) - 1) / 4 for x between -60 and MOST_EXPONENT; cosh(MOST_EXPONENT) is infinite.
 #define MOST_EXPONENT 710.6
 INLINE struct f64_pair quarter_expm1(double x)
 {
@@ -148,7 +149,7 @@ INLINE double v_EXPM1(double x)
     return x == x ? y : x;
 }
 
-// With t = exp(2 |x|) - 1: t / (t + 2). 1 - tanh(22) is below half an ulp.
+// t / (t + 2) with t = exp(2 |x|) - 1. 1 - tanh(22) is below half an ulp.
 INLINE double v_TANH(double x)
 {
     double a = fabs(x), twice = a < 22 ? a + a : 44;
@@ -158,7 +159,7 @@ INLINE double v_TANH(double x)
     return x == x ? copysign(y, x) : x;
 }
 
-// With t = exp(|x|) - 1: (t + t / (t + 1)) / 2.
+// (t + t / (t + 1)) / 2 with t = exp(|x|) - 1.
 INLINE double v_SINH(double x)
 {
     double a = fabs(x);
@@ -223,7 +224,7 @@ INLINE double v_LOG(double x)
     return log_edges(x, fma(at.exponent, LN2_HIGH, low));
 }
 
-// The logarithm to another base, whose logarithm of 2 is `two` and of e is `e`.
+// The logarithm to another base, in which log(2) is `two` and log(e) is `e`.
 INLINE double log_to_base(double x, struct f64_pair two, struct f64_pair e)
 {
     struct f64_parts at = log_split(x);
@@ -248,8 +249,8 @@ INLINE double v_LOG10(double x)
 }
 
 // log(1 + x + more), where `more` is small beside 1 + x: log(u) + lost / u, where u is 1 +
-// x rounded, and the reciprocal is within 2 % of a magic number and one of Newton's steps.
-// With exponent 0, x itself is f.
+// x rounded. The reciprocal of u is made of a magic number, within 2 %, and a step of
+// Newton's method. With exponent 0, f is x.
 INLINE double log1p_pair(double x, double more)
 {
     double u = 1 + x, part = u - 1, lost = (1 - (u - part)) + (x - part);
@@ -271,28 +272,28 @@ INLINE double v_LOG1P(double x)
     return x == x ? y : x;
 }
 
-// log1p(2 a / (1 - a)) / 2, where what the quotient loses is kept.
+// log1p(2 a / (1 - a)) / 2, with the rounding error of the quotient kept.
 INLINE double v_ATANH(double x)
 {
     double a = fabs(x), under = 1 - a, low = (1 - under) - a, inverse = 1 / under;
     double t = 2 * a * inverse, rest = fma(-t, under, 2 * a) - t * low;
     double y = 0.5 * log1p_pair(t, rest * inverse);
     y = a == 1 ? (double)INFINITY : y;
-    return copysign(a < TINY ? a : y, x); // beyond 1 NaN: of the logarithm
+    return copysign(a < TINY ? a : y, x); // beyond 1 the logarithm is NaN
 }
 
 // --- powers ----------------------------------------------------------------------------
 
-// The product with b, exact but for what a.low loses.
+// a * b, exact but for the rounding of a.low * b.
 INLINE struct f64_pair times_pair(struct f64_pair a, double b)
 {
     double high = a.high * b;
     return (struct f64_pair){high, fma(a.low, b, fma(a.high, b, -high))};
 }
 
-// log2(x) of a positive finite x, within 2^-64 of it: of m in [sqrt(1/2), sqrt(2)) with s =
-// (m - 1) / (m + 1) it is 2 / ln(2) (s + s^3 (1/3 + q(s^2))), q's error 9.4e-19 of s^2. All
-// but q has two parts.
+// log2(x) of a positive finite x, within 2^-64 of it. For m in [sqrt(1/2), sqrt(2)) and s =
+// (m - 1) / (m + 1), log2(m) is 2 / ln(2) (s + s^3 (1/3 + q(s^2))), with q's error 9.4e-19
+// of s^2. All values but q are pairs.
 INLINE struct f64_pair log2_pair(double x)
 {
     const struct f64_pair third = {0x1.5555555555555p-2, 0x1.5555555555555p-56},
@@ -321,8 +322,8 @@ INLINE struct f64_pair log2_pair(double x)
     return add_to_pair(at.exponent, log);
 }
 
-// Whether v_POW() takes these: x is neither zero nor infinite, and positive if y, below
-// 2^51, is no integer.
+// Whether v_POW() takes x and y: x is neither zero nor infinite, and positive if y is no
+// integer; |y| is below 2^51.
 INLINE bool pow_f64_is_common(double x, double y)
 {
     double a = fabs(x), whole = y + WIDE_ROUNDER - WIDE_ROUNDER;
@@ -340,7 +341,7 @@ INLINE double v_POW(double x, double y)
     double e = r * 0x1.62e42fefa39efp-1;
     double e_low = fma(r, 0x1.62e42fefa39efp-1, -e);
     e_low = fma(r, 0x1.abc9e3b39803fp-56, fma(low, 0x1.62e42fefa39efp-1, e_low));
-    // 1024 and more: a product that overflows
+    // exponents of 1024 and more: the result overflows
     bool is_large = shifted >= WIDE_ROUNDER + 1024;
     double result = f64_scaled(1 + (e + fma(exp_rest(e), e * e, e_low)),
                                is_large ? shifted - 2 : shifted);
@@ -370,7 +371,7 @@ INLINE struct f64_angle reduce_angle(double x)
     return (struct f64_angle){{high, low}, bits_of_f64(shifted)};
 }
 
-// Sine and cosine. Errors: 3.9e-18 and 8.3e-20.
+// Sine and cosine for |r| <= pi/4. Errors: 3.9e-18 and 8.3e-20.
 INLINE struct f64_pair sin_near(struct f64_pair r)
 {
     double z = r.high * r.high, p = 0x1.5d9ce2bd16b74p-33;
@@ -468,7 +469,7 @@ INLINE double v_ASIN(double x)
     bool is_far = a > 0.5;
     double s = is_far ? sqrt(half) : a, rest = asin_rest(s, is_far ? half : a * a);
     double far = half_pi_minus(2 * s, 2 * rest);
-    return copysign(is_far ? far : a + rest, x); // beyond 1 NaN: of a negative root
+    return copysign(is_far ? far : a + rest, x); // beyond 1 the root is NaN
 }
 
 INLINE double v_ACOS(double x)
@@ -480,7 +481,7 @@ INLINE double v_ACOS(double x)
     double far = x > 0 ? 2 * (s + rest) : wide;
     rest = copysign(rest, x);
     double near = HALF_PI - (x + (rest - HALF_PI_LOW));
-    return is_far ? far : near; // NaN: near
+    return is_far ? far : near; // near if x is NaN
 }
 
 // (atan(a) - a) for a <= 1, error 4.8e-18.
@@ -510,28 +511,28 @@ INLINE double atan_rest(double a)
     return a * (z * p);
 }
 
-// Above 1 pi/2 - atan(1 / a).
+// Above 1 it is pi/2 - atan(1 / a).
 INLINE double v_ATAN(double x)
 {
     double a = fabs(x);
     bool is_far = a > 1;
     double b = a < 0x1p60 ? a : 0x1p60, inverse = 1 / b;
-    double lost = inverse * fma(-inverse, b, 1.0); // times the slope 1 / (1 + z), nearly
+    double lost = inverse * fma(-inverse, b, 1.0); // error of `inverse`
     a = is_far ? inverse : a;
     double rest = atan_rest(a), slope = fma(-0.5, a * a, 1.0);
     double far = half_pi_minus(a, fma(lost, slope, rest));
     return copysign(is_far ? far : a + rest, x);
 }
 
-// The angle of the lesser of |x| and |y| over the greater one, what the quotient loses
-// kept, is added to or taken from a multiple of pi/2.
+// Adds the angle of the lesser of |x| and |y| over the greater one to a multiple of pi/2,
+// or subtracts it. The rounding error of the quotient is kept.
 INLINE double v_ATAN2(double y, double x)
 {
     double a = fabs(x), b = fabs(y), most = a > b ? a : b, least = a > b ? b : a;
     double over = most > 0 ? most : 1, q = least / over, rest = fma(-q, over, least) / over;
     bool is_whole = over < (double)INFINITY;
     double same = least == over ? 1 : 0;
-    q = is_whole ? q : same; // of infinities
+    q = is_whole ? q : same; // the quotient of infinities
     rest = is_whole ? rest : 0;
     double low = atan_rest(q) + rest * fma(-0.5, q * q, 1.0);
     bool is_back = copysign(1, x)<0, is_up = b> a;
@@ -585,7 +586,7 @@ INLINE double v_ERF(double x)
     double shifted = exp_shifted(q), n = shifted - WIDE_ROUNDER;
     double r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, q));
     double far = copysign(1 - f64_exp_scaled(r, shifted), x);
-    return a >= 1 ? far : near; // NaN: near
+    return a >= 1 ? far : near; // near if x is NaN
 }
 
 #endif // KERNELS_CPU_MATH_F64_H

@@ -8,7 +8,7 @@
 
 #include "math_wide.h"
 
-// For 0 <= y < 8: y = z + k with z in [1, 2); below 1 the function of y + 1, over y.
+// gamma(y) for 0 <= y < 8: y = z + k with z in [1, 2); below 1 it is gamma(y + 1) / y.
 static inline double gamma_near(double y)
 {
     double k = y < 1 ? 0 : floor(y) - 1, z = y - k, p;
@@ -32,12 +32,12 @@ static inline double gamma_near(double y)
     return g * p / (y < 1 ? y : 1);
 }
 
-// For any x. Above 172, and so below -171, the result is that of the bound, which is
-// infinity, or 0, in f32.
+// gamma(x) for any x. Magnitudes are clamped at 172, or -171, where the result in f32 is
+// infinity, or 0, already.
 static inline double gamma_any(double x)
 {
     double y = x < 0 ? 1 - x : x, whole = rint(x), half = 0.5 * whole;
-    y = y > 172 ? 172 : y; // NaN: itself
+    y = y > 172 ? 172 : y; // NaN stays NaN
     double i = 1 / y, r = i * i, tail = i * (1 / 12.0 - r * (1 / 360.0 - r * (1 / 1260.0)));
     double power = (y - 0.5) * wide_log2(y) + (tail - y) * WIDE_LOG2_E;
     double far = 2.50662827463100050242 * wide_exp2(power);
@@ -45,7 +45,7 @@ static inline double gamma_any(double x)
     double sine = wide_sin(3.14159265358979323846 * (x - whole));
     sine = half == floor(half) ? sine : -sine;
     double left = 3.14159265358979323846 / sine / right;
-    left = x == whole ? (double)NAN : left; // and of -infinity
+    left = x == whole ? (double)NAN : left; // -infinity too
     return x < 0 ? left : x < (double)INFINITY ? right : x;
 }
 

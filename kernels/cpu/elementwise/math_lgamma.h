@@ -49,8 +49,8 @@ INLINE double lgamma_quotient(double t)
     return g;
 }
 
-// For 0 <= y < 8, which is z + k with z below 3: from 3 on by recurrence, below 1 by that
-// of y + 1.
+// lgamma(y) for 0 <= y < 8: from 3 on by recurrence from z = y - k below 3, below 1 from
+// lgamma(y + 1).
 INLINE double lgamma_near(double y)
 {
     double k = y >= 3 ? floor(y) - 2 : 0, z = y - k, p = z;
@@ -63,7 +63,7 @@ INLINE double lgamma_near(double y)
     return u * t * lgamma_quotient(t) + more;
 }
 
-// For any x: from 8 on by an asymptotic series, below 0 by reflection.
+// lgamma(x) for any x: from 8 on by an asymptotic series, below 0 by reflection.
 INLINE double lgamma_any(double x)
 {
     double y = x < 0 ? 1 - x : x, i = 1 / y, r = i * i, tail = 3617 / 122400.0;

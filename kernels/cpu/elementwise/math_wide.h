@@ -28,7 +28,7 @@
 #define WIDE_PI 3.141592653589793
 #define WIDE_SIGN UINT64_C(0x8000000000000000)
 
-// a where `choice` is odd, otherwise b.
+// `a` if `choice` is odd, otherwise b.
 static inline double odd_even(uint64_t choice, double a, double b)
 {
     uint64_t mask = 0 - (choice & 1);
@@ -133,7 +133,7 @@ static inline double wide_log_near(double f)
     return 2 * s + s * z * p;
 }
 
-// The result of a logarithm: y, but for an x that is not a positive finite number.
+// The result of a logarithm of x: y, or a special case if x is no positive finite number.
 static inline double log_edges(double x, double y)
 {
     y = x == 0 ? -(double)INFINITY : y;
@@ -188,7 +188,7 @@ static inline double wide_atanh(double x)
 
 // x ** y as 2^(y log2(|x|)), with the sign of x where y is odd. For operands for which
 // pow_is_common() holds: x is neither zero nor infinite, and positive if y is no integer.
-// Below 2^24 an f32 has fractions and odd integers; from there on all are even.
+// From 2^24 on all numbers of f32 are even integers.
 static inline double wide_pow(double x, double y)
 {
     struct parts at = wide_parts(fabs(x));
@@ -203,8 +203,9 @@ static inline bool pow_is_common(double x, double y)
            ((x > 0) | (whole == y));
 }
 
-// MOD is NumPy's remainder, with the sign of the divisor. While the quotient is below 2^29,
-// its integer part times y is exact in f64, and so is the remainder; y is finite.
+// Whether MOD, which is NumPy's remainder with the sign of the divisor, can be computed in
+// f64: y is finite, and the quotient below 2^29, so that its integer part times y is exact
+// in f64, and so is the remainder.
 static inline bool mod_is_common(double x, double y)
 {
     return (fabs(x / y) < 536870912) & (fabs(y) < (double)INFINITY);
@@ -218,8 +219,9 @@ static inline double wide_mod(double x, double y)
     return rest == 0 ? copysign(0, y) : moved;
 }
 
-// FLOOR_DIV of f32. In f64 a quotient is rounded by less than it lies from a whole number
-// that it is not: below 2^21 that is 2^-24 at least. y is finite.
+// Whether FLOOR_DIV of f32 can be computed in f64: y is finite and the quotient below 2^21.
+// Then a quotient that is no whole number is at least 2^-24 away from one, which is more
+// than its rounding error in f64.
 static inline bool floor_divide_is_common(double x, double y)
 {
     return (fabs(x / y) < 2097152) & (fabs(y) < (double)INFINITY);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What each variant has of this folder.
+// Functions and tables of this folder that each variant has.
 #ifndef KERNELS_CPU_ELEMENTWISE_VARIANTS_H
 #define KERNELS_CPU_ELEMENTWISE_VARIANTS_H
 

@@ -2,17 +2,17 @@
 // Fourier transforms in one precision. Included with
 //
 //   REAL, REAL_BYTES  float or double
-//   VECTOR_FMA        of vectors of these
+//   VECTOR_FMA        fused multiply-add of vectors of REAL
 //   RUN, PART, FOLD   the functions' names
 //
-// Inverse transforms exchange the real and imaginary parts of what they read and write.
+// Inverse transforms exchange the real and imaginary parts of operands and results.
 #include "fft_vectors.h"
 #include "variants.h"
 #include "cpu/sizes.h"
 #include "fft_lanes.inc.h"
 #include "fft_passes.inc.h"
 
-#define BLOCK (CPU_FFT_LANE_BYTES / REAL_BYTES) // complex numbers of a block of parts
+#define BLOCK (CPU_FFT_LANE_BYTES / REAL_BYTES) // columns or rows of a block of a part
 
 // --- rows in lanes -----------------------------------------------------------------------
 
@@ -21,8 +21,8 @@ INLINE struct lanes swapped(struct lanes a)
     return (struct lanes){a.im, a.re};
 }
 
-// A prime length, by a convolution of one number less (Rader). x and y are exchanged as in
-// run_lanes.
+// Transforms x of a prime length by a convolution of length n - 1 (Rader). Returns x or y,
+// as run_lanes() does.
 static struct lanes *run_prime(const struct cpu_fft *plan, struct lanes *x, struct lanes *y)
 {
     const REAL *spectrum = plan->spectrum;
@@ -44,14 +44,14 @@ static struct lanes *run_prime(const struct cpu_fft *plan, struct lanes *x, stru
     return other;
 }
 
-// Transforms x[0 .. n), with y for as many. Gives where the result is, x or y.
+// Transforms x[0 .. n); y has room for n. Returns where the result is: x or y.
 static struct lanes *transform_lanes(const struct cpu_fft *plan, struct lanes *x,
                                      struct lanes *y)
 {
     return plan->kind == CPU_FFT_PRIME ? run_prime(plan, x, y) : run_lanes(plan, x, y);
 }
 
-// Numbers k and n - k of a half and of real numbers, one from the other: cpu_fft_fold.
+// Turns numbers k and n - k of Z into those of X, or back: see cpu_fft_fold.
 INLINE void fold_pair(struct lanes *a, struct lanes *b, REAL re, REAL im)
 {
     struct lanes even = {a->re + b->re, a->im - b->im};
@@ -60,7 +60,7 @@ INLINE void fold_pair(struct lanes *a, struct lanes *b, REAL re, REAL im)
     *b = (struct lanes){even.re + odd.re, -(even.im + odd.im)};
 }
 
-// n numbers to n + 1.
+// Turns n numbers Z into n + 1 numbers X.
 static void fold_lanes(struct lanes *z, const REAL *factors, int64_t n)
 {
     vector first = z[0].re, last = z[0].im;
@@ -70,7 +70,7 @@ static void fold_lanes(struct lanes *z, const REAL *factors, int64_t n)
     z[n] = (struct lanes){2 * (first - last), (vector){0}};
 }
 
-// n + 1 numbers to n, with their parts exchanged.
+// Turns n + 1 numbers X into n numbers Z, with real and imaginary parts exchanged.
 static void unfold_lanes(struct lanes *z, const REAL *factors, int64_t n)
 {
     vector first = z[0].re, last = z[n].re;
@@ -108,21 +108,21 @@ static void *align(void *memory)
     return (void *)(at & ~(uintptr_t)(CPU_FFT_ALIGNMENT - 1));
 }
 
-// LANES of the columns, or rows, of a block: of the last block, which begins within the one
-// before, or of less than a block.
+// LANES columns, or rows, of a block. The last block of several begins within the block
+// before it; a single block may be shorter.
 struct fft_group {
-    int64_t block, inner; // its position: of inner lanes within a block
-    int64_t begin;        // the first of its columns
-    int64_t first, end;   // lanes that no group before has, from first to before end
+    int64_t block, inner; // number of the block, and the group's first lane within it
+    int64_t begin;        // number of its first column
+    int64_t first, end;   // [first, end): lanes that no earlier group has
 };
 
-// Group `index` of `size` columns; false where there is none.
+// Finds group `index` of `size` columns. False: there is no such group.
 static bool find_group(int64_t index, int64_t size, struct fft_group *out)
 {
     int64_t block = index * LANES / BLOCK, inner = index * LANES - block * BLOCK;
     bool is_full = size >= BLOCK, is_last = is_full && (block + 1) * BLOCK > size;
     int64_t begin = (is_last ? size - BLOCK : block * BLOCK) + inner;
-    int64_t others = is_full ? block * BLOCK : begin; // have the columns before
+    int64_t others = is_full ? block * BLOCK : begin; // earlier groups end here
     if (size >= LANES && begin > size - LANES)
         begin = size - LANES;
     *out = (struct fft_group){block, inner, begin, others > begin ? others - begin : 0,
@@ -135,7 +135,7 @@ static int64_t count_groups(int64_t size)
     return (size + BLOCK - 1) / BLOCK * (BLOCK / LANES);
 }
 
-// Factors of row r of columns, where there is no table of all.
+// Factors of row r of a group's columns, where the plan has `bases`.
 INLINE struct lanes unpack_factor_of(const struct cpu_fft *plan, const struct fft_group *g,
                                      int64_t r)
 {
@@ -145,21 +145,21 @@ INLINE struct lanes unpack_factor_of(const struct cpu_fft *plan, const struct ff
     return times(by, base[0], base[1]);
 }
 
-// Where the parts meet: a tile for each group of columns, of LANES numbers of each row; or
-// rows as they are, where the second part is not computed in lanes.
+// Whether the first part's results are tiles: for each group of columns a vector of each
+// row. Else, if the second part is not computed in lanes, they are plain rows.
 static bool is_tiled(const struct cpu_fft *plan)
 {
     return plan->second->kind != CPU_FFT_PARTS;
 }
 
-// Groups of a call of one row. `shared`: others write to the same memory.
+// Groups of a call on one row. `shared`: other threads write to the same memory.
 struct fft_groups {
     const struct cpu_fft_call *call;
     int64_t begin, end;
     bool shared;
 };
 
-// Transforms a group of columns to `to`: vectors, which are turned.
+// Transforms a group of columns to vectors at `to`, multiplied by their factors.
 static void first_group(const struct cpu_fft_call *call, const struct fft_group *g,
                         struct lanes *x, struct lanes *to)
 {
@@ -187,7 +187,7 @@ static void first_group(const struct cpu_fft_call *call, const struct fft_group 
             put(&turned, r, y[r]);
 }
 
-// Transforms the columns of `in`.
+// Transforms the columns of the input, to `between`.
 static void first_part(const struct fft_groups *groups, struct lanes *x, void *between)
 {
     const struct cpu_fft *plan = groups->call->plan;
@@ -209,8 +209,8 @@ static void first_part(const struct fft_groups *groups, struct lanes *x, void *b
     }
 }
 
-// Columns of LANES rows of tiles, from row `begin` on, to a vector each; in place where
-// there are so many rows. What lies behind the rows is read, too.
+// Loads LANES rows of tiles, from row `begin` on, as a vector for each column; in place if
+// the tiles have LANES rows. Also reads memory behind the rows.
 static void load_tiles(struct lanes *to, const struct lanes *tiles, int64_t begin,
                        int64_t rows, int64_t columns)
 {
@@ -233,8 +233,8 @@ static void load_tiles(struct lanes *to, const struct lanes *tiles, int64_t begi
     }
 }
 
-// Transforms LANES rows that are too long for lanes, one by one, and writes them as
-// columns.
+// Transforms LANES rows of `between` that are too long for lanes, one by one, and writes
+// them as columns.
 static void long_rows(const struct cpu_fft_call *call, const struct fft_group *g,
                       const REAL *between, REAL *room)
 {
@@ -259,7 +259,7 @@ static void long_rows(const struct cpu_fft_call *call, const struct fft_group *g
         }
 }
 
-// Transforms the rows of a group in x and writes them as columns; of lanes from `first` on.
+// Transforms the rows of a group in x and writes lanes from `first` on as columns.
 static void second_group(const struct cpu_fft_call *call, const struct fft_group *g,
                          int64_t first, struct lanes *x, struct lanes *y)
 {
@@ -278,7 +278,7 @@ static void second_group(const struct cpu_fft_call *call, const struct fft_group
     store_columns(&to, transform_lanes(plan->second, x, y), plan->second->n);
 }
 
-// Transforms the rows between and writes them as columns.
+// Transforms the rows of `between` and writes them as columns.
 static void second_part(const struct fft_groups *groups, struct lanes *x, void *between)
 {
     const struct cpu_fft_call *call = groups->call;
@@ -310,7 +310,7 @@ void PART(const struct cpu_fft_part *part)
         first_part(&groups, part->scratch, part->call->scratch);
 }
 
-// Asks for the row behind a short one.
+// Prefetches the row behind a short row.
 static void prefetch_row(const REAL *row, int64_t n)
 {
     if (n * 2 * (int64_t)sizeof(REAL) <= SHORT_ROW)
@@ -335,7 +335,8 @@ static void row_in_parts(const struct cpu_fft_call *call, const REAL *in, REAL *
 
 // --- convolutions ------------------------------------------------------------------------
 
-// out[j] = scale * a[j] * b[j]; parts of a and of out are exchanged on request.
+// out[j] = scale * a[j] * b[j]; swaps_in exchanges the real and imaginary parts of a,
+// swaps_out those of out.
 static void multiply(REAL *out, const REAL *a, const REAL *b, int64_t n, bool swaps_in,
                      bool swaps_out, REAL scale)
 {
@@ -389,7 +390,7 @@ void RUN(const struct cpu_fft_call *call)
 
 // --- real numbers ------------------------------------------------------------------------
 
-// `count` numbers in reverse order; other lanes are 0.
+// Loads `count` numbers in reverse order; other lanes are 0.
 static struct lanes load_reversed(const REAL *in, int64_t count)
 {
     struct lanes a;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vectors of complex numbers in memory: rows that are their columns, and transposes.
-// Included by fft.inc.h.
+// Loads, stores and transposes of vectors of complex numbers. Included by fft.inc.h.
 
 typedef REAL vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef REAL loose_vector
@@ -34,7 +33,7 @@ INLINE void store(REAL *out, struct lanes a, bool swaps)
     *(loose_vector *)(out + LANES) = SHUFFLE(even, odd, HIGH);
 }
 
-// The first `count` numbers; other lanes are 0.
+// Loads the first `count` numbers; other lanes are 0.
 static struct lanes load_some(const REAL *in, int64_t count, bool swaps)
 {
     REAL part[2 * LANES] = {0};
@@ -42,7 +41,7 @@ static struct lanes load_some(const REAL *in, int64_t count, bool swaps)
     return load(part, swaps);
 }
 
-// Lanes from `first` to before `end`; the first of all would go to `out`.
+// Stores lanes [first, end); lane 0 would go to `out`.
 static void store_some(REAL *out, struct lanes a, int64_t first, int64_t end, bool swaps)
 {
     REAL part[2 * LANES];
@@ -50,7 +49,7 @@ static void store_some(REAL *out, struct lanes a, int64_t first, int64_t end, bo
     memcpy(out + 2 * first, part + 2 * first, (size_t)(2 * (end - first)) * sizeof(REAL));
 }
 
-// Rows of `count` complex numbers each, `stride` numbers apart.
+// Loads `rows` rows of `count` complex numbers, `stride` numbers apart, to a vector each.
 static void load_columns(struct lanes *to, const REAL *in, int64_t rows, int64_t stride,
                          int64_t count, bool swaps)
 {
@@ -65,7 +64,7 @@ static void load_columns(struct lanes *to, const REAL *in, int64_t rows, int64_t
             to[r] = load(in + 2 * r * stride, false);
 }
 
-// Lanes of rows, of which those from `first` to before `end` are written.
+// Rows of memory, to each of which lanes [first, end) of a vector are written.
 struct fft_columns {
     REAL *out;
     int64_t stride, first, end;
@@ -90,9 +89,9 @@ static void store_columns(const struct fft_columns *to, const struct lanes *from
 
 // --- transposes --------------------------------------------------------------------------
 
-#define LANES_16 (VECTOR_BYTES / 16) // 16 bytes each, of a vector
+#define LANES_16 (VECTOR_BYTES / 16) // units of 16 bytes in a vector
 
-// A square of 16 bytes each.
+// Transposes a square of units of 16 bytes.
 INLINE void transpose_16_bytes(wide *r)
 {
 #if VECTOR_BYTES == 64
@@ -111,7 +110,7 @@ INLINE void transpose_16_bytes(wide *r)
 #endif
 }
 
-// A square of doubles.
+// Transposes a square of doubles.
 INLINE void transpose_8_bytes(wide *r)
 {
     wide low[LANES_16], high[LANES_16];
@@ -127,7 +126,7 @@ INLINE void transpose_8_bytes(wide *r)
     }
 }
 
-// A square of numbers, one part of LANES complex ones a row.
+// Transposes a square of REALs; a row has one part of LANES complex numbers.
 #if REAL_BYTES == 4
 INLINE void transpose_parts(vector *r)
 {
@@ -163,7 +162,7 @@ INLINE void transpose_parts(vector *r)
 
 #define COLUMNS (LANES / 2) // complex numbers of a vector
 
-// A square of complex numbers.
+// Transposes a square of complex numbers.
 INLINE void transpose_numbers(wide *r)
 {
     if (REAL_BYTES == 4)
@@ -172,20 +171,20 @@ INLINE void transpose_numbers(wide *r)
         transpose_16_bytes(r);
 }
 
-// Bytes of a row whose successor is asked for while it is transformed: processors fetch
-// ahead within a page alone. With the next row of 64 or 256 f32 numbers on its way, rows
-// take 0.8 to 0.9 of the time; longer rows gain nothing.
+// Most bytes of a row for which the next row is prefetched while it is transformed:
+// processors prefetch within a page alone. So rows of 64 or 256 f32 numbers take 0.8 to 0.9
+// of the time; longer rows gain nothing.
 #define SHORT_ROW 2048
 
-// Asks the second-level cache for the line so many complex numbers behind `at`, which need
-// not be in the array.
+// Prefetches the line `numbers` complex numbers behind `at` into the second-level cache. It
+// may lie outside of the array.
 INLINE void prefetch_behind(const REAL *at, int64_t numbers)
 {
     uintptr_t line = (uintptr_t)at + (uintptr_t)numbers * 2 * sizeof(REAL);
     __builtin_prefetch((const void *)line, 0, 2);
 }
 
-// Asks for that of each of the next LANES rows, if these are short.
+// Prefetches the same line of each of the next LANES rows, if these are short.
 INLINE void prefetch_rows(const REAL *at, int64_t n, int64_t stride)
 {
     if (n * 2 * (int64_t)sizeof(REAL) <= SHORT_ROW)
@@ -193,7 +192,8 @@ INLINE void prefetch_rows(const REAL *at, int64_t n, int64_t stride)
             prefetch_behind(at, stride * (r + LANES));
 }
 
-// COLUMNS numbers of `count` rows, to a lane each; other lanes are like the last.
+// Loads COLUMNS numbers of `count` rows, a lane for each row; other lanes repeat the last
+// row.
 INLINE void load_block(struct lanes *to, const REAL *in, int64_t stride, int64_t count,
                        bool swaps)
 {
@@ -232,8 +232,8 @@ INLINE void store_block(REAL *out, const struct lanes *from, int64_t stride, int
     }
 }
 
-// `count` rows of n complex numbers to a lane each. The last block begins within the one
-// before.
+// Loads `count` rows of n complex numbers, a lane for each row. The last block of COLUMNS
+// numbers begins within the block before it.
 static void load_rows(struct lanes *to, const REAL *in, int64_t n, int64_t stride,
                       int64_t count, bool swaps)
 {

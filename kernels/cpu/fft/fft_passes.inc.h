@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Transforms of which each lane of vectors is one: arithmetic, butterflies, passes.
+// Transforms in lanes, each lane of vectors being one: arithmetic, butterflies, passes.
 // Included by fft.inc.h.
 
 // --- butterflies -------------------------------------------------------------------------
@@ -54,8 +54,8 @@ INLINE struct lanes plus_i(struct lanes a, struct lanes b)
     return (struct lanes){a.re - b.im, a.im + b.re};
 }
 
-// Where a pass reads or writes: vectors; or rows of complex numbers, each `stride` numbers
-// apart, whose parts are exchanged on request.
+// Form of a pass's operands or results: vectors, or rows of complex numbers that lie
+// `stride` numbers apart, for SWAPPED_ROWS with real and imaginary parts exchanged.
 enum fft_form { VECTORS, MULTIPLIED, ROWS, SWAPPED_ROWS };
 
 struct fft_source {
@@ -71,8 +71,8 @@ INLINE struct lanes fetch(const struct fft_source *from, int64_t i)
     return load(from->rows + 2 * from->stride * i, from->form == SWAPPED_ROWS);
 }
 
-// MULTIPLIED: vectors, multiplied by a row of factors each, the imaginary ones `apart`
-// numbers behind the real ones. Rows are scaled.
+// Results of a pass. MULTIPLIED: vectors, each multiplied by a row of factors, whose
+// imaginary parts lie `apart` numbers behind the real parts. `scale` multiplies rows.
 struct fft_sink {
     enum fft_form form;
     struct lanes *lanes;
@@ -101,8 +101,8 @@ INLINE void put(const struct fft_sink *to, int64_t i, struct lanes a)
     }
 }
 
-// Operands and results of a butterfly: elements `step` apart. Results but the first are
-// multiplied by factors, if there are any.
+// Operands and results of a butterfly: elements `step` apart. If `twiddles` is not NULL, it
+// multiplies all results but the first.
 struct fft_ins {
     const struct fft_source *from;
     int64_t at, step;
@@ -132,7 +132,7 @@ INLINE void butterfly_2(struct lanes *a)
 
 INLINE void butterfly_3(struct lanes *a)
 {
-    const REAL sine = (REAL)0.86602540378443864676; // of a third of a turn
+    const REAL sine = (REAL)0.86602540378443864676; // sine of a third of a turn
     struct lanes sum = add(a[1], a[2]), difference = scaled(sine, subtract(a[1], a[2]));
     struct lanes middle = add_scaled(a[0], (REAL)-0.5, sum);
     a[0] = add(a[0], sum);
@@ -169,14 +169,15 @@ INLINE void butterfly_5(struct lanes *a)
 
 #define ROOT_HALF (REAL)0.70710678118654752440
 
-// a + by * b and a - by * b, for b turned by an eighth, or by three, up to by.
+// a + ROOT_HALF * b and a - ROOT_HALF * b: for b = c - i c, c turned by an eighth is added
+// and subtracted; for b = c + i c, c turned by three eighths is subtracted and added.
 INLINE void eighth(struct lanes *plus, struct lanes *minus, struct lanes a, struct lanes b)
 {
     *plus = add_scaled(a, ROOT_HALF, b);
     *minus = add_scaled(a, -ROOT_HALF, b);
 }
 
-// Computes few vectors at a time: four that are read, four that are written.
+// Holds few vectors at a time: reads four, and then four more.
 INLINE void run_8(const struct fft_ins *in, const struct fft_outs *out)
 {
     struct lanes even[4], odd[4], plus, minus;
@@ -200,7 +201,8 @@ INLINE void run_8(const struct fft_ins *in, const struct fft_outs *out)
     give(out, 7, plus);
 }
 
-// Four of every fourth, turned by sixteenths.
+// The butterfly of elements q, q + 4, q + 8 and q + 12, multiplied by powers of
+// exp(-2 pi i / 16).
 INLINE void quarter_of_16(const struct fft_ins *in, int64_t q, struct lanes *b)
 {
     const REAL c = (REAL)0.92387953251128675613, s = (REAL)0.38268343236508977173;
@@ -245,8 +247,8 @@ INLINE void run_16(const struct fft_ins *in, const struct fft_outs *out)
     }
 }
 
-// An odd radix: sums and differences of the first and the last, and so on, whose factors
-// are real and imaginary.
+// A butterfly of an odd radix: sums of elements k and radix - k, whose factors are real,
+// and their differences, whose factors are imaginary.
 INLINE void butterfly_odd(int64_t radix, struct lanes *a, const REAL *roots)
 {
     struct lanes sum[CPU_FFT_MAX_RADIX / 2], gap[CPU_FFT_MAX_RADIX / 2], first = a[0];
@@ -305,7 +307,7 @@ OF_SIZES void run_butterfly(int64_t radix, const struct fft_ins *in,
         give(out, j, a[j]);
 }
 
-// A pass of the only group, whose factors are 1: the last one.
+// The last pass, which has one group, whose factors are 1.
 OF_SIZES void run_last(int64_t radix, const struct cpu_fft_pass *pass,
                        const struct fft_sink *to, const struct fft_source *from)
 {
@@ -318,7 +320,7 @@ OF_SIZES void run_last(int64_t radix, const struct cpu_fft_pass *pass,
                       &(struct fft_outs){&out, q, stride, NULL}, roots);
 }
 
-// A pass from x to y. The first group's factors are 1.
+// A pass to y. The first group's factors are 1.
 OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct lanes *y,
                        const struct fft_source *from)
 {
@@ -338,7 +340,7 @@ OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct la
     }
 }
 
-// Copies of a source and of a sink whose place is a constant.
+// Copies of a source and of a sink whose `form` is a constant.
 #define FROM(given, constant)                                                              \
     (&(struct fft_source){constant, (given)->lanes, (given)->rows, (given)->stride})
 #define TO(given, constant)                                                                \
@@ -347,7 +349,7 @@ OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct la
 #define FROM_VECTORS(x) (&(struct fft_source){.form = VECTORS, .lanes = (x)})
 #define TO_VECTORS(y) (&(struct fft_sink){.form = VECTORS, .lanes = (y)})
 
-// Passes of radices that have a butterfly.
+// Defines a pass of a constant radix.
 #define PASS(radix)                                                                        \
     static void pass_##radix(const struct cpu_fft_pass *pass, struct lanes *y,             \
                              const struct lanes *x)                                        \
@@ -357,7 +359,7 @@ OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct la
         else                                                                               \
             run_last(radix, pass, TO_VECTORS(y), FROM_VECTORS(x));                         \
     }
-// Last passes of most rows, to factors and to rows.
+// Defines a last pass of a constant radix, with a copy for each form of the sink.
 #define LAST(radix)                                                                        \
     static void last_##radix(const struct cpu_fft_pass *pass, const struct fft_sink *to,   \
                              const struct lanes *x)                                        \
@@ -369,7 +371,8 @@ OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct la
         else                                                                               \
             run_last(radix, pass, TO(to, SWAPPED_ROWS), FROM_VECTORS(x));                  \
     }
-// First passes of most rows, of rows, and alone, of rows to factors.
+// Defines a first pass of a constant radix, which reads rows; as the only pass it writes
+// MULTIPLIED vectors.
 #define FIRST(radix)                                                                       \
     static void first_##radix(const struct cpu_fft_pass *pass, const struct fft_sink *to,  \
                               const struct fft_source *from)                               \
@@ -432,7 +435,7 @@ static void run_one(const struct cpu_fft_pass *pass, struct lanes *y, const stru
     }
 }
 
-// Gives false where the radix has no function of its own; the pass is the last one.
+// Runs the last pass. False: its radix has no function of its own.
 static bool run_last_to(const struct cpu_fft_pass *pass, const struct fft_sink *to,
                         const struct lanes *x)
 {
@@ -475,7 +478,7 @@ static bool run_first_of(const struct cpu_fft_pass *pass, const struct fft_sink 
     }
 }
 
-// Transforms x[0 .. n), with y for as many. Gives where the result is, x or y.
+// Transforms x[0 .. n); y has room for n. Returns where the result is: x or y.
 static struct lanes *run_lanes(const struct cpu_fft *plan, struct lanes *x, struct lanes *y)
 {
     for (int32_t i = 0; i < plan->num_passes; i++) {
@@ -487,7 +490,7 @@ static struct lanes *run_lanes(const struct cpu_fft *plan, struct lanes *x, stru
     return x;
 }
 
-// The same up to its last pass, and that to `to`.
+// Runs the passes from `begin` on, with the results of the last one going to `to`.
 static void run_lanes_to(const struct cpu_fft *plan, struct lanes *x, struct lanes *y,
                          int32_t begin, const struct fft_sink *to)
 {
@@ -505,7 +508,7 @@ static void run_lanes_to(const struct cpu_fft *plan, struct lanes *x, struct lan
         put(to, i, y[i]);
 }
 
-// Transforms rows of lanes to `to`, which is turned, or to rows; x and y have room for n.
+// Transforms the lanes of rows `from` to `to`; x and y have room for n vectors.
 static void run_rows_to(const struct cpu_fft *plan, const struct fft_source *from,
                         const struct fft_sink *to, struct lanes *x, struct lanes *y)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define PI 3.14159265358979323846
-#define LANE_ROWS 0         // instead of a number of rows: a transform in lanes
-#define LONGEST_TABLE 16384 // of factors between parts; longer ones have two
+#define LANE_ROWS 0         // as a number of rows: the transform is computed in lanes
+#define LONGEST_TABLE 16384 // longest n with one table of factors; else steps and bases
 
 // --- memory ------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ struct root {
     double re, im;
 };
 
-// exp(-2 pi i k / n), by an angle of at most pi / 4.
+// exp(-2 pi i k / n), from the sine and cosine of an angle of at most pi / 4.
 static struct root fft_plan_root_of(int64_t k, int64_t n)
 {
     int64_t eighths = 8 * (k % n), part = (eighths + n) / (2 * n); // the nearest quarter
@@ -80,7 +80,8 @@ static void set_root(void *table, int64_t at, struct root root, bool is_f64)
 
 // --- factors -----------------------------------------------------------------------------
 
-// The twos of a length: as many factors of 8 as leave none of 2.
+// The next radix that is a power of 2 (2, 4, 8, 16), or 1 for odd n. Passes of 8 and 16 are
+// chosen such that they leave no single factor of 2.
 static int64_t fft_plan_power_of_two(int64_t n)
 {
     int twos = 0;
@@ -135,7 +136,7 @@ static int64_t power_modulo(int64_t base, int64_t exponent, int64_t n)
     return power;
 }
 
-// A number whose powers modulo a prime n are all but 0.
+// A number whose powers modulo a prime n are all numbers but 0.
 static int64_t generator_of(int64_t n)
 {
     for (int64_t g = 2; g < n; g++) {
@@ -153,14 +154,14 @@ static int64_t generator_of(int64_t n)
     return 1;
 }
 
-// Whether lanes can transform it, each one of that length.
+// Whether transforms of length n can be computed in lanes.
 static bool fits_lanes(int64_t n)
 {
     return n <= CPU_FFT_MAX_LANES && (is_smooth(n) || (is_prime(n) && is_smooth(n - 1)));
 }
 
-// The least length of at least `least` with the prime factors 2, 3 and 5 that divides into
-// parts well: 2^k times 1, 3, 5 or 9.
+// The shortest length of at least `least` that is 2^k times 1, 3, 5 or 9, which divides
+// well into two parts.
 static int64_t convolution_length(int64_t least)
 {
     static const int64_t odd[] = {1, 3, 5, 9};
@@ -176,15 +177,15 @@ static int64_t convolution_length(int64_t least)
 
 // --- costs -------------------------------------------------------------------------------
 //
-// About the cycles that a vector of numbers takes where it is one of 16 floats.
+// Approximate cycles for a vector of complex numbers whose parts are 16 floats.
 
 #define COST_TRANSPOSE 9
 #define COST_FACTOR 4
-#define COST_ROOM (1.0 / 128) // of a vector between the passes of a part
-#define COST_ROW 60           // of a row of parts, once
-#define COST_CHIRP 180        // of a convolution with a chirp
-#define CACHED_LANES 160      // whose vectors lie in the first-level cache
-#define COST_UNCACHED 1.1     // of longer ones
+#define COST_ROOM (1.0 / 128) // for each vector of memory between passes of a part
+#define COST_ROW 60           // for each row that is computed in parts
+#define COST_CHIRP 180        // for a convolution with a chirp
+#define CACHED_LANES 160      // longest transform in the first-level cache
+#define COST_UNCACHED 1.1     // factor for longer transforms
 
 static double cost_of_lanes(int64_t n)
 {
@@ -199,7 +200,7 @@ static double cost_of_lanes(int64_t n)
     return cost * factor;
 }
 
-// Times as much as is computed where not all lanes are used.
+// Ratio of computed lanes to lanes in use.
 static double waste_of(int64_t size, int64_t lanes)
 {
     return size ? (double)((size + lanes - 1) / lanes * lanes) / (double)size : 1;
@@ -212,13 +213,14 @@ static double cost_of_rows(const struct cpu_fft_rows *of, int64_t lanes)
 
 static double cost_of_parts(int64_t first, int64_t second, int64_t lanes)
 {
-    double room = (double)(first + 2 * second) * COST_ROOM; // in the first-level cache
+    double room = (double)(first + 2 * second) * COST_ROOM; // use of the first-level cache
     return (cost_of_lanes(first) + COST_FACTOR) * waste_of(second, lanes) +
            (cost_of_lanes(second) + COST_TRANSPOSE) * waste_of(first, lanes) + room +
            COST_ROW * (double)lanes / (double)(first * second);
 }
 
-// The first of two parts that lanes can transform, which cost least; 0: there are none.
+// The first factor of the cheapest n = first * second that lanes can transform; 0: there is
+// none.
 static int64_t best_part(int64_t n, int64_t lanes, double *out_cost)
 {
     int64_t best = 0;
@@ -318,8 +320,8 @@ static uint64_t fft_plan_largest(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-// Scratch of a transform of n in lanes: three arrays of vectors of real and imaginary
-// parts.
+// Bytes of scratch memory of a transform of n in lanes: three arrays of n vectors of real
+// and n of imaginary parts.
 static uint64_t lanes_scratch(int64_t n)
 {
     return (uint64_t)n * 6 * CPU_FFT_LANE_BYTES;
@@ -362,8 +364,8 @@ static void fill_steps(const struct planner *planner, const struct cpu_fft *plan
     }
 }
 
-// Bytes of scratch between the two passes: tiles of lanes, with room for reads behind the
-// last rows; or a row, where the second pass is long.
+// Bytes of scratch memory between the two parts: tiles, with room for reads behind the last
+// rows; or a plain row, if the second part is not computed in lanes.
 static uint64_t between_bytes(int64_t first, int64_t second, bool is_f64)
 {
     int64_t lanes = fft_plan_lanes_of(is_f64);
@@ -382,13 +384,14 @@ static void fft_plan_build_parts(struct planner *planner, struct cpu_fft *plan, 
         fft_plan_build(planner, other, fits_lanes(other) ? LANE_ROWS : 1, &scratch[1]);
     bool is_long = n > LONGEST_TABLE;
     uint64_t blocks = (uint64_t)count_blocks(other, lanes);
-    // A vector more is read where there are fewer columns than a vector has.
+    // Where there are fewer columns than lanes, reads go up to a vector beyond the table.
     void *steps =
         fft_plan_take(&planner->room, is_long ? 2 * CPU_FFT_LANE_BYTES * (uint64_t)part
                                               : (uint64_t)n * size + CPU_FFT_LANE_BYTES);
     void *bases =
         is_long ? fft_plan_take(&planner->room, blocks * (uint64_t)part * size) : NULL;
-    // Rows of the second that are not computed in lanes, or vectors for groups of rows.
+    // The second part also needs vectors for groups of rows, or rows that are not computed
+    // in lanes.
     scratch[1] += fits_lanes(other) ? (uint64_t)(2 * lanes) * CPU_FFT_LANE_BYTES
                                     : (uint64_t)(lanes * other) * size;
     between = between_bytes(part, other, planner->is_f64);
@@ -406,7 +409,7 @@ static void fft_plan_build_parts(struct planner *planner, struct cpu_fft *plan, 
         fill_steps(planner, plan, steps);
 }
 
-// Transforms the factors of a convolution in place, over its length.
+// Transforms the factors of a convolution in place, and divides them by its length.
 static void transform_spectrum(const struct planner *planner, const struct cpu_fft *plan,
                                void *spectrum)
 {
@@ -419,7 +422,7 @@ static void transform_spectrum(const struct planner *planner, const struct cpu_f
     planner->run(&call);
 }
 
-// The spectrum of the chirp's conjugate, which is wrapped around the convolution's end.
+// Fills the spectrum of the chirp's conjugate, which wraps around the convolution's end.
 static void fill_spectrum(const struct planner *planner, const struct cpu_fft *plan,
                           void *spectrum)
 {
@@ -455,8 +458,8 @@ static void build_chirp(struct planner *planner, struct cpu_fft *plan, int64_t n
     plan->spectrum = spectrum;
 }
 
-// Fills the tables of a prime for lanes: the spectrum of exp(-2 pi i g^-q / n), over n - 1,
-// and the positions g^q and g^-q, for a g whose powers are all but 0.
+// Fills the tables of a prime for lanes: the spectrum of exp(-2 pi i g^-q / n), divided by
+// n - 1, and the positions g^q and g^-q, where g = generator_of(n).
 static void fill_prime(const struct planner *planner, const struct cpu_fft *plan,
                        void *spectrum, int32_t *order)
 {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Vectors of the variant's width, of REAL_BYTES a number: LANES of these, fused
-// multiply-adds, and orders of the elements of two as __builtin_shufflevector takes them:
+// Vectors of the variant's width: LANES numbers of REAL_BYTES each, fused multiply-adds,
+// and indices for __builtin_shufflevector, which selects elements of two vectors:
 //
-//   EVEN, ODD         the first, and the second, of each pair
-//   LOW, HIGH         pairs of one element of either: those of the lower half, the upper
-//   REVERSED          of one vector, from the last
-//   PAIRS_LOW, _HIGH  of doubles: the first, and the second, of each 16 bytes of either
-//   LANES_EVEN, _ODD  of doubles: each second 16 bytes of one and then of the other
-//   FOURS_LOW, _HIGH  of floats: one of either in turns, of the lower half of each 16
-//   bytes,
-//                     and of the upper
+//   EVEN, ODD         the first, and the second, of each pair of elements
+//   LOW, HIGH         elements of both vectors in turns, of the lower, or the upper, halves
+//   REVERSED          the elements of one vector in reverse order
+//   PAIRS_LOW, _HIGH  doubles: in turns, the first, or the second, of each 16 bytes
+//   LANES_EVEN, _ODD  doubles: every second 16 bytes of one vector, then of the other
+//   FOURS_LOW, _HIGH  floats: in turns, of the lower, or the upper, half of each 16 bytes
 #ifndef KERNELS_CPU_FFT_VECTORS_H
 #define KERNELS_CPU_FFT_VECTORS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Small matrices of real numbers, several side by side: element (i, j) of all of them is
-// one vector of 64 bytes, so that each lane has a matrix, with its own order of rows.
+// Small matrices of real numbers, several at a time: elements (i, j) of all of them are one
+// vector of 64 bytes, so that each lane has a matrix, with its own order of rows.
 //
 // Threads. Pure functions over memory.
 #ifndef KERNELS_CPU_LINALG_SMALL_H
@@ -17,22 +17,22 @@ struct small_group {
     int64_t n, k;
 };
 
-// Matrices in memory: the first element of each lane's, and the distances of rows and of
-// columns in elements.
+// Matrices in memory: the address of the first element of each lane's matrix, and the
+// strides of rows and of columns in elements.
 struct small_matrices {
     char *at[SMALL_MOST_LANES];
     int64_t row, column;
 };
 
-// Outcome of a factorisation in a lane.
+// Outcome of a factorisation, for each lane.
 struct small_answer {
-    int zero[SMALL_MOST_LANES];    // 0, or the number of a pivot that is 0, from 1
-    bool nan[SMALL_MOST_LANES];    // there is a NaN: no number in the group means anything
-    double sign[SMALL_MOST_LANES]; // -1 after an odd number of exchanges
+    int zero[SMALL_MOST_LANES];    // 0, or the number, from 1, of the first pivot that is 0
+    bool nan[SMALL_MOST_LANES];    // the matrix has a NaN, so its results are meaningless
+    double sign[SMALL_MOST_LANES]; // 1, or -1 after an odd number of exchanges of rows
 };
 
-// Kernels of one dtype and one instruction set. Columns are counted from the matrix's
-// first, right-hand sides from n.
+// Kernels of one dtype and one instruction set. Columns are numbered from 0 for the matrix
+// and from n for the right-hand sides.
 struct small_kernels {
     int64_t lanes;
     void (*load)(const struct small_group *group, const struct small_matrices *from,
@@ -41,18 +41,20 @@ struct small_kernels {
     // Stores the first `count` lanes.
     void (*store)(const struct small_group *group, const struct small_matrices *to,
                   int64_t first, int64_t columns, int64_t count);
-    // LU factors by exchanges of rows, the right-hand sides with them: L^-1 of these is
-    // left.
+    // Replaces the matrix by its LU factors, with exchanges of rows, and the right-hand
+    // sides B by L^-1 P B.
     void (*factor)(const struct small_group *group, struct small_answer *out);
-    // Replaces right-hand sides by the solutions of a triangle.
+    // Replaces the right-hand sides by the solutions of a triangular system.
     void (*solve)(const struct small_group *group, bool lower, bool unit_diagonal);
-    // The lower factor, zeros above it. `zero` tells a pivot that is not above 0.
+    // Replaces the matrix by its lower Cholesky factor, with zeros above the diagonal.
+    // `zero` is the number of the first pivot that is not above 0.
     void (*cholesky)(const struct small_group *group, struct small_answer *out);
-    // Element (i, i) of each lane.
+    // Writes element (i, i) of each lane.
     void (*diagonal)(const struct small_group *group, int64_t i, double *out);
 };
 
-// For each instruction set: of a vector of matrices, and of one matrix, with the same bits.
+// For each instruction set: kernels for a vector of matrices, and for one matrix, with the
+// same bits.
 #define SMALL_NAME_(dtype, variant) small_kernels_##dtype##_##variant
 #define SMALL_NAME(dtype, variant) SMALL_NAME_(dtype, variant)
 #define SMALL_DECLARE(variant)                                                             \

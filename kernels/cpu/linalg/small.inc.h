@@ -24,8 +24,8 @@ static inline VECTOR OF(size_of)(VECTOR v)
 
 // --- memory ----------------------------------------------------------------------------
 
-// Elements [0, count) of each lane's memory, to vectors at `to`: by squares, since all
-// lanes' memory may compete for the same lines of the nearest cache.
+// Loads elements [0, count) of each lane's memory to vectors at `to`, by squares, since all
+// lanes' memory may compete for the same lines of the first-level cache.
 static void OF(load_run)(VECTOR *to, const struct small_matrices *from, int64_t offset,
                          int64_t count)
 {
@@ -98,7 +98,7 @@ static void OF(store)(const struct small_group *group, const struct small_matric
 
 // --- factors ---------------------------------------------------------------------------
 
-// row -= factor * other, of vectors [begin, end).
+// row -= factor * other, for vectors [begin, end).
 static inline void OF(subtract)(VECTOR *row, const VECTOR *other, VECTOR factor,
                                 int64_t begin, int64_t end)
 {
@@ -118,7 +118,8 @@ static void OF(find_nan)(const struct small_group *group, struct small_answer *o
         out->nan[lane] = found[lane] != 0;
 }
 
-// Exchanges row k, in each lane, for that with the greatest element of column k.
+// Exchanges in each lane row k for the row, from k on, with the greatest element of column
+// k.
 static void OF(exchange)(const struct small_group *group, int64_t k,
                          struct small_answer *out)
 {
@@ -159,7 +160,7 @@ static void OF(factor)(const struct small_group *group, struct small_answer *out
         for (int64_t lane = 0; lane < COUNT; lane++)
             if (row[k][lane] == 0 && out->zero[lane] == 0)
                 out->zero[lane] = (int)(k + 1);
-        // Below a pivot of 0 there are zeros alone, which stay.
+        // All elements below a pivot of 0 are zeros; dividing them by 1 keeps them.
         VECTOR pivot = OF(choose)(row[k] == 0, (VECTOR){0} + 1, row[k]);
         for (int64_t i = k + 1; i < n; i++) {
             VECTOR *other = OF(row_of)(group, i), share = other[k] / pivot;

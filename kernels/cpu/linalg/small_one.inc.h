@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The same for one matrix: rows of numbers, with the operations of small.inc.h in their
-// order, so that its bits are those of a lane.
+// The loops of small.h for one matrix: rows of numbers, with the operations of small.inc.h
+// in the same order, so that results have the bits of a lane.
 
 static NUMBER *OF(one_row)(const struct small_group *group, int64_t i)
 {
@@ -37,7 +37,7 @@ static void OF(store_one)(const struct small_group *group, const struct small_ma
     }
 }
 
-// to -= factor * from, of `count` numbers.
+// to -= factor * from, for `count` numbers.
 static inline void OF(subtract_one)(NUMBER *restrict to, const NUMBER *restrict from,
                                     NUMBER factor, int64_t count)
 {
@@ -103,7 +103,8 @@ static void OF(solve_one)(const struct small_group *group, bool lower, bool unit
     }
 }
 
-// By rows of the adjoint factor, in the upper triangle, which is copied at the end.
+// Computes rows of the adjoint factor in the upper triangle, and copies them to the lower
+// triangle at the end.
 static void OF(cholesky_one)(const struct small_group *group, struct small_answer *out)
 {
     int64_t n = group->n;
@@ -119,7 +120,7 @@ static void OF(cholesky_one)(const struct small_group *group, struct small_answe
         for (int64_t j = k + 1; j < n; j++)
             row[j] /= row[k];
         for (int64_t i = k + 1; i < n; i++) {
-            int64_t first = i - i % 8; // whole vectors: what is left of i is overwritten
+            int64_t first = i - i % 8; // whole vectors: columns before i are overwritten
             OF(subtract_one)(OF(one_row)(group, i) + first, row + first, row[i], n - first);
         }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Products of matrices of complex numbers, of two T each: a's real and imaginary parts are
-// rows of their own, b's are columns beside each other. A tile multiplies them as matrices
-// of T, and gives rows x of real parts by b and y of imaginary ones: of c = x + i y the
-// elements are those of x with y's, exchanged in pairs, subtracted and added. Included
-// behind copies.inc.h, with COLUMNS_OF_PARTS, which copies columns of T, defined.
+// Products of matrices of complex numbers, of two T each. Real and imaginary parts of a
+// become separate rows, those of b adjacent columns. A tile multiplies these matrices of T,
+// which gives rows x = re(a) b and y = im(a) b; then c = x + i y, where i y is y with its
+// parts exchanged and the new real parts negated. Included behind copies.inc.h, with
+// COLUMNS_OF_PARTS defined, which copies columns of T.
 
 #if LANES == 16
 #define EXCHANGE(x)                                                                        \
@@ -16,7 +16,7 @@
 #define EXCHANGE(x) __builtin_shufflevector(x, x, 1, 0)
 #endif
 
-// Rows of a block of a: a row of real parts, then one of imaginary ones.
+// Copies rows of a block of a: each becomes a row of real and a row of imaginary parts.
 static void split_rows(const struct panel_lines *l, int64_t pitch, T *to)
 {
     for (int64_t i = 0; i < l->count; i++, to += 2 * pitch) {
@@ -31,7 +31,7 @@ static void split_rows(const struct panel_lines *l, int64_t pitch, T *to)
     }
 }
 
-// Panels of COLUMNS parts of columns that are not adjacent.
+// Copies columns that are not adjacent as panels of COLUMNS parts.
 static void pair_columns(const struct panel_lines *l, T *to)
 {
     const int64_t width = COLUMNS / 2, pair = 2 * (int64_t)sizeof(T);
@@ -67,7 +67,7 @@ static void join_parts(const T *sums, int64_t rows, int64_t count, T *c, int64_t
         }
 }
 
-// A block of pairs of rows by parts of columns.
+// Multiplies a block: pairs of rows by parts of columns.
 static void multiply_pairs(const struct panel_block *block)
 {
     T sums[ROWS * 2 * LANES] __attribute__((aligned(64)));
@@ -90,7 +90,7 @@ static void multiply_pairs(const struct panel_block *block)
     }
 }
 
-// Strides of p are of complex numbers, those of a block of T.
+// Strides of p are in complex numbers, those of a block in elements of T.
 static void multiply_complex(const struct cpu_panels *p)
 {
     if (p->m == 0 || p->n == 0)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Copies of blocks of operands, widened to T: rows at a pitch, columns as panels. Included
-// behind panels.inc.h, with SIDE, the elements of a `square`, and transpose(), which turns
-// SIDE of these, defined; PACK(KIND, SIZE) is of elements of SIZE bytes, which one_KIND,
-// side_KIND and many_KIND read: one, SIDE and LANES of them.
+// behind panels.inc.h, with SIDE defined, the elements of a `square`, and transpose(),
+// which transposes SIDE vectors of type `square`. PACK(KIND, SIZE) defines copies of
+// elements of SIZE bytes, which one_KIND, side_KIND and many_KIND load: one, SIDE and
+// LANES of them.
 
-// Panels whose columns are read together, so that pages are not left at once.
+// Panels that are copied together, so that more of each page of memory is read at a time.
 #define GROUP 8
 
 #define PACK(KIND, SIZE)                                                                   \
-    /* SIDE lines of adjacent elements, turned: their elements are beside each other. */   \
+    /* Transposes SIDE lines of adjacent elements. */                                      \
     INLINE void turn_##KIND(const char *from, int64_t line, int64_t length, int64_t pitch, \
                             T *to)                                                         \
     {                                                                                      \
@@ -42,7 +43,7 @@
                 to[p] = one_##KIND(from + p * l->step);                                    \
         }                                                                                  \
     }                                                                                      \
-    /* Any columns of one panel. */                                                        \
+    /* Copies columns with any strides to one panel. */                                    \
     static void panel_##KIND(const struct panel_lines *l, const char *from, int64_t count, \
                              T *to)                                                        \
     {                                                                                      \

@@ -11,7 +11,7 @@
 typedef float v8f __attribute__((vector_size(32)));
 typedef float v8f_loose __attribute__((vector_size(32), aligned(4), may_alias));
 
-// One element at p, and eight.
+// Load one element at p, or eight.
 INLINE float one_f32(const char *p)
 {
     float x;
@@ -62,7 +62,7 @@ INLINE v8f eight_f16(const char *p)
 #endif
 }
 
-// As many as a vector has.
+// Load LANES elements.
 INLINE vector many_f32(const char *p)
 {
     return *(const loose *)(const void *)p;
@@ -97,7 +97,7 @@ INLINE vector many_f16(const char *p)
 }
 #endif
 
-// The first n of them, fewer than LANES; zeros behind.
+// Defines the load of n elements, fewer than LANES, with zeros behind them.
 #define SOME(KIND, SIZE)                                                                   \
     static vector some_##KIND(const char *p, int64_t n)                                    \
     {                                                                                      \

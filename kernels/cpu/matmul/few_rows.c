@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Products of f32 whose one operand has at most 8 rows, so that their time is that of
-// reading the other one: of attention, for a step of a language model. BLAS copies that
-// operand into panels first, which pays for many rows only. The other one is of f32, of
-// halves or of blocks of q8_0, which become f32 in registers.
+// Products in which operand a, of f32, has at most 8 rows, so that reading operand b takes
+// most of the time: attention in a step of a language model. BLAS would copy b into panels
+// first, which pays for many rows only. b is of f32, of halves or of blocks of q8_0, which
+// become f32 in registers.
 //
-// 8 vectors of 8 lanes are sums at a time. Sums of rows go by lanes, in a fixed order;
-// those of columns one row after the other.
+// 8 vectors of 8 lanes hold sums. by_rows sums over lanes, in a fixed order; by_columns
+// adds one row of b after the other.
 #include <tenon/ops/quant_blocks.h>
 #include "variants.h"
 #include "cpu/x86.h"
@@ -13,7 +13,7 @@
 typedef float v8f __attribute__((vector_size(32)));
 typedef float v8f_unaligned __attribute__((vector_size(32), aligned(4), may_alias));
 
-// The first n elements at x, of up to 8; zeros behind.
+// Loads the first n elements at x, at most 8, with zeros behind them.
 static inline v8f load(const float *x, int64_t n)
 {
     v8f out = {0};
@@ -23,7 +23,7 @@ static inline v8f load(const float *x, int64_t n)
     return out;
 }
 
-// Elements [at, at + n) of a row of b, of up to 8; zeros behind.
+// Loads elements [at, at + n) of a row of b, at most 8, with zeros behind them.
 static inline v8f load_f32(const uint8_t *row, int64_t at, int64_t n)
 {
     return load((const float *)(const void *)row + at, n);
@@ -53,7 +53,7 @@ static inline v8f load_bf16(const uint8_t *row, int64_t at, int64_t n)
     return (v8f)(__builtin_convertvector(halves, v8u) << 16);
 }
 
-// Rows are whole blocks, so that 8 elements from a multiple of 8 on are of one.
+// Rows are whole blocks, so that 8 elements from a multiple of 8 on lie in one block.
 static inline v8f load_q8_0(const uint8_t *row, int64_t at, int64_t n)
 {
     const uint8_t *block = row + at / 32 * 34;
@@ -84,10 +84,10 @@ static inline v8f sum_lanes(const v8f x[8])
 }
 #undef PAIR
 
-// Brings of one of `rows` rows of halves what `rows` steps of 8 elements read, into the
-// second-level cache: of those that come after these, row by row as steps go. What the
-// processor brings by itself ends with each row: without it rows of 1024 halves are read at
-// 0.7 of the rate of memory.
+// Prefetches a row of halves of the next `rows` rows into the second-level cache: the
+// elements that `rows` steps of 8 read. Each step prefetches another of the next rows. The
+// processor's own prefetches end with each row, so that without these rows of 1024 halves
+// are read at 0.7 of the rate of memory.
 static inline void fetch_halves(const uint8_t *row, int64_t step, int64_t rows)
 {
     int64_t from = step / rows * rows * 16;
@@ -96,12 +96,13 @@ static inline void fetch_halves(const uint8_t *row, int64_t step, int64_t rows)
 }
 #define fetch_f16 fetch_halves
 #define fetch_bf16 fetch_halves
-#define FETCHED_TERMS 256 // from which on it is faster for 8 rows of a, too
-// These are mostly in a cache.
+#define FETCHED_TERMS 256 // least k for which prefetches pay for 8 rows of a, too
+// Rows of these kinds are mostly in a cache already.
 #define fetch_f32(row, step, rows) ((void)0)
 #define fetch_q8_0(row, step, rows) ((void)0)
 
-// ROWS rows of a by 8 / ROWS rows of b at a time. `dots` adds one step of up to 8 terms.
+// Multiplies ROWS rows of a by 8 / ROWS rows of b at a time. `dots` adds one step of up to
+// 8 terms.
 #define BY_ROWS(ROWS, KIND)                                                                \
     static inline void dots_##KIND##_##ROWS(                                               \
         v8f sums[8], const struct cpu_few_rows *p, const float *a,                         \
@@ -121,7 +122,7 @@ static inline void fetch_halves(const uint8_t *row, int64_t step, int64_t rows)
         for (int64_t row = 0; row < p->n; row += 8 / ROWS) {                               \
             v8f sums[8] = {{0}};                                                           \
             int64_t left = p->n - row, at = 0;                                             \
-            for (int j = 0; j < 8 / ROWS; j++) /* behind the end: the last one again */    \
+            for (int j = 0; j < 8 / ROWS; j++) /* beyond the end: the last row */          \
                 b[j] = (const uint8_t *)p->b + (row + (j < left ? j : left - 1)) * pitch;  \
             for (; at + 8 <= p->k; at += 8) {                                              \
                 if (ROWS < 8 || p->k >= FETCHED_TERMS)                                     \
@@ -138,7 +139,8 @@ static inline void fetch_halves(const uint8_t *row, int64_t step, int64_t rows)
         }                                                                                  \
     }
 
-// ROWS rows of a by 64 / ROWS columns of b at a time; 8 and fewer at the end of a row.
+// Multiplies ROWS rows of a by 64 / ROWS columns of b at a time, and one row by up to 8
+// columns at the end of a row.
 #define BY_COLUMNS(ROWS, KIND)                                                             \
     static void by_columns_##KIND##_##ROWS(const struct cpu_few_rows *p, int64_t first,    \
                                            int64_t pitch)                                  \
@@ -173,7 +175,7 @@ static inline void fetch_halves(const uint8_t *row, int64_t step, int64_t rows)
             }                                                                              \
     }
 
-// The rows as 8, 4, 2 and 1.
+// The rows of a are divided into groups of 8, 4, 2 and 1.
 #define ALL(name, KIND) name(1, KIND) name(2, KIND) name(4, KIND) name(8, KIND)
 #define BY_SIZE(name, ROWS)                                                                \
     for (; first + ROWS <= p->m; first += ROWS)                                            \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of matrices of floats, which no loop here computes: functions of the CBLAS
-// interface that callers have.
+// Products of matrices of floats by a BLAS that callers have: functions of the CBLAS
+// interface.
 #ifndef KERNELS_CPU_GEMM_H
 #define KERNELS_CPU_GEMM_H
 
@@ -14,7 +14,7 @@ struct blas {
     void (*dgemm)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha,
                   const double *a, int lda, const double *b, int ldb, double beta,
                   double *c, int ldc);
-    // Products of complex numbers; alpha and beta are pointers to one.
+    // Products of complex numbers; alpha and beta point to complex numbers.
     void (*cgemm)(int order, int trans_a, int trans_b, int m, int n, int k,
                   const void *alpha, const void *a, int lda, const void *b, int ldb,
                   const void *beta, void *c, int ldc);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Products of F32 with halves on the tiles of AMX, which multiply BF16: an element of x is
-// the sum of three of these, and one of F16 of two, so that nothing is rounded but sums in
-// F32. Subnormal numbers count as zeros there.
+// the sum of three numbers of BF16 (pieces), and an F16 the sum of two, so that nothing is
+// rounded but sums in F32. AMX takes subnormal numbers for zeros.
 #ifndef KERNELS_CPU_HALVES_H
 #define KERNELS_CPU_HALVES_H
 
 #include <stdint.h>
 #include <tenon/types.h>
 
-#define CPU_HALVES_ROWS 32     // of x, and of w: what is multiplied at a time
-#define CPU_HALVES_COLUMNS 256 // rows of w, at most, of a product
-#define CPU_HALVES_TERMS 32    // in a step
-#define CPU_HALVES_STEPS 6     // between which sums are in memory
+#define CPU_HALVES_ROWS 32     // rows of x that are multiplied at a time; rows of w too
+#define CPU_HALVES_COLUMNS 256 // most rows of w in a product
+#define CPU_HALVES_TERMS 32    // terms of a step
+#define CPU_HALVES_STEPS 6     // steps, after which sums are stored to memory
 #define CPU_HALVES_X_PIECES 3
 
-// out = x w': x is rows by k, and w columns by k of F16 or BF16.
+// out = x w': x is `rows` by k, and w is `columns` by k, of F16 or BF16.
 struct cpu_halves {
     const float *x;
     void *pieces; // of x: cpu_halves_pieces() bytes, aligned to 64
@@ -37,7 +37,7 @@ static inline int64_t cpu_halves_pieces(int64_t rows, int64_t k)
            ((k + CPU_HALVES_TERMS - 1) / CPU_HALVES_TERMS * CPU_HALVES_TERMS) * 2;
 }
 
-// Sums of all rows of x, and some of w as two floats each.
+// Bytes of scratch memory: the sums, and the pieces of some steps of w.
 static inline int64_t cpu_halves_scratch(int64_t rows)
 {
     return CPU_HALVES_COLUMNS * cpu_halves_groups(rows) * CPU_HALVES_ROWS * 4 +
@@ -47,9 +47,9 @@ static inline int64_t cpu_halves_scratch(int64_t rows)
 struct cpu_halves_kernels {
     // Makes the pieces of groups [first, end) of CPU_HALVES_ROWS rows of x.
     void (*split)(const struct cpu_halves *p, int64_t first, int64_t end);
-    // The product, of at most CPU_HALVES_COLUMNS columns.
+    // Computes the product, which has at most CPU_HALVES_COLUMNS columns.
     void (*multiply)(const struct cpu_halves *p);
 };
-extern const struct cpu_halves_kernels cpu_halves_amx; // of builds that have tiles
+extern const struct cpu_halves_kernels cpu_halves_amx; // in builds with AMX alone
 
 #endif // KERNELS_CPU_HALVES_H

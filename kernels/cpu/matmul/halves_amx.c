@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Products of F32 with halves on the tiles of AMX: blocks of 32 rows of w by 32 of x, sums
-// in four tiles. Rows of w lie in tiles as they do in memory; of x pairs of terms lie side
-// by side, row beside row. Intel 64 and IA-32 Architectures Software Developer's Manual,
-// volume 2, TDPBF16PS.
+// Products of F32 with halves on the tiles of AMX: blocks of 32 rows of w by 32 rows of x,
+// with sums in four tiles. A tile of w has 16 of its rows; a row of a tile of x has a pair
+// of terms of each of 16 rows. Intel 64 and IA-32 Architectures Software Developer's
+// Manual, volume 2, TDPBF16PS.
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static inline words halves_amx_nearest(words x)
     return ((is_nan & (x | 0x400000)) | (~is_nan & rounded)) & 0xffff0000;
 }
 
-// 16 pairs of BF16 out of 32 of them as F32.
+// 32 numbers of BF16, given as F32, as 16 pairs.
 static inline words halves_amx_pairs_of(words low, words high)
 {
     const words even = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18,
@@ -49,7 +49,7 @@ static inline words halves_amx_pairs_of(words low, words high)
     return even >> 16 | odd;
 }
 
-// `count` pieces of 32 elements, which are left with the rest.
+// Makes `count` pieces of each of 32 elements; x keeps the remainders.
 static inline void halves_amx_split(floats x[2], int count, words out[])
 {
     for (int i = 0; i < count; i++) {
@@ -61,7 +61,7 @@ static inline void halves_amx_split(floats x[2], int count, words out[])
     }
 }
 
-// Up to 32 floats, zeros behind them.
+// Loads up to 32 floats, with zeros behind them.
 static inline void load_floats(const float *from, int64_t left, floats x[2])
 {
     float padded[32] = {0};
@@ -72,7 +72,7 @@ static inline void load_floats(const float *from, int64_t left, floats x[2])
     memcpy(x, from, 32 * sizeof(*from));
 }
 
-// One step of 32 rows of x: two tiles of each piece.
+// Packs one step of 32 rows of x: two tiles for each piece.
 static void split_step(const struct cpu_halves *p, int64_t row, int64_t step, uint32_t *to)
 {
     const int64_t left = p->k - step * 32;
@@ -99,7 +99,7 @@ static void halves_split(const struct cpu_halves *p, int64_t first, int64_t end)
                            (group * steps + step) * (PIECES * 2 * TILE / 2));
 }
 
-// 32 rows of w from `row` on, of `steps` steps: two tiles of each step, of F16 four.
+// Packs `steps` steps of 32 rows of w, from `row` on: two tiles a step, for F16 four.
 static void halves_pack(const struct cpu_halves *p, int64_t row, int64_t step,
                         int64_t steps, uint16_t *to)
 {
@@ -173,7 +173,8 @@ static void multiply_bf16(const uint16_t *w, const uint16_t *x, int64_t steps)
     }
 }
 
-// The last piece of x by the lesser one of w is below what sums in F32 have.
+// The product of x's last piece and w's lesser piece is left out: it is below the precision
+// of sums in F32.
 static void multiply_f16(const uint16_t *w, const uint16_t *x, int64_t steps)
 {
     for (int64_t s = 0; s < steps; s++, w += 4 * TILE)
@@ -191,7 +192,7 @@ static void multiply_f16(const uint16_t *w, const uint16_t *x, int64_t steps)
         }
 }
 
-// An element in F32, of what is no number or infinite, which pieces are not.
+// Computes an element in F32, for operands with NaN or infinity, which have no pieces.
 static float exact_sum(const struct cpu_halves *p, int64_t row, int64_t column)
 {
     float sum = 0;
@@ -203,7 +204,7 @@ static float exact_sum(const struct cpu_halves *p, int64_t row, int64_t column)
     return sum;
 }
 
-// 8 by 8 sums, of columns by rows, to out.
+// Transposes 8 by 8 sums, of columns by rows, to out.
 static void store_block(const struct cpu_halves *p, const float *sums, int64_t pitch,
                         int64_t row, int64_t column)
 {
@@ -237,7 +238,7 @@ static void amx_halves_multiply(const struct cpu_halves *p)
     for (int64_t step = 0; step < steps; step += CPU_HALVES_STEPS) {
         const int64_t left = steps - step,
                       count = left < CPU_HALVES_STEPS ? left : CPU_HALVES_STEPS;
-        const int64_t block = count * (is_f16 ? 4 : 2) * TILE; // of w
+        const int64_t block = count * (is_f16 ? 4 : 2) * TILE; // elements of 32 rows of w
         for (int64_t i = 0; i < p->columns; i += SIDE)
             halves_pack(p, i, step, count, w + i / SIDE * block);
         for (int64_t group = 0; group < groups; group++) {

@@ -9,8 +9,8 @@
 #define T float
 #include "tile.inc.h"
 
-// Rows, and bytes of b, up to which b is read where it lies; columns up to which a is,
-// however its rows lie.
+// Most rows of c, or bytes of b, for which b is not copied; most columns for which a is not
+// copied, whatever the stride of its rows.
 #define DIRECT_ROWS 112
 #define DIRECT_BYTES 65536
 #define DIRECT_COLUMNS 64
@@ -36,8 +36,8 @@ static const struct panel_packing packings[TN_NUM_DTYPES] = {
     [TN_F16] = {rows_f16, columns_f16, 2},
 };
 
-// Whether the other operand of few rows, or columns, is large enough to be read in a way of
-// its own: tiles read it from a cache faster.
+// Whether the larger operand of a product with few rows, or columns, is large enough for
+// panels_few.c: tiles read a small one from a cache faster.
 static bool panels_is_few(const struct cpu_panels *p)
 {
     const int64_t few = p->m < p->n ? p->m : p->n, most = p->m < p->n ? p->n : p->m;

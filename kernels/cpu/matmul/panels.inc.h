@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: MIT
-// Blocks of products: which operand is read where it lies, which one is copied, and in what
-// order tiles go. Included behind tile.inc.h.
+// Blocks of products: decides which operands are copied, and the order of tiles. Included
+// behind tile.inc.h.
 //
-// A copied block of b is made of panels of two vectors of columns, one behind the other;
-// one of a keeps its rows, or its columns where these are adjacent, at a pitch that spreads
-// them over the cache.
+// A copied block of b consists of panels, as wide as two vectors of columns. A copied block
+// of a keeps its rows, at a pitch that spreads them over the cache.
 
 // Lines of an operand: rows of a, columns of b, or inner elements of either.
 struct panel_lines {
     const char *from;
-    int64_t line, step; // bytes between lines, and between elements of one
+    int64_t line, step; // bytes between lines, and between elements of a line
     int64_t count, length;
 };
 
 static const struct panel_packing {
-    // Lines, each of adjacent elements then, `pitch` elements apart.
+    // Copies lines to lines of adjacent elements, `pitch` elements apart.
     void (*rows)(const struct panel_lines *l, int64_t pitch, T *to);
-    // Panels of COLUMNS lines, side by side.
+    // Copies lines to panels, each of COLUMNS lines side by side.
     void (*columns)(const struct panel_lines *l, T *to);
     int64_t size; // bytes of an element
 } packings[TN_NUM_DTYPES];
 
-// Elements between lines of so many: whole vectors, and no multiple of 1 KiB.
+// Elements from line to line for lines of `length`: whole cache lines, no multiple of 1
+// KiB.
 static int64_t pitch_of(int64_t length)
 {
     const int64_t line = 64 / (int64_t)sizeof(T), pitch = (length + line - 1) / line * line;
     return pitch % (16 * line) == 0 ? pitch + line : pitch;
 }
 
-// A block of rows by columns, over `inner`: operands as the tiles read them.
+// A block of rows by columns, over tile.inner elements, with operands as the tiles read
+// them.
 struct panel_block {
-    struct panel_tile tile; // of the block's first element
+    struct panel_tile tile; // the tile of the block's first element
     int64_t panel;          // elements of b from one panel to the next
     int64_t rows, columns;
     int64_t most; // rows of a tile
     bool along_rows;
 };
 
-// A tile of `rows` rows, and the columns from j on.
+// Multiplies a tile of `rows` rows and of the columns from j on.
 static void multiply_at(const struct panel_block *block, struct panel_tile *t, int64_t rows,
                         int64_t j)
 {
@@ -47,8 +48,8 @@ static void multiply_at(const struct panel_block *block, struct panel_tile *t, i
     tiles[rows - 1][vectors - 1][t->last < LANES](t);
 }
 
-// Tiles go down the columns, or along the rows where b is small. They have about as many
-// rows each: one of few rows would take as long as one of some more.
+// Goes through tiles down the columns, or along the rows where b is small. All tiles have
+// about the same height: a tile of few rows would take as long as one of some more.
 static void multiply_block(const struct panel_block *block)
 {
     struct panel_tile t = block->tile;
@@ -84,7 +85,8 @@ static void multiply_block(const struct panel_block *block)
     }
 }
 
-// Parts of `extent`, of at most `most` and about equal: multiples of `unit`, or all.
+// The size, at most `most`, of about equal parts of `extent`; a multiple of `unit` unless
+// it is `most`.
 static int64_t part_of(int64_t extent, int64_t most, int64_t unit)
 {
     int64_t parts = (extent + most - 1) / most;
@@ -93,8 +95,8 @@ static int64_t part_of(int64_t extent, int64_t most, int64_t unit)
     return part < most ? part : most;
 }
 
-// Bytes of a block of b, in the second-level cache beside all else, up to which tiles go
-// along rows: c is then written in whole lines, page by page.
+// Most bytes of a block of b, in the second-level cache beside all else, for which tiles go
+// along rows: c is then written in whole cache lines, page by page.
 #define ALONG_BYTES (512 << 10)
 
 struct panel_plan {
@@ -105,7 +107,8 @@ struct panel_plan {
     bool copies_a, copies_b, along_rows;
 };
 
-// Rows whose distance is a multiple of 4 KiB are in the same few lines of a cache.
+// Whether the distance of rows is a multiple of 4 KiB: such rows share few lines of a
+// cache.
 static bool collides(int64_t row)
 {
     const int64_t bytes = row * (int64_t)sizeof(T) % 4096;
@@ -125,7 +128,7 @@ static struct panel_plan make_plan(const struct cpu_panels *p)
     struct panel_plan plan = {.packing = packing, .most = ROWS};
     const bool is_wide = packing->size == sizeof(T);
     const int64_t b_bytes = p->k * p->n * (int64_t)sizeof(T);
-    // Tiles read every element of b once for each so many rows: copies pay for more.
+    // Each row of tiles reads all of b, so a copy pays for many rows.
     plan.copies_b = !p->packed && (!is_wide || (p->n > 1 && p->b_column != 1) ||
                                    (p->m > DIRECT_ROWS && b_bytes > DIRECT_BYTES));
     plan.copies_a = !is_wide || (p->a_row != 1 && p->a_column != 1) ||
@@ -137,7 +140,7 @@ static struct panel_plan make_plan(const struct cpu_panels *p)
     if (is_direct && b_bytes > DIRECT_BYTES && p->k > CPU_PANELS_THIN_INNER)
         plan.inner = part_of(p->k, CPU_PANELS_THIN_INNER, 16);
     plan.rows = part_of(p->m, CPU_PANELS_ROWS, 1);
-    // One block of a: panels of b are multiplied while they are in the cache.
+    // With one block of a, panels of b are multiplied while they are in the cache.
     const int64_t columns =
         plan.rows < p->m ? CPU_PANELS_COLUMNS : CPU_PANELS_COLUMNS_BESIDE;
     plan.columns = plan.copies_b ? part_of(p->n, columns, COLUMNS) : p->n;

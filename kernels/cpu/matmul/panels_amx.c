@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Products of matrices of BF16 on the tiles of AMX: 32 rows by 32 columns of sums in four
-// tiles, from two tiles of a and two of b, whose elements lie in pairs of inner ones. Both
-// operands are copied into tiles, with zeros behind their ends, which add nothing: a tile's
-// rows and columns are apart, and inner elements are zeros in both. TDPBF16PS takes
-// subnormal numbers for zeros, operands and sums, and rounds to nearest (Intel 64 and IA-32
-// Architectures Software Developer's Manual, volume 2, TDPBF16PS).
+// tiles, from two tiles of a and two of b, in which pairs of inner elements are adjacent.
+// Operands are copied into tiles, padded with zeros, which change no sum: padded rows and
+// columns have sums of their own, and padded inner elements are zeros in both operands.
+// TDPBF16PS takes subnormal operands and sums for zeros, and rounds to nearest (Intel 64
+// and IA-32 Architectures Software Developer's Manual, volume 2, TDPBF16PS).
 #include "elements.h"
 #include "panels.h"
 #include "cpu/amx.h"
 
 #define SIDE 32  // rows and columns of a block of four tiles
-#define PAIRS 16 // of inner elements in a tile
+#define PAIRS 16 // pairs of inner elements in a tile
 
 // Tile registers.
 #define A_0 4
@@ -18,13 +18,14 @@
 #define B_0 6
 #define B_1 7
 
-// 32 rows of a as tiles read them: packed, or where they lie. Strides in elements.
+// 32 rows of a, packed or where they lie. Strides are in elements.
 struct amx_rows {
     const uint16_t *from;
     int64_t row, step, half; // between rows, steps of 32 inner elements, and the two tiles
 };
 
-// Adds the product of 32 rows and 32 columns, `steps` tiles of each, to `sums`, or sets it.
+// Computes the product of 32 rows and 32 columns, `steps` tiles of each, and adds it to
+// `sums` if `adds`, else stores it.
 static void panels_amx_multiply(const struct amx_rows *rows, const uint16_t *b,
                                 int64_t steps, float *sums, int64_t row, bool adds)
 {
@@ -46,7 +47,7 @@ static void panels_amx_multiply(const struct amx_rows *rows, const uint16_t *b,
     _tile_loadd(B_0, b, 64);
     _tile_loadd(A_1, below, a_bytes);
     _tile_loadd(B_1, b + TILE, 64);
-    for (int64_t s = 1; s < steps; s++) { // each is loaded as soon as it was used
+    for (int64_t s = 1; s < steps; s++) { // loads each tile right after its last use
         a += rows->step, below += rows->step, b += 2 * TILE;
         _tile_dpbf16ps(SUMS_00, A_0, B_0);
         _tile_dpbf16ps(SUMS_10, A_1, B_0);
@@ -68,7 +69,7 @@ static void panels_amx_multiply(const struct amx_rows *rows, const uint16_t *b,
     MEMORY;
 }
 
-// The product of 32 rows and 16 columns, of which the second tiles are not read.
+// Stores the product of 32 rows and 16 columns; the second tiles of columns are not read.
 static void panels_amx_multiply_narrow(const struct amx_rows *rows, const uint16_t *b,
                                        int64_t steps, float *sums, int64_t row)
 {
@@ -89,15 +90,16 @@ static void panels_amx_multiply_narrow(const struct amx_rows *rows, const uint16
     MEMORY;
 }
 
-// Part of an operand: rows of a, or columns of b, by inner elements; strides in elements.
+// A range of an operand: rows of a, or columns of b, by inner elements. Strides are in
+// elements.
 struct amx_lines {
     const uint16_t *from;
     int64_t line, step;
     int64_t count, inner;
 };
 
-// Rows, in tiles of 16 rows by 32 inner elements: two tiles one behind the other for each
-// step of 32 rows.
+// Packs rows into tiles of 16 rows by 32 inner elements: for each 32 rows, two tiles a
+// step.
 static void panels_amx_pack_rows(const struct amx_lines *p, uint16_t *to)
 {
     const int64_t steps = (p->inner + 31) / 32;
@@ -115,7 +117,7 @@ static void panels_amx_pack_rows(const struct amx_lines *p, uint16_t *to)
         }
 }
 
-// 16 pairs of two rows of b: adjacent columns.
+// Packs 16 adjacent columns of two rows of b as pairs.
 static void pack_pairs(const uint16_t *even, const uint16_t *odd, uint16_t *to)
 {
     typedef uint32_t words __attribute__((vector_size(64)));
@@ -125,12 +127,12 @@ static void pack_pairs(const uint16_t *even, const uint16_t *odd, uint16_t *to)
     memcpy(to, &pairs, sizeof(pairs));
 }
 
-// 16 lines of 32 adjacent elements, turned: row p has pair p of each line.
+// Transposes the pairs of 16 lines of 32 adjacent elements: row p gets pair p of each line.
 static void turn_pairs(const uint16_t *from, int64_t line, uint16_t *to)
 {
     const char *at = (const char *)from;
     line *= 2;
-    for (int q = 0; q < 4; q++, at += 16) { // of 4 pairs each
+    for (int q = 0; q < 4; q++, at += 16) { // 4 pairs at a time
         __m512i x[4];
         for (int i = 0; i < 4; i++) {
             const __m128i *parts[4];
@@ -152,7 +154,7 @@ static void turn_pairs(const uint16_t *from, int64_t line, uint16_t *to)
     }
 }
 
-// A tile of up to 16 columns and 32 inner elements, in any layout.
+// Packs a tile of up to 16 columns and 32 inner elements, with any strides.
 static void pack_tile(const struct amx_lines *p, uint16_t *to)
 {
     for (int64_t k = 0; k < PAIRS; k++)
@@ -163,7 +165,7 @@ static void pack_tile(const struct amx_lines *p, uint16_t *to)
                                              : 0;
 }
 
-// Up to 16 columns from j on, and step s of inner elements, of which `steps` are packed.
+// Packs up to 16 columns from j on, at step s of `steps` steps of inner elements.
 static void pack_step(const struct amx_lines *p, int64_t j, int64_t s, int64_t steps,
                       uint16_t *to)
 {
@@ -179,8 +181,8 @@ static void pack_step(const struct amx_lines *p, int64_t j, int64_t s, int64_t s
             pack_pairs(from + 2 * k * p->step, from + (2 * k + 1) * p->step, tile + k * 32);
 }
 
-// Columns, in tiles of 16 pairs of inner elements by 16 columns: two of adjacent columns
-// one behind the other for each step of 32 inner elements. Operands are read along their
+// Packs columns into tiles of 16 pairs of inner elements by 16 columns: for each 32
+// columns, two tiles a step of 32 inner elements. The order of tiles follows the operand's
 // adjacent elements.
 static void pack_columns(const struct amx_lines *p, uint16_t *to)
 {
@@ -195,8 +197,8 @@ static void pack_columns(const struct amx_lines *p, uint16_t *to)
                 pack_step(p, j, s, steps, to);
 }
 
-// A block of rows by one of packed columns, into c. Rows before `direct`, a multiple of
-// SIDE, are read where they lie, others are packed.
+// The product of a block of rows and a block of packed columns, into c. Rows before
+// `direct`, a multiple of SIDE, are read where they lie, the others are packed.
 struct amx_block {
     const uint16_t *from, *packed, *b;
     float *c;
@@ -232,15 +234,16 @@ static void panels_amx_multiply_block(const struct amx_block *p)
         }
 }
 
-// Sets the rows [first, first + rows) of a, inner elements from q on.
+// Sets the block's rows to [first, first + block->rows) of a, from inner element q on, and
+// packs those that are not read where they lie.
 static void set_rows(const struct cpu_panels *p, int64_t first, int64_t q, int64_t depth,
                      uint16_t *packed, struct amx_block *block)
 {
     block->from = (const uint16_t *)p->a + first * p->a_row + q * p->a_column;
     block->from_row = p->a_row;
     block->packed = packed;
-    // Rows a multiple of 4 KiB apart are in the same few lines of the cache, which matters
-    // where tiles are loaded again, for more columns.
+    // Rows whose distance is a multiple of 4 KiB share few lines of the cache, which
+    // matters if tiles are loaded again, for more columns.
     const bool stays = p->a_row % 2048 != 0 || p->n <= 16;
     const bool lies = p->a_column == 1 && depth % 32 == 0 && stays;
     block->direct = lies ? block->rows / SIDE * SIDE : 0;
@@ -256,9 +259,8 @@ static int64_t panels_amx_least(int64_t x, int64_t y)
     return x < y ? x : y;
 }
 
-// Rows and inner elements of a block. By few columns rows are read from end to end, in
-// which processors fetch ahead; scratch memory for CPU_PANELS_ROWS rows has room for such a
-// block.
+// Inner elements of a block for few columns: long, so that processors prefetch along the
+// rows. Scratch memory for CPU_PANELS_ROWS rows has room for such a block of SIDE rows.
 #define NARROW_INNER 4096
 
 struct amx_extents {

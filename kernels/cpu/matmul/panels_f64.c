@@ -17,7 +17,7 @@ typedef double vector __attribute__((vector_size(8 * LANES)));
 typedef double loose __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 #include "tile.inc.h"
 
-// As those of panels.c.
+// As in panels.c.
 #define DIRECT_ROWS 112
 #define DIRECT_BYTES 65536
 #define DIRECT_COLUMNS 32

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products of matrices of floats of which one has at most 8 rows, or columns: their time is
-// that of reading the other one, whose elements are widened in registers. Compiled with
-// contraction, as every product and sum is to round once where the processor can.
+// Products of matrices of floats, one of which has at most 8 rows, or columns. Most of the
+// time is for reading the other matrix, whose elements are widened in registers. Compiled
+// with contraction, as every product and sum is to round once where the processor can.
 #include "elements.h"
 #include "variants.h"
 
@@ -11,15 +11,16 @@
 #define SUMS (LANES == 16 ? 16 : 8) // vectors that stay in registers
 #define BESIDE(ROWS) (SUMS / (ROWS) < 8 ? SUMS / (ROWS) : 8)
 
-// `rows` rows of x by the other matrix, y, of `depth` inner elements: x is widened, its
-// rows lie INNER apart and zeros are behind the last one. Strides of y in bytes.
+// The product of `rows` rows of x and the other matrix, y, of `depth` inner elements. The
+// rows of x are widened, lie PITCH apart and are padded with zeros to 1, 2, 4 or 8 rows and
+// to whole vectors. Strides of y are in bytes.
 struct few {
     const float *x;
     const char *y;
     float *c;
     int64_t rows, n, depth;
-    int64_t y_step, y_column; // of y: between inner elements, between columns
-    int64_t c_row, c_column;  // elements
+    int64_t y_step, y_column; // strides of y: inner elements, columns
+    int64_t c_row, c_column;  // strides of c in elements
     bool adds;
 };
 
@@ -31,7 +32,7 @@ INLINE float total(vector x)
     return x[0];
 }
 
-// The inner elements of y are adjacent: dot products, several columns at a time.
+// If the inner elements of y are adjacent: dot products, several columns at a time.
 #define DOTS(ROWS, KIND, SIZE)                                                             \
     static void dots_##KIND##_##ROWS(const struct few *f)                                  \
     {                                                                                      \
@@ -41,7 +42,7 @@ INLINE float total(vector x)
             const int64_t left = f->n - j;                                                 \
             const char *y[COLUMNS];                                                        \
             int64_t p = 0;                                                                 \
-            for (int i = 0; i < COLUMNS; i++) /* behind the end: the last one again */     \
+            for (int i = 0; i < COLUMNS; i++) /* beyond the end: the last line */          \
                 y[i] = f->y + (j + (i < left ? i : left - 1)) * f->y_column;               \
             for (; p + LANES <= f->depth; p += LANES)                                      \
                 for (int i = 0; i < COLUMNS; i++) {                                        \
@@ -65,7 +66,8 @@ INLINE float total(vector x)
         }                                                                                  \
     }
 
-// The columns of y and of c are adjacent: c is added to, some rows of y after the others.
+// If the columns of y and of c are adjacent: reads CHUNK rows of y at a time, and adds
+// their products to c.
 #define ROW_SUMS(ROWS, KIND, SIZE)                                                         \
     INLINE void chunk_##KIND##_##ROWS(const struct few *f, int64_t p, int64_t end,         \
                                       int64_t j, bool adds)                                \
@@ -79,7 +81,7 @@ INLINE float total(vector x)
                     *(const loose *)(void *)(f->c + r * f->c_row + j + i * LANES);         \
         for (; p < end; p++, y += f->y_step)                                               \
             for (int i = 0; i < COLUMNS; i++) {                                            \
-                if (ROWS >= 4) /* of so few columns, the processor sees no stream */       \
+                if (ROWS >= 4) /* the processor prefetches no such narrow rows */          \
                     __builtin_prefetch(y + (i + COLUMNS) * LANES * SIZE);                  \
                 const vector at = many_##KIND(y + i * LANES * SIZE);                       \
                 for (int r = 0; r < ROWS; r++)                                             \
@@ -104,7 +106,7 @@ INLINE float total(vector x)
         }                                                                                  \
     }
 
-// One row of x by up to a vector of columns.
+// Multiplies one row of x by up to a vector of columns.
 #define REST(KIND, SIZE)                                                                   \
     static void rest_##KIND(const struct few *f, int64_t p, int64_t end, int64_t j,        \
                             int64_t r, bool adds)                                          \
@@ -121,7 +123,8 @@ INLINE float total(vector x)
         memcpy(c, &sum, (size_t)n * sizeof(*c));                                           \
     }
 
-// Rows of x as floats, `depth` inner elements from `first` on, and zeros up to `rows`.
+// Widens `count` rows of x, `depth` inner elements each, and adds rows of zeros up to
+// `rows`.
 #define WIDEN(KIND, SIZE)                                                                  \
     static void widen_##KIND(const char *from, int64_t row, int64_t column, int64_t count, \
                              int64_t rows, int64_t depth, float *to)                       \
@@ -152,7 +155,7 @@ KIND(f16, 2)
 static const struct kind {
     void (*widen)(const char *from, int64_t row, int64_t column, int64_t count,
                   int64_t rows, int64_t depth, float *to);
-    few_fn *dots[4], *sums[4]; // of 1, 2, 4, 8 rows
+    few_fn *dots[4], *sums[4]; // for 1, 2, 4, 8 rows
     int64_t size;              // bytes of an element
 } kinds[TN_NUM_DTYPES] = {
 #define ENTRY(KIND, SIZE)                                                                  \
@@ -167,7 +170,7 @@ static const struct kind {
 #undef ENTRY
 };
 
-// The matrices as those of c' = b' a', if b is the one of few columns.
+// The product transposed, c' = b' a', for a b with few columns.
 static struct cpu_panels panels_few_turned(const struct cpu_panels *p)
 {
     struct cpu_panels out = *p;

@@ -12,9 +12,9 @@
 #define WRAPPING(sum, x, y) ((sum) + (x) * (y))
 #define LOGICAL(sum, x, y) ((sum) | ((x) & (y)))
 
-// tile_: a full register block, over all k. edge_: one row of at most COLUMNS(T) columns,
-// for the remaining rows and columns. product_: the whole product, a panel of columns of b
-// at a time.
+// Defines tile_, a full register block over all k; edge_, one row of at most COLUMNS(T)
+// columns, for the remaining rows and columns; and product_, the whole product, a panel of
+// columns of b at a time.
 #define PRODUCT(name, T, STEP)                                                             \
     typedef T vector_##name __attribute__((vector_size(32)));                              \
     typedef T loose_##name                                                                 \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The register tile of products: up to ROWS rows by two vectors of sums, which are all but
-// a few of the processor's registers. Its operands lie anywhere: the elements of a are read
-// one by one, those of b in vectors. Included with T, the type of an element and of a sum,
-// and LANES, a vector's elements, defined.
+// The register tile of products: up to ROWS rows by two vectors of sums, which fill all but
+// a few of the processor's registers. Operands have any strides: elements of a are read one
+// by one, those of b in vectors. Included with T defined, the type of elements and sums,
+// and LANES, the elements of a vector.
 #include "cpu/sizes.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -17,16 +17,16 @@ struct panel_tile {
     int64_t a_row, a_step, b_step, c_row; // elements; b's columns are adjacent, as c's are
     int64_t inner;                        // at least 1
     int64_t last; // columns of the last vector, where that is partial
-    // Into the cache are fetched, too: what lies so many elements behind what is read of b,
-    // and, from `next` on, `next_step` elements for each inner one.
+    // Prefetches: `ahead` elements behind those that are read of b, and, from `next` on,
+    // `next_step` elements for each inner element.
     int64_t ahead;
     const T *next;
     int64_t next_step;
-    bool adds; // to c, else sets it
+    bool adds; // adds to c; false: overwrites it
 };
 typedef void tile_fn(const struct panel_tile *t);
 
-// The first n elements at p, at most LANES; zeros behind. And back.
+// Loads, or stores, the first n elements at p, at most LANES; loads zeros behind them.
 INLINE vector load_some(const T *p, int64_t n)
 {
     vector out = {0};
@@ -65,7 +65,8 @@ INLINE void store_some(T *p, vector x, int64_t n)
 #endif
 }
 
-// With constants for all but t. `partial`: the last vector is, of b and of c.
+// Called with constants for all arguments but t. `partial`: the last vector of each row of
+// b and c has t->last elements.
 OF_SIZES void multiply_tile(const struct panel_tile *t, int rows, int vectors, bool partial)
 {
     vector sums[ROWS][2] = {{{0}}};

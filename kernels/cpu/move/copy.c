@@ -10,9 +10,9 @@
 #define TILE_ROWS 64
 #define TILE_BYTES 64 // of a row: a cache line
 
-// Vectors of the squares that are transposed in registers, 16 x 16 of bytes, 8 x 8 of 16
-// bits, 4 x 4 of 32 and 2 x 2 of 64; "loose" ones are loaded and stored without alignment.
-// Elements of 64 bits may be pairs of 32-bit numbers, and are aligned as these: Fourier
+// Vectors of the squares that are transposed in registers: 16 x 16 elements of 8 bits, 8 x
+// 8 of 16, 4 x 4 of 32 and 2 x 2 of 64. "Loose" vectors are loaded and stored unaligned.
+// Elements of 64 bits may be pairs of 32-bit numbers, with the alignment of these: Fourier
 // transforms take rows of real numbers as rows of half as many complex ones.
 typedef uint32_t quad32 __attribute__((vector_size(16)));
 typedef uint32_t loose_quad32 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -46,7 +46,7 @@ static inline void transpose_square_loose_uint64(loose_uint64 *to, const loose_u
     *(loose_pair64 *)(to + TILE_ROWS) = __builtin_shufflevector(a, b, 1, 3);
 }
 
-// Transposes N x N elements of one vector a row: rows i and i + N / 2 are interleaved,
+// Transposes N x N elements, whose rows are vectors: interleaves rows i and i + N / 2,
 // log2(N) times.
 #define SQUARE(T, N, LOW, HIGH)                                                            \
     static inline void transpose_square_##T(T *to, const T *from, int64_t stride)          \
@@ -81,8 +81,8 @@ static inline void transpose_square_loose_pair64(loose_pair64 *to, const loose_p
     *to = *from;
 }
 
-// For elements of type T: the strided copy; transpose_tile, the transpose of a tile into
-// the buffer by squares of SIDE; and the transpose of a matrix by tiles.
+// Defines for elements of type T: the strided copy; transpose_tile, the transpose of a tile
+// into the buffer by squares of SIDE; and the transpose of a matrix by tiles.
 #define COPIES(T, SIDE)                                                                    \
     static void copy_##T(void *dst_, int64_t dst_stride, const void *src_,                 \
                          int64_t src_stride, int64_t n)                                    \
@@ -170,7 +170,7 @@ cpu_spread_fn *const V(cpu_spreads)[5] = {spread_uint8_t, spread_uint16_t, sprea
 
 // --- past the caches -------------------------------------------------------------------
 
-#define LINE 64 // bytes that one write to memory takes
+#define LINE 64 // bytes of one write to memory
 #ifdef __SSE2__
 #define STREAM_LINE(to, from) x86_stream_line(to, from)
 #else

@@ -14,8 +14,8 @@ typedef void cpu_copy_fn(void *dst, int64_t dst_stride, const void *src, int64_t
 typedef void cpu_spread_fn(void *dst, const void *src, int64_t rows, int64_t columns);
 
 // Copies `bytes` bytes from src to dst past the caches, where the processor can: for large
-// results that nobody reads soon. They do not overlap. Other threads see them after a call
-// of the variant's `fence` by the thread that wrote them.
+// results that nobody reads soon. src and dst do not overlap. Other threads see the bytes
+// after the thread that wrote them has called the variant's `fence`.
 typedef void cpu_stream_fn(void *dst, const void *src, uint64_t bytes);
 
 // dst[c * dst_stride + r] = src[r * src_stride + c]: strides in elements.

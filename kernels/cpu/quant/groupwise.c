@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Rows of groupwise codes: as floats, and their products with rows of floats. The sum of a
-// group is of codes times x, which its scale multiplies once; biases multiply sums of x.
+// Rows of groupwise codes: decoding, and products with rows of floats. A group's codes
+// times x are summed, and the sum multiplied by the group's scale; its bias multiplies the
+// sum of x.
 #include "groupwise.h"
 #include "cpu/instruction_sets.h"
 #include "cpu/variant.h"
@@ -8,9 +9,10 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define ROWS CPU_GROUPWISE_ROWS
-#define FETCHED 2048 // bytes ahead that are asked for
+#define FETCHED 2048 // bytes ahead that are prefetched
 
-// Kinds of codes; WORDS: 4 bits of 16 words at a time.
+// Kinds of codes. WORDS: codes of 4 bits, of which one of each of 16 words is read at a
+// time.
 enum kind { INTEGERS, BYTES, E2M1, E4M3, WORDS };
 
 static enum kind groupwise_kind_of(const struct cpu_groupwise *w)
@@ -43,10 +45,11 @@ INLINE floats floats_at(enum kind kind, const struct code_lanes *c, const uint8_
                           : integers_at(c, p);
 }
 
-// The bytes of a group: vectors are read beyond those of the last one, which is copied.
+// Reads the codes of a row by groups. Vectors are read beyond the end of a group, so the
+// last group is copied.
 struct group_reader {
     const uint8_t *next;
-    int64_t bytes, left; // of a group; groups
+    int64_t bytes, left; // bytes of a group; groups that are left
     uint8_t last[128 + 16];
 };
 
@@ -108,8 +111,8 @@ static void groupwise_decode(const struct cpu_groupwise *w,
 
 // --- products ---------------------------------------------------------------------------
 
-// Whether words are read as they are, 4 bits of each at a time: element 8 * i + s of 128 is
-// x's float 16 * s + i.
+// Whether codes are read as WORDS. Then prepared rows of x are reordered: element 8 * i + s
+// of each 128 elements is at 16 * s + i.
 static bool is_in_words(const struct cpu_groupwise *w)
 {
     return LANES == 16 && w->bits == 4 && w->group >= 16;
@@ -134,7 +137,7 @@ static void groupwise_prepare(const struct cpu_groupwise *w, const float *x, flo
             sums[g] += x[g * w->group + i];
 }
 
-// Adds biases times sums of groups of x.
+// The total of `sum`, plus biases times sums of groups of x.
 INLINE float biased(const struct cpu_groupwise *w, const struct cpu_groupwise_row *row,
                     const float *x, floats sum)
 {
@@ -174,13 +177,13 @@ INLINE void dot_rows(enum kind kind, int rows, const struct cpu_groupwise *w,
 }
 
 #if defined(__AVX512BW__) && defined(__AVX512F__)
-// 4 bits: 16 words of 128 codes, whose fractions a table turns to floats, with the scales
-// of their groups side by side.
+// The product for codes of 4 bits: 16 words, 128 codes, at a time. A table turns codes into
+// floats; lane i has the scale of the group of word i.
 INLINE void dot_words(int rows, const struct cpu_groupwise *w,
                       const struct cpu_groupwise_row *row, const float *x, floats *sums)
 {
     const int64_t step = cpu_groupwise_prepared(w->k, w->group), words = w->k / 8;
-    const int32_t shift = __builtin_ctz((unsigned)w->group / 8); // words of a group
+    const int32_t shift = __builtin_ctz((unsigned)w->group / 8); // log2(words a group)
     const bool is_float = w->mode != TN_GROUPWISE_affine;
     const __m512 table =
         is_float ? e2m1_table()
@@ -212,7 +215,7 @@ INLINE void dot_words(int rows, const struct cpu_groupwise *w,
 }
 #endif
 
-// Columns one by one, with the codes of one kind.
+// Computes columns one by one, with codes of one kind.
 INLINE void dot_columns(enum kind kind, int rows, const struct cpu_groupwise *w,
                         struct cpu_groupwise_row row, int64_t columns, const float *x,
                         float *out, int64_t out_row)

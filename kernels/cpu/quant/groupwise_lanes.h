@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Vectors for groupwise.c: LANES floats, and LANES codes at any byte as floats. Codes of a
-// vector begin at a byte, as LANES times their bits is a multiple of 8: each lane takes the
-// two bytes in which its code lies, shifts and masks them.
+// Vectors for groupwise.c: LANES floats, and LANES codes, from any byte on, as floats. The
+// codes of a vector begin at a byte, as LANES times their bits is a multiple of 8. Each
+// lane takes the two bytes in which its code lies, shifts and masks them.
 #ifndef KERNELS_CPU_GROUPWISE_LANES_H
 #define KERNELS_CPU_GROUPWISE_LANES_H
 
 #include <string.h>
 #include <tenon/ops/quant_groups.h>
 
-// Positions of LANES codes of some bits: which bytes a lane takes, by how many bits they
-// are shifted, and the mask.
+// Positions of LANES codes of a number of bits: the bytes that each lane takes, the bits by
+// which it shifts them, and the mask.
 struct code_lanes {
     _Alignas(64) uint8_t bytes[64];
     _Alignas(64) uint32_t shifts[16];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of groupwise codes of 2, 4 and 8 bits with x rounded to two bytes: words hold 4,
-// 2 or 1 codes a byte, which VNNI multiplies four at a time where they lie.
+// Products of groupwise codes of 2, 4 and 8 bits with x rounded to two bytes. A byte holds
+// 4, 2 or 1 codes; VNNI multiplies four bytes at a time, without reordering codes.
 #include "groupwise.h"
 #include "cpu/variant.h"
 #include <immintrin.h>
@@ -8,18 +8,19 @@
 #define INLINE static inline __attribute__((always_inline))
 #define ROWS CPU_GROUPWISE_ROWS
 #define LANES 16
-#define FETCHED 512 // words ahead that are asked for
-#define LOWEST 12   // added to doubled floats of 4 bits, so that all are positive
+#define FETCHED 512 // words ahead that are prefetched
+#define LOWEST 12   // added to doubled floats of 4 bits, so that none is negative
 
-// Rounded inputs beside 16 words of codes: x's two bytes for each code of a byte; scales of
-// x by lane; and with floats of 4 bits the integers with which sums of either begin.
+// Rounded elements of x for 16 words of codes: both bytes of x, for each position of a code
+// in its byte; the scale of x for each lane; and for floats of 4 bits the integers with
+// which the sums of both bytes begin, which undo LOWEST.
 struct rounded_block {
     int8_t x[2][4][64];
     float scales[LANES];
     int32_t first[2][LANES];
 };
 
-// Bytes of a block in memory: those of as many codes as a byte has.
+// Bytes of a rounded_block in memory, where arrays that the codes do not use are left out.
 static int64_t vnni_block_bytes(int32_t bits, bool is_float)
 {
     return 64 * (2 * (8 / bits) + 1 + 2 * is_float);
@@ -27,8 +28,7 @@ static int64_t vnni_block_bytes(int32_t bits, bool is_float)
 
 // --- rounding ---------------------------------------------------------------------------
 
-// 32 floats, of which `count` are there: scale * (254 * bytes[0] + bytes[1]), and their
-// sum.
+// 32 floats, rounded to scale * (254 * bytes[0] + bytes[1]), and the sum of the floats.
 struct rounded {
     __m256i bytes[2];
     float scale, sum;
@@ -39,8 +39,8 @@ INLINE __m256i bytes_of(__m512i low, __m512i high)
     return _mm256_set_m128i(_mm512_cvtepi32_epi8(high), _mm512_cvtepi32_epi8(low));
 }
 
-// To multiples of the greatest magnitude / 127, and what is left to multiples of 1 / 254 of
-// these.
+// Rounds `count` floats, padded with zeros, to multiples of the greatest magnitude / 127,
+// and the remainders to multiples of 1 / 254 of that unit.
 INLINE struct rounded round_32(const float *x, int64_t count)
 {
     const __mmask32 there = count < 32 ? (UINT32_C(1) << count) - 1 : UINT32_MAX;
@@ -94,7 +94,7 @@ INLINE void put_bytes(int32_t bits, __m256i bytes, int64_t at, int8_t (*out)[64]
     }
 }
 
-// Puts the integers with which sums of floats of 4 bits begin: each lane has 8 elements.
+// Stores the integers with which sums of floats of 4 bits begin; each lane has 8 elements.
 INLINE void put_first(__m256i bytes, int64_t at, int32_t *out)
 {
     const __m256i fours =
@@ -108,7 +108,7 @@ INLINE void put_first(__m256i bytes, int64_t at, int32_t *out)
 INLINE void round_row(int32_t bits, const struct cpu_groupwise *w, const float *x,
                       float *out)
 {
-    const int32_t parts = 8 / bits, each = 32 / bits; // codes of a byte, of a word
+    const int32_t parts = 8 / bits, each = 32 / bits; // codes of a byte; codes of a word
     const int64_t padded = cpu_groupwise_padded(w->k);
     const bool is_affine = w->mode == TN_GROUPWISE_affine;
     uint8_t *to = (uint8_t *)out;
@@ -163,14 +163,14 @@ INLINE __m512i codes_of(int32_t bits, bool is_float, __m512i words, int part)
     return is_float ? _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), bytes) : bytes;
 }
 
-// Rows of codes that lie one behind the other times rows of x: sums [row of x][row of
-// codes], of which one of both counts is 1.
+// Multiplies `columns` adjacent rows of codes by `rows` rows of x, of which at least one is
+// 1. Sums are [row of x][row of codes].
 INLINE void dot_block(int32_t bits, bool is_float, int rows, int columns,
                       const struct cpu_groupwise *w, const struct cpu_groupwise_row *row,
                       const uint8_t *x, int64_t x_step, __m512 *sums)
 {
     const int32_t parts = 8 / bits, each = 32 / bits;
-    const int32_t shift = __builtin_ctz((unsigned)(w->group / each)); // words of a group
+    const int32_t shift = __builtin_ctz((unsigned)(w->group / each)); // log2(words a group)
     const int64_t words = w->k / each, bytes = vnni_block_bytes(bits, is_float),
                   step = w->k / w->group;
     const __m512i lane =
@@ -217,7 +217,7 @@ INLINE void dot_block(int32_t bits, bool is_float, int rows, int columns,
     }
 }
 
-// Adds biases times sums of groups of x.
+// sum + biases times sums of groups of x.
 INLINE __m512 biased(int64_t groups, const float *biases, const float *of_x, __m512 sum)
 {
     for (int64_t g = 0; g < groups; g += LANES) {
@@ -229,7 +229,7 @@ INLINE __m512 biased(int64_t groups, const float *biases, const float *of_x, __m
     return sum;
 }
 
-// The sums of 4 vectors.
+// The totals of 4 vectors.
 INLINE __m128 totals(const __m512 *sums)
 {
     const __m512 low = _mm512_add_ps(_mm512_unpacklo_ps(sums[0], sums[1]),
@@ -243,7 +243,7 @@ INLINE __m128 totals(const __m512 *sums)
     return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 }
 
-// One row of x with 4 rows of codes, or 4 with one, or one with one.
+// Multiplies one row of x by 4 rows of codes, or 4 rows by one, or one by one.
 INLINE void dot_some(int32_t bits, bool is_float, int rows, int columns,
                      const struct cpu_groupwise *w, const struct cpu_groupwise_row *row,
                      const float *x, float *out, int64_t out_row)
@@ -264,7 +264,7 @@ INLINE void dot_some(int32_t bits, bool is_float, int rows, int columns,
         found[0] = _mm512_reduce_add_ps(sums[0]);
     else
         _mm_storeu_ps(found, totals(sums));
-    for (int i = 0; i < count; i++) // floats were doubled
+    for (int i = 0; i < count; i++) // undoes the doubling of floats of 4 bits
         out[columns > 1 ? i : i * out_row] = is_float ? found[i] * 0.5f : found[i];
 }
 

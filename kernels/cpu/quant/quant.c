@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Products with quantised weights: 16 rows of weights in lanes, and up to 8 rows of x that
-// the unpacked bits of a block are used for.
+// Products with quantised weights: lanes are 16 rows of weights, and the unpacked bits of a
+// block are multiplied by up to 8 rows of x.
 #include "quant.h"
 #include "cpu/instruction_sets.h"
 #include "cpu/variant.h"
 #include "quant_sums.h"
 
 #define TILE 8            // rows of x at a time
-#define ROUND 12582912.0f // 1.5 * 2^23: floats from here on are integers
+#define ROUND 12582912.0f // 1.5 * 2^23: adding and subtracting it rounds to an integer
 
 // --- rounding ---------------------------------------------------------------------------
 
-// The word of a block of 32 that a format needs.
+// Writes the word that a format needs for 32 elements of x: see enum extra.
 static void round_extra(const struct traits *traits, const int32_t sums[2], float scale,
                         uint8_t *out)
 {
@@ -71,7 +71,7 @@ INLINE words dots(words sum, const words *w, const uint8_t *q, int count, bool i
     return sum;
 }
 
-// The sum of 32 products, of integers.
+// The sum of 32 products of integers.
 INLINE words sum_of_32(const struct traits *f, const struct unpacked *w,
                        const struct part *x)
 {
@@ -86,8 +86,8 @@ INLINE words sum_of_32(const struct traits *f, const struct unpacked *w,
                 8, f->is_signed);
 }
 
-// Adds the products of 32 elements to the sums of `tile` rows of x; b is their number in a
-// row. `f` and `tile` are constants where this is inlined.
+// Adds the products of block number b of 32 elements to the sums of `tile` rows of x. `f`
+// and `tile` are constants where this is inlined.
 INLINE void add_32(const struct cpu_quant_product *p, const struct traits *f, int tile,
                    const struct unpacked *w, const uint8_t *x, int64_t b, floats *sums)
 {
@@ -97,15 +97,15 @@ INLINE void add_32(const struct cpu_quant_product *p, const struct traits *f, in
     }
 }
 
-// Asks for the first lines of a block of 256, whose scales are read bit by bit later: a
-// processor foresees what it has to fetch from memory only where no line is left out.
+// Prefetches the first cache lines of a block of 256, whose scales are read little by
+// little later: processors prefetch by themselves only where no line is left out.
 INLINE void fetch_scales(const uint8_t *w)
 {
     for (int i = 0; i < 5; i++)
         __builtin_prefetch(w + 64 * i);
 }
 
-// The product of `tile` rounded rows at x with LANES rows of a group of weights.
+// Computes the product of `tile` rounded rows at x and LANES rows of a group of weights.
 INLINE void multiply_tile(const struct cpu_quant_product *p, int32_t format, int tile,
                           const uint8_t *w, int lane, const uint8_t *x, float *out)
 {
@@ -136,7 +136,7 @@ INLINE void multiply_tile(const struct cpu_quant_product *p, int32_t format, int
         store(out + t * p->out_row, sums[t]);
 }
 
-// All rows of x with one group of weights.
+// Defines the product of all rows of x and one group of weights.
 #define GROUP(name, ...)                                                                   \
     static void group_##name(const struct cpu_quant_product *p, const uint8_t *w,          \
                              float *out)                                                   \

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Products with quantised weights on the tiles of AMX: 16 rows of x at a time, the others
-// by the kernels for AVX-512 VNNI. A tile of weights is what quant_unpack.h gives: four
-// elements of 16 rows in each of its rows. Sums of 32 products are of integers, so the bits
-// are those of every variant (Intel 64 and IA-32 Architectures Software Developer's Manual,
-// volume 1, chapter 18).
+// Products with quantised weights on the tiles of AMX: 16 rows of x at a time; remaining
+// rows by the kernels for AVX-512 VNNI. Weights that quant_unpack.h unpacks are a tile:
+// each of its rows has four elements of 16 rows of weights. Sums of 32 products are of
+// integers, so results have the same bits as other variants (Intel 64 and IA-32
+// Architectures Software Developer's Manual, volume 1, chapter 18).
 #include "quant.h"
 #include "cpu/instruction_sets.h"
 #include "cpu/variant.h"
 #include "quant_sums.h"
 
-#define TILE 16 // rows of x
+#define TILE 16 // rows of x in a tile
 
-// Tile registers: sums of two tiles of rows; 32 elements of these and of weights; 16
-// elements of both.
+// Tile registers: sums of two tiles of rows of x; 32 elements of these two tiles and of the
+// weights; 16 elements of x and of the weights.
 #define SUMS 0
 #define MORE_SUMS 1
 #define X 2
@@ -21,13 +21,14 @@
 #define HALF_X 5
 #define HALF_W 6
 
-struct tile_config { // as the processor loads it
+struct tile_config { // the 64 bytes that LDTILECFG loads
     uint8_t palette, start, reserved[14];
     uint16_t row_bytes[16];
     uint8_t rows[16];
 };
 
-// A thread's tile registers are zeros after a call, so context switches need not save them.
+// Callers release the tile registers at the end, which zeroes them, so that context
+// switches need not save them.
 static void begin_tiles(void)
 {
     static const struct tile_config config = {.palette = 1,
@@ -49,15 +50,15 @@ static void begin_tiles(void)
     _tile_loadconfig(&config);
 }
 
-// 32 elements of 16 rows of weights, and the sums of their products with rows of x: of all
-// 32, or of each half.
+// 32 elements of 16 rows of weights, and the sums of their products with rows of x: sums[0]
+// over all 32, or sums[half] over each half.
 struct block {
     struct unpacked w;
     words sums[2][2 * TILE];
-    int64_t number; // in a row
+    int64_t number; // position of the block in a row
 };
 
-// Begins with a block, for one tile of rows of x or for two.
+// Starts the products of a block with one or two tiles of rows of x.
 INLINE void start(const struct cpu_quant_product *p, const struct traits *f, int tiles,
                   const uint8_t *x, struct block *out)
 {
@@ -93,7 +94,7 @@ INLINE void start(const struct cpu_quant_product *p, const struct traits *f, int
     }
 }
 
-// Adds its sums, with all factors, to those of the rows.
+// Adds the sums of a block, with all factors, to the sums of the rows.
 INLINE void finish(const struct cpu_quant_product *p, const struct traits *f, int tiles,
                    const uint8_t *x, const struct block *block, floats *sums)
 {
@@ -116,8 +117,8 @@ INLINE void finish(const struct cpu_quant_product *p, const struct traits *f, in
     }
 }
 
-// The product of tiles of rounded rows at x with 16 rows of weights. A block begins before
-// the one before it is finished: its sums are on their way for a hundred cycles.
+// Computes the product of tiles of rounded rows at x and 16 rows of weights. Each block is
+// started before the block before it is finished, since sums take a hundred cycles.
 INLINE void multiply_tile(const struct cpu_quant_product *p, int32_t format, int tiles,
                           const uint8_t *w, const uint8_t *x, float *out)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Vectors for quant.c: LANES sums of integers, one for each row of weights, and the dot
-// products of four bytes each that they are made of. The intrinsics are those of the
-// variant's instruction set; without one, plain loops.
+// Vectors for quant.c: LANES sums of integers, one for each row of weights, and dot
+// products of four bytes, of which sums are made. They use intrinsics of the variant's
+// instruction set, or plain loops.
 #ifndef KERNELS_CPU_QUANT_LANES_H
 #define KERNELS_CPU_QUANT_LANES_H
 
@@ -15,9 +15,9 @@ static inline int32_t word_at(const void *p)
     return word;
 }
 
-// For x86: the names of intrinsics and types differ in their widths. `shifted` is by
-// constants, to the right, and to the left where they are negative; `signed_byte` is byte i
-// of each word. `multiplied` and `sum_of_pairs` are of numbers of 16 bits, of which
+// Defines the functions for x86; names of intrinsics and types differ in their widths.
+// `shifted` shifts by constants, to the right, or to the left if negative; `signed_byte` is
+// byte i of each word. `multiplied` and `sum_of_pairs` multiply numbers of 16 bits, and
 // `sum_of_pairs` adds both products in a word. `half_scales` is tn_quant_half_scale.
 #define X86_LANES(WIDTH)                                                                   \
     typedef __m##WIDTH##i words;                                                           \
@@ -97,9 +97,9 @@ static inline int32_t word_at(const void *p)
     }
 
 // `dot`: sum + the products of four bytes of w, 0 .. 255, and of x, -127 .. 127. Without
-// VNNI products of two bytes are summed in 16 bits first: w of at most 128 fits.
-// `dot_signed`: of signed bytes of w, as `signed_bytes` gives them: BYTES_OFFSET is added
-// to them, times the sum of x.
+// VNNI products of two bytes are summed in 16 bits first, so w must be at most 128.
+// `dot_signed`: the same for signed bytes of w from `signed_bytes`, which may add
+// BYTES_OFFSET to them; the sum is then too large by BYTES_OFFSET times the sum of x.
 #if defined(__AVX512BW__) && defined(__AVX512F__)
 #include <immintrin.h>
 #define LANES 16

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What quant.c and quant_amx.c have in common: where rounded rows of x have what, and what
-// becomes of a sum of 32 products.
+// Functions that quant.c and quant_amx.c share: the layout of rounded rows of x, and the
+// scaling of a sum of 32 products.
 #ifndef KERNELS_CPU_QUANT_SUMS_H
 #define KERNELS_CPU_QUANT_SUMS_H
 
@@ -12,7 +12,7 @@ static const int64_t bytes_of[] = {
 #undef SIZES
 };
 
-// A row of x in a block of 32: its bytes, its scale, and the format's word.
+// 32 elements of a row of x: their bytes, their scale, and the format's word.
 struct part {
     const uint8_t *q, *extra;
     float scale;
@@ -26,8 +26,8 @@ static inline struct part part_of(const struct cpu_quant_product *p, const uint8
                          f32_of_bits((uint32_t)word_at(scale))};
 }
 
-// sum + `products`, which are the sums of 32 products, of integers, with all factors and
-// minima. `f` is a constant where this is inlined.
+// sum + `products`, which are sums of 32 products of integers, with all factors and minima
+// applied. `f` is a constant where this is inlined.
 INLINE floats scaled(const struct traits *f, const struct unpacked *w, const struct part *x,
                      words products, floats sum)
 {
@@ -45,7 +45,7 @@ INLINE floats scaled(const struct traits *f, const struct unpacked *w, const str
     return sum;
 }
 
-// All rows of x with one group of weights; and with all groups.
+// group_fn multiplies all rows of x by one group of weights, multiply_groups() by all.
 typedef void group_fn(const struct cpu_quant_product *p, const uint8_t *w, float *out);
 
 static inline void multiply_groups(const struct cpu_quant_product *p, group_fn *of_group)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The formats for quant.c: of each what one byte of a weight is, and a function that takes
-// 32 elements of LANES rows out of their blocks. Nothing else of the products knows them.
+// The packings that quant.c reads: for each the meaning of a weight's byte, and a function
+// that unpacks 32 elements of LANES rows. Nothing else in the products depends on them.
 #ifndef KERNELS_CPU_QUANT_UNPACK_H
 #define KERNELS_CPU_QUANT_UNPACK_H
 
@@ -14,7 +14,7 @@
 #define UNROLL _Pragma("GCC unroll 4")
 #endif
 
-// Numbers that a product needs of 32 elements of x beside their bytes and their scale.
+// Numbers that a product needs for 32 elements of x beside their bytes and their scale.
 enum extra {
     EXTRA_FIRST, // an integer with which the sum of products begins: -offset * their sum
     EXTRA_TERM,  // a float: the scale times their sum, for minima
@@ -22,12 +22,12 @@ enum extra {
 };
 
 static const struct traits {
-    int parts;  // of 32 elements, of a block
+    int parts;  // parts of 32 elements in a block
     int offset; // a byte less this, times the scale, is the value
     enum extra extra;
-    bool is_signed;   // bytes are those of signed_bytes()
-    bool has_halves;  // 16 elements each have a scale, `scale` of struct unpacked
-    bool has_minimum; // of halves, `minimum` of struct unpacked
+    bool is_signed;   // bytes come from signed_bytes()
+    bool has_halves;  // each 16 elements have a scale, `scale` of struct unpacked
+    bool has_minimum; // each 16 elements have a minimum, `minimum` of struct unpacked
     bool is_crossed; // quarters 0 and 2 share bytes: these are read before those of 1 and 3
 } traits_of[] = {
     [CPU_QUANT_q4_0_r16] = {1, 8, EXTRA_FIRST, false, false, false, false},
@@ -49,25 +49,26 @@ static const struct traits {
 struct unpacked {
     words bits[8]; // byte j of word i: element 4 * i + j
     words scale[2], minimum;
-    floats factor, least; // what sums of products, and those of x, are multiplied by
+    floats factor, least; // factors of sums of products, and of sums of x
 };
 
-// `w` below are the blocks of 16 rows, of which those from `lane` on are taken; the 32
-// elements are those of quarter `quarter`, a constant, of half `half` of a block of 256.
+// unpack_...: `w` are the blocks of 16 rows, of which LANES rows from `lane` on are
+// unpacked. In a block of 256, the 32 elements are quarter `quarter`, a constant, of half
+// `half`.
 
 INLINE words low_bits(words w)
 {
     return masked(w, 0x0f0f0f0f);
 }
 
-// 32 fractions of 4 bits in 4 words, as tn_quant_nibble has them.
+// Unpacks 32 numbers of 4 bits from 4 words, in the order of tn_quant_nibble.
 INLINE void unpack_4(const uint8_t *from, words *bits)
 {
     for (int i = 0; i < 8; i++)
         bits[i] = low_bits(shifted(load_words(from + i % 4 * 64), i / 4 * 4));
 }
 
-// Bit i of each byte of `high` as bit 4 of each byte of word i.
+// Sets bit 4 of each byte of word i to bit i of each byte of `high`.
 INLINE void add_fifth(words high, words *bits)
 {
     for (int i = 0; i < 8; i++)
@@ -119,7 +120,7 @@ INLINE void unpack_q8_0(const uint8_t *w, int lane, int half, int quarter,
     out->factor = load_f16(w + 2 * lane);
 }
 
-// The values that 4 bits choose, as signed_bytes() has them.
+// Unpacks the values that 4 bits choose from a table, in the form of signed_bytes().
 INLINE void unpack_iq4(const uint8_t *from, words *bits)
 {
 #define IQ4(value) (int8_t)((value) ^ (BYTES_OFFSET ? -128 : 0))
@@ -140,7 +141,7 @@ INLINE void unpack_iq4_nl(const uint8_t *w, int lane, int half, int quarter,
     out->factor = load_f16(w + 2 * lane);
 }
 
-// Twice the values, and 12 more: no sign is left.
+// Bytes are twice the values plus 12, so that none is negative.
 INLINE void unpack_mxfp4(const uint8_t *w, int lane, int half, int quarter,
                          struct unpacked *out)
 {
@@ -155,20 +156,20 @@ INLINE void unpack_mxfp4(const uint8_t *w, int lane, int half, int quarter,
 
 // --- blocks of 256 ----------------------------------------------------------------------
 
-// Two bytes of each word, from byte `first` on, as numbers of 16 bits. No sign.
+// Two bytes of each word, from byte `first` on, as unsigned numbers of 16 bits.
 INLINE words two_bytes(words w, int first)
 {
     return joined(masked(shifted(w, 8 * first), 0xff),
                   masked(shifted(w, 8 * first - 8), 0xff0000));
 }
 
-// The same number of 16 bits, which has no sign, twice in each word.
+// An unsigned number of 16 bits, twice in each word.
 INLINE words twice(words w)
 {
     return joined(w, shifted(w, -16));
 }
 
-// q2_k: bytes are fractions times their scale, 0 .. 45.
+// q2_k: bytes are numbers of 2 bits times their scale of 4 bits, 0 .. 45.
 INLINE void unpack_q2_k(const uint8_t *w, int lane, int half, int quarter,
                         struct unpacked *out)
 {
@@ -207,8 +208,7 @@ INLINE void unpack_q3_k(const uint8_t *w, int lane, int half, int quarter,
     out->factor = load_f16(w + 2 * lane);
 }
 
-// Unpacks the factors, which q4_k and q5_k have in common. `half` is 1 where `rest` is
-// used.
+// Unpacks the factors of q4_k and q5_k, which share their layout.
 INLINE void unpack_factors(const uint8_t *w, int lane, int half, int quarter,
                            struct unpacked *out)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Threefry-2x32 over adjacent counters, a lane each, and floats of its words.
+// Threefry-2x32 of adjacent counters, one in each lane, and its words as floats.
 #include <tenon/ops/threefry.h>
 #include "cpu/variant.h"
 #include "variants.h"
 
-// Defines words_NAME: the words (a, b) of each counter, of which `keep` writes some.
+// Defines words_NAME, which computes the words (a, b) of each counter; `keep` writes them.
 #define WORDS(name, keep)                                                                  \
     static void words_##name(uint32_t *x, uint32_t *y, const struct cpu_counters *c,       \
                              int64_t n)                                                    \
@@ -25,14 +25,14 @@ WORDS(first, x[i] = a)
 WORDS(folded, x[i] = a ^ b)
 WORDS(both, (x[i] = a, y[i] = b))
 
-// Words and floats of one memory.
+// Words and floats that share memory.
 typedef uint32_t word __attribute__((may_alias));
 typedef float number __attribute__((may_alias));
 
 #define BELOW_ONE 0x1.fffffep-1f
 #define ABOVE_MINUS_ONE (-BELOW_ONE)
 
-// Defines unit_NAME: the number `expression` of the word w.
+// Defines unit_NAME, which replaces each word w by the float `expression`.
 #define UNIT(name, expression)                                                             \
     static void unit_##name(void *words, int64_t n)                                        \
     {                                                                                      \

@@ -4,8 +4,8 @@
 #include "variants.h"
 #include "cpu/elementwise/math_f32.h"
 
-// A quotient whose division several share: 1 / (a b) times b is 1 / a. Denominators are at
-// least 1, and products of three far from overflow.
+// A quotient that is not divided yet, so that several share one division: 1 / (a b) times b
+// is 1 / a. Denominators are at least 1, and products of three are far from overflow.
 struct quotient {
     float over, under;
 };
@@ -14,7 +14,7 @@ struct quotient {
 // that 2^n is added to its exponent; one part of ln 2 loses 2 ulp far out.
 static inline struct quotient sigmoid_quotient(float x)
 {
-    const float y = x < -86 ? -86 : x > 20 ? 20 : x; // NaN: itself
+    const float y = x < -86 ? -86 : x > 20 ? 20 : x; // NaN stays NaN
     float shifted, r = reduced(y, &shifted);
     if (HAS_FMA)
         r = fma_f32(shifted - ROUNDER, -0.693147181f, y);
@@ -22,11 +22,11 @@ static inline struct quotient sigmoid_quotient(float x)
     return (struct quotient){e, 1 + e};
 }
 
-// tanh(x), within 5 ulp: x P(x^2) / Q(x^2), whose error is 6.7e-9 up to 9, from where on it
-// is 1 but for half an ulp; found by least squares of weighed errors.
+// tanh(x), within 5 ulp: x P(x^2) / Q(x^2), whose error is 6.7e-9 for |x| up to 9; beyond,
+// tanh is 1 within half an ulp. P and Q were found by least squares of weighed errors.
 static inline struct quotient tanh_quotient(float x)
 {
-    const float y = x < -9 ? -9 : x > 9 ? 9 : x, z = y * y; // NaN: itself
+    const float y = x < -9 ? -9 : x > 9 ? 9 : x, z = y * y; // NaN stays NaN
     float p = fma_f32(-8.48833229e-14f, z, 5.2778266e-11f);
     p = fma_f32(p, z, -2.02250358e-8f);
     p = fma_f32(p, z, 1.11542776e-5f);

@@ -1,45 +1,47 @@
 // SPDX-License-Identifier: MIT
 // Gates of recurrent layers: the states of a position from the sums of its gates, and the
-// derivatives. Callers compute the products of matrices before or behind.
+// derivatives. Callers compute the products of matrices.
 #ifndef KERNELS_CPU_RECURRENCE_H
 #define KERNELS_CPU_RECURRENCE_H
 
 #include <stdint.h>
 
-// Rows of one position, of `units` units each; gates of a row are 4, 3 or 1 times as many.
-// What kinds do not have, or nothing reads, is NULL.
+// Rows of one position, of `units` units each. A row of gates has 4 (LSTM), 3 (GRU) or 1
+// times `units` floats. Fields that a kind lacks, or that nobody reads, are NULL.
 struct cpu_recurrence_rows {
     int64_t rows, units;
-    const float *given;    // sums of gates
-    const float *own;      // of what the position before gives
-    const float *bias;     // of a row, of a GRU 4: r, z, given and own of n
-    const float *h_before; // a GRU's
-    const float *c_before; // an LSTM's
+    const float *given;    // the input's products with the weights of the gates
+    const float *own;      // the previous h's products with the weights of the gates
+    const float *bias;     // one row for all; GRU: r, z, n of `given`, n of `own`
+    const float *h_before; // previous h; GRU alone
+    const float *c_before; // previous c; LSTM alone
     float *h, *c;
-    float *gates; // all of them, or NULL
-    float *last;  // a GRU's: own + the last bias, of n, or NULL
+    float *gates; // out: the activated gates, for the derivatives; or NULL
+    float *last;  // out: GRU: `own` of gate n plus its bias; NULL if `gates` is
 };
 
-// The same of derivatives. `dh` and `dc` are gradients of what a position gives the next
-// one, and become those of what this position was given.
+// Derivatives of one position, laid out as above. `dh` and `dc` hold gradients of the
+// states that the position gives to the next one, and become gradients of the states that
+// it was given; the caller adds the part of dh that comes from products of matrices.
 struct cpu_recurrence_slopes {
     int64_t rows, units;
     const float *gradient; // of h
     const float *gates, *cells;
-    const float *before; // an LSTM's c, a GRU's h
+    const float *before; // LSTM: previous c; GRU: previous h
     const float *h;      // of kinds without gates
-    float *dh;           // a GRU's becomes the part that z hands on, others' 0
-    float *dc;           // an LSTM's
-    float *slopes;       // of all gates
-    float *last;         // a GRU's: of own of the last gate
+    float *dh;           // becomes z * (gradient of h) for a GRU, else 0
+    float *dc;           // LSTM alone
+    float *slopes;       // out: gradients of the sums of all gates
+    float *last;         // out: GRU: gradient of `last` of struct cpu_recurrence_rows
 };
 
-// A row by panels of tiles (conv/tiles.h), `stride` floats from one to the next.
+// The product of a row of `inner` elements and panels (conv/tiles.h), which lie `stride`
+// floats apart.
 struct cpu_recurrence_row {
     const float *from, *panels;
     float *to;
     int64_t inner, stride, columns;
-    int adds; // to what is there
+    int adds; // not 0: adds to the elements of `to`
 };
 
 typedef void cpu_recurrence_row_fn(const struct cpu_recurrence_row *p);

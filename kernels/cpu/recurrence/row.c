@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One row by panels of the register tiles (conv/tiles.h): four panels at a time, as a tile
-// of one row waits for its own sums. A product and its sum are rounded at once where the
-// processor can.
+// The product of one row and panels (conv/tiles.h), four panels at a time: with one panel
+// an addition would wait for the one before it in the same sum. A product and its sum are
+// rounded once where the processor can.
 #include "variants.h"
 #include "cpu/lanes.h"
 #include "cpu/sizes.h"

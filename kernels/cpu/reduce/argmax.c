@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Where the greatest or the least element stands, in a row or in each column: the first of
-// equal ones, and the first NaN if there is one.
+// Positions of the greatest or the least element of a row, or of each column: of the first
+// one if several are equal, and of the first NaN if any element is NaN.
 #include <math.h>
 #include "variants.h"
 
-// Up to so many elements one pass with an index is faster than a search behind.
+// Longest row for which one pass is faster than a reduction in parts and a search.
 #define SHORT_ROW 64
 #define FIND_BLOCK 64
-// A row is read once: each part, which stays in the first cache, gives its best element,
-// whose place is then searched in the first part that has the best of all.
+// A row is read once, in parts that stay in the first-level cache: the best element of each
+// part is found, then the first part that has the best of all is searched for its position.
 #define PART_BYTES 8192
 
 #define NEVER(x) 0
 #define IS_NAN(x) ((x) != (x))
 
-// The first element for which `condition` holds; there is one. I: the unsigned integer of
-// T's size.
+// Defines the search for the first element for which `condition` holds, which must exist.
+// I: the unsigned integer of T's size.
 #define FIND(name, T, I, condition)                                                        \
     static int64_t name(const T *x, int64_t n, T best)                                     \
     {                                                                                      \
@@ -35,8 +35,8 @@
 #define IS_BEST(x, best) ((x) == (best))
 #define IS_ANY_NAN(x, best) ((x) != (x))
 
-// `beats` compares as the reduction KIND does, whose accumulator is `member`, of type A,
-// and `start` at first. Nothing beats `last`, nor is a NaN.
+// Defines end##_row. `beats` compares as the reduction KIND does, whose accumulator is
+// `member`, of type A and initially `start`. No element beats `last`.
 #define ROW(end, name, DTYPE, T, A, member, KIND, beats, start, last, is_nan)              \
     static int64_t end##_row##name(const void *x_, int64_t n)                              \
     {                                                                                      \
@@ -75,7 +75,8 @@
         }                                                                                  \
         return at;                                                                         \
     }
-// For floats no index is kept, which would take a branch for each element.
+// For floats the loop has no index, which would need a branch for each element; the
+// position is searched afterwards.
 #define SHORT_FLOATS(end, name, T, beats)                                                  \
     static int64_t end##_short##name(const T *x, int64_t n)                                \
     {                                                                                      \
@@ -111,7 +112,7 @@
         }                                                                                  \
     }
 
-// `name` has an underscore before it, since bool is a macro.
+// `name` begins with an underscore, since bool is a macro.
 #define INTEGER(name, DTYPE, T, I, A, least, most)                                         \
     FIND(find##name, T, I, IS_BEST)                                                        \
     SHORT_INTEGERS(argmax, name, T, >)                                                     \

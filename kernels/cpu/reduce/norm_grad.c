@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Derivatives of layer norm: of a few rows at a time, in one pass over memory.
+// Derivatives of layer norm, a few rows at a time, in one pass over memory.
 #include <math.h>
 #include "variants.h"
 
@@ -22,8 +22,8 @@ INLINE double add_lanes(v16f a)
     return even + odd;
 }
 
-// Numbers of a row: the mean, one over the standard deviation, and the means of h and of h
-// times the normalised x, where h is the gradient times the weight.
+// Statistics of a row: the mean, one over the standard deviation, and the means of h and of
+// h times the normalised x, where h is the gradient times the weight.
 struct norm_row {
     float mean, scale, h, hx;
 };
@@ -84,7 +84,7 @@ INLINE struct norm_row read_row(const struct cpu_norm_grad *p, int64_t row)
                              (float)(sums[2] * scale / count)};
 }
 
-// Writes `rows` rows, a constant, and adds what they give to the sums over rows.
+// Writes dx of `rows` rows, a constant, and adds their terms to dweight and dbias.
 INLINE void write_rows(const struct cpu_norm_grad *p, int64_t first,
                        const struct norm_row *r, int rows)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reductions of rows and columns. reduce.h has the order of sums, which is part of the
-// result.
+// Reductions of rows and columns. reduce.h defines the order of additions, on which the
+// bits of results depend.
 #include <math.h>
 #include <string.h>
 #include "variants.h"
@@ -17,8 +17,8 @@ typedef int64_t v4l __attribute__((vector_size(32)));
 #define AT8(x, i) (*(const v8f_unaligned *)((x) + (i)))
 #define AT4(x, i) (*(const v4d_unaligned *)((x) + (i)))
 
-// Terms of a sum: the elements of x, or a term of CPU_SUM_... of x and y. A constant
-// wherever the functions below are called, so that each sum has a loop of its own.
+// Kind of a sum's terms: the elements of x, or a kind of CPU_SUM_... of x and y. Callers of
+// the functions below pass constants, so that each kind has a loop of its own.
 #define ELEMENTS CPU_SUM_ELEMENTS
 #define INLINE static inline __attribute__((always_inline))
 
@@ -118,7 +118,7 @@ INLINE void sum_terms_f64(int kind, union cpu_accumulator *acc, const double *x,
 SUMS(f32)
 SUMS(f64)
 
-// Halves are widened in registers: the bits of sum_row_f32 of the same numbers.
+// Sums of halves, widened in registers, with the same bits as sum_row_f32 of these numbers.
 #define SUM_HALVES(name, widened)                                                          \
     static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
     {                                                                                      \
@@ -163,14 +163,14 @@ SUM_HALVES(sum_row_f16, x86_widen_f16)
 
 typedef float v4f __attribute__((vector_size(16)));
 
-// The sums of lanes of four rows, each as sum_chunk_f32 adds it.
+// The sums of the lanes of four rows, added in the same order as in sum_chunk_f32.
 INLINE v4d add_lanes_of_four(const v8f *s)
 {
     v4f t[4];
     for (int r = 0; r < 4; r++)
         t[r] = __builtin_shufflevector(s[r], s[r], 0, 1, 2, 3) +
                __builtin_shufflevector(s[r], s[r], 4, 5, 6, 7);
-    v4f a = __builtin_shufflevector(t[0], t[1], 0, 1, 4, 5); // lanes 0 and 1 of two rows
+    v4f a = __builtin_shufflevector(t[0], t[1], 0, 1, 4, 5); // lanes 0 and 1 of both rows
     v4f b = __builtin_shufflevector(t[0], t[1], 2, 3, 6, 7);
     v4f c = __builtin_shufflevector(t[2], t[3], 0, 1, 4, 5);
     v4f d = __builtin_shufflevector(t[2], t[3], 2, 3, 6, 7);
@@ -180,8 +180,8 @@ INLINE v4d add_lanes_of_four(const v8f *s)
     return __builtin_convertvector(even, v4d) + __builtin_convertvector(odd, v4d);
 }
 
-// Rows of one chunk without a rest are summed four at a time: their last additions are
-// those of vectors.
+// Rows of one chunk without a rest are summed four at a time, so that the lanes of all four
+// are added as vectors.
 INLINE void sum_rows_of(int kind, union cpu_accumulator *acc, const float *x,
                         const float *y, int64_t y_step, int64_t rows, int64_t n)
 {
@@ -190,7 +190,7 @@ INLINE void sum_rows_of(int kind, union cpu_accumulator *acc, const float *x,
         v8f s[4];
         for (int k = 0; k < 4; k++, x += n, y += y_step)
             s[k] = sum_lanes_f32(kind, x, y, 0, n);
-        v4d sums = add_lanes_of_four(s) + 0.0; // -0 + 0 is 0
+        v4d sums = add_lanes_of_four(s) + 0.0; // turns -0 into 0
         memcpy(&acc[r], &sums, sizeof(sums));
     }
     for (; r < rows; r++, x += n, y += y_step) {
@@ -231,8 +231,8 @@ SUM_ROWS(sum_rows_of_squared_differences, CPU_SUM_SQUARED_DIFFERENCES)
 ROW_PROD(prod_row_f32, float)
 ROW_PROD(prod_row_f64, double)
 
-// A product of the lanes with neutral ones would make NaN of an infinite part, as one that
-// overflows in a lane alone would.
+// Lanes begin with elements, since 1 + 0i times an infinite part would be NaN. If the
+// result is not finite, as when one lane overflows, it is computed again without lanes.
 #define COMPLEX_PRODUCT(name, T)                                                           \
     static void name(tn_complex128 *acc, const void *x_, int64_t n)                        \
     {                                                                                      \
@@ -310,7 +310,8 @@ static void complex128_sum(tn_complex128 *acc, const void *x_, int64_t n)
         acc->i = (int64_t)a;                                                               \
     }
 
-// The greatest or the least, by `compare`, in T: the narrower it is, the more fit a vector.
+// The greatest or the least element, by `compare`, computed in T instead of the wider A, so
+// that a vector has more lanes.
 #define ROW_INT_EXTREME(name, T, A, compare)                                               \
     static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
     {                                                                                      \
@@ -324,9 +325,8 @@ static void complex128_sum(tn_complex128 *acc, const void *x_, int64_t n)
         acc->i = (int64_t)((A)best compare a ? (A)best : a);                               \
     }
 
-// The greatest or the least, by `compare`. Elements that are NaN are collected in a mask of
-// their own, so that the loop needs only one comparison for the maximum; a NaN then wins at
-// the end.
+// The greatest or the least element, by `compare`. A mask collects which lanes had a NaN,
+// so that the loop needs only one comparison for the extreme; a NaN then wins at the end.
 #define ROW_FLOAT_EXTREME(name, T, V, M, LOOSE, compare)                                   \
     static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
     {                                                                                      \
@@ -368,9 +368,9 @@ ROW_FLOAT_EXTREME(max_row_f64, double, v4d, v4l, v4d_unaligned, >)
 ROW_FLOAT_EXTREME(min_row_f64, double, v4d, v4l, v4d_unaligned, <)
 
 // Reductions of columns, a tile of partial results (`part`, of type P) at a time. Sums of
-// f32 are added to the f64 accumulators every 64 rows, other reductions at the end. `start`
-// is a part's first value and `step` its next one, of a (the part, or at the start the
-// accumulator) and b (the element); `flush` is the assignment that stores it.
+// floats are added to the f64 accumulators every 64 rows, other reductions at the end.
+// `start` is a part's first value, computed of a, the accumulator; `step` is its next
+// value, of a, the part, and b, the element; `flush` is the assignment that stores a part.
 #define COLUMN_TILE 256
 #define COLUMNS(name, T, P, member, max_rows, start, step, flush)                          \
     static void name(union cpu_accumulator *acc, const void *x_, int64_t rows,             \
@@ -388,7 +388,7 @@ ROW_FLOAT_EXTREME(min_row_f64, double, v4d, v4l, v4d_unaligned, <)
                     part[j] = start;                                                       \
                 }                                                                          \
                 int64_t r = r0;                                                            \
-                for (; r + 4 <= r1; r += 4) { /* one after the other, in registers */      \
+                for (; r + 4 <= r1; r += 4) { /* in order, in registers */                 \
                     const T *row = x + r * stride + j0;                                    \
                     const T *second = row + stride, *third = second + stride;              \
                     const T *fourth = third + stride;                                      \
@@ -446,7 +446,7 @@ INTEGER(u8, uint8_t, uint64_t)
 INTEGER(u16, uint16_t, uint64_t)
 INTEGER(u32, uint32_t, uint64_t)
 INTEGER(u64, uint64_t, uint64_t)
-// Sums and products wrap, so that these have the same bits.
+// Sums and products wrap, so that signed and unsigned integers have the same bits.
 #define sum_row_bool sum_row_u8
 #define prod_row_bool prod_row_u8
 #define sum_columns_bool sum_columns_u8

@@ -62,13 +62,13 @@ static inline union cpu_accumulator reduction_start(int32_t kind, int32_t dtype)
 // Folds x[0 .. n), stride 1, into *acc.
 typedef void cpu_reduce_row_fn(union cpu_accumulator *acc, const void *x, int64_t n);
 
-// Sums over rows of what is computed of one or two operands, a and b, each operation
-// rounded on its own: the bits are those of the sum of a row of the terms.
+// Sums of terms that are computed of one or two operands, a and b, each operation rounded
+// on its own: the sum has the same bits as if the terms were stored and then summed.
 enum {
     CPU_SUM_PRODUCTS,            // a * b
-    CPU_SUM_SQUARED_DIFFERENCES, // (a - b) * (a - b), where b is one element for all
+    CPU_SUM_SQUARED_DIFFERENCES, // (a - b) * (a - b), where b is one element for the row
     CPU_NUM_SUMS,
-    CPU_SUM_ELEMENTS = CPU_NUM_SUMS, // a; of rows only
+    CPU_SUM_ELEMENTS = CPU_NUM_SUMS, // a; for cpu_sum_rows_fn alone
 };
 
 // Adds the n terms of a, stride 1, and of b to *acc.
@@ -76,7 +76,7 @@ typedef void cpu_sum_row_fn(union cpu_accumulator *acc, const void *a, const voi
                             int64_t n);
 
 // acc[r] = the sum of the n terms of row r of a, whose rows are adjacent, and of b, whose
-// rows are b_step elements apart: the bits of a sum row by row.
+// rows are b_step elements apart, with the same bits as cpu_sum_row_fn from 0.
 typedef void cpu_sum_rows_fn(union cpu_accumulator *acc, const void *a, const void *b,
                              int64_t b_step, int64_t rows, int64_t n);
 
@@ -84,20 +84,21 @@ typedef void cpu_sum_rows_fn(union cpu_accumulator *acc, const void *a, const vo
 typedef void cpu_reduce_columns_fn(union cpu_accumulator *acc, const void *x, int64_t rows,
                                    int64_t columns, int64_t stride);
 
-// Folds n complex numbers, stride 1, into *acc. Products: in 16 lanes of f64, and one after
-// the other where these have no finite product. Sums: both parts as sums of a row of reals,
-// in half as many lanes each.
+// Folds n complex numbers, stride 1, into *acc. Products are computed in 16 lanes of f64,
+// and again one after the other if the lanes have no finite product. Sums add each part
+// like a row of reals, in half as many lanes.
 typedef void cpu_complex_fold_fn(tn_complex128 *acc, const void *x, int64_t n);
 
-// The reductions of one variant. NULL for F16 and BF16, which are widened to F32 first, but
-// for sums of rows where the processor widens.
+// The reductions of one variant. Entries of F16 and BF16 are NULL, since callers widen
+// these to F32 first, but for sums of rows where the processor has an instruction for
+// widening.
 struct cpu_reduce_kernels {
     cpu_reduce_row_fn *row[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES];         // [reduction][dtype]
     cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES]; // [reduction][dtype]
     cpu_sum_row_fn *sum[CPU_NUM_SUMS][TN_NUM_DTYPES]; // [sum][dtype]: F32 and F64
     cpu_sum_rows_fn *sum_rows[CPU_NUM_SUMS + 1];      // [sum]: of F32
     cpu_complex_fold_fn *complex_product[2];          // of COMPLEX64 and COMPLEX128
-    cpu_complex_fold_fn *complex_sum[2];              // the same
+    cpu_complex_fold_fn *complex_sum[2];              // of COMPLEX64 and COMPLEX128
 };
 
 // The index of the best element of x[0 .. n), the first of equal ones; a NaN is better than
@@ -105,7 +106,8 @@ struct cpu_reduce_kernels {
 typedef int64_t cpu_argmax_row_fn(const void *x, int64_t n);
 
 // Folds `rows` rows of `columns` elements, `stride` elements apart, into the best elements
-// and the numbers of their rows. The first row has the number `first`; number 0 begins.
+// and the numbers of their rows. The first row has the number `first`; if this is 0, `best`
+// and `at` are initialised.
 typedef void cpu_argmax_columns_fn(void *best, int32_t *at, const void *x, int32_t first,
                                    int32_t rows, int64_t columns, int64_t stride);
 
@@ -115,8 +117,8 @@ struct cpu_argmax_kernels {
     cpu_argmax_columns_fn *columns[2][TN_NUM_DTYPES];
 };
 
-// Derivatives of (x - mean) / sqrt(variance + eps) * weight + bias of rows, in f32: dx, and
-// what these rows give of the gradients of weight and bias, which is added to dweight and
+// Derivatives of (x - mean) / sqrt(variance + eps) * weight + bias of rows, in f32: dx is
+// written, and the rows' terms of the gradients of weight and bias are added to dweight and
 // dbias. Rows are adjacent. dx may be x or g.
 struct cpu_norm_grad {
     const float *x, *g, *weight;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sorts of words in vectors, where the processor packs lanes by a mask; selections, of
-// vectors of one word elsewhere.
+// Sorts of words in vectors, where the processor packs lanes by a mask, and selections,
+// elsewhere with vectors of one word.
 #include "variants.h"
 
 #define LESS 1
@@ -8,7 +8,7 @@
 
 #if defined(__AVX512F__)
 
-#define FEW 64 // words that are put in their places at once
+#define FEW 64 // most words that sort_few() sorts
 #define LANES_32 16
 #define LANES_64 8
 #define COUNT(mask) __builtin_popcount(mask)

@@ -8,41 +8,41 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// How elements become words in whose order they come.
+// How elements become words (keys) whose order is the order of the elements.
 struct cpu_keys {
     bool is_float, is_signed, descending;
 };
 
-#define CPU_SPLIT_SLACK 16 // words behind a part that may be overwritten
+#define CPU_SPLIT_SLACK 16 // writable words that split_... needs behind each result
 
 struct cpu_quick_kernels {
-    // Make n words of elements. False where a float is NaN or -0, whose key is not its own.
+    // Make keys of n elements. False: a float is NaN or -0, which shares its key.
     bool (*keys_32)(const struct cpu_keys *of, const void *x, uint32_t *keys, int64_t n);
     bool (*keys_64)(const struct cpu_keys *of, const void *x, uint64_t *keys, int64_t n);
-    // Give the word that a sort puts at position `kth`, and leave x in any order; `other`
-    // is as much memory.
+    // Return the word that a sort puts at position `kth`, and leave x in any order. `other`
+    // has room for n words.
     uint32_t (*select_32)(uint32_t *x, uint32_t *other, int64_t n, int64_t kth);
     uint64_t (*select_64)(uint64_t *x, uint64_t *other, int64_t n, int64_t kth);
-    // Move words of `from`, in their order: those whose keys are below the pivot, and those
-    // of the first `ties` equal ones, to `before`, the next equal one to *own, and the
-    // others to `behind`. Both parts have CPU_SPLIT_SLACK.
+    // Copy words of `from`, in their order, to `before` if their keys are below the pivot
+    // or are among the first `ties` equal to it; the next equal one to *own, others to
+    // `behind`. Both arrays have room for CPU_SPLIT_SLACK words more.
     void (*split_32)(const uint32_t *keys, const uint32_t *from, int64_t n, uint32_t pivot,
                      int64_t ties, uint32_t *before, uint32_t *own, uint32_t *behind);
     void (*split_64)(const uint64_t *keys, const uint64_t *from, int64_t n, uint64_t pivot,
                      int64_t ties, uint64_t *before, uint64_t *own, uint64_t *behind);
 
-    // Functions from here on are NULL where the processor lacks what they are made of. Sort
-    // n words in ascending order; `other` is as much memory.
+    // Functions from here on are NULL where the processor cannot pack lanes by a mask. Sort
+    // n words in ascending order; `other` has room for n words.
     void (*sort_32)(uint32_t *x, uint32_t *other, int64_t n);
     void (*sort_64)(uint64_t *x, uint64_t *other, int64_t n);
-    // keys_32 with an element's position in the lower half of a word.
+    // As keys_32, but an item has the key in its upper half and the position in the lower.
     bool (*positions_32)(const struct cpu_keys *of, const void *x, uint64_t *items,
                          int64_t n);
-    // Writes the positions of elements in order, where keys are spread evenly; `other` has
-    // room for n words of 64 bits. False: what is written does not count.
+    // Writes the positions of elements in order, if their keys are spread evenly. `other`
+    // has room for n words of 64 bits. False: they are not, and `positions` is garbage.
     bool (*order_32)(const struct cpu_keys *of, const void *x, uint64_t *positions,
                      void *other, int64_t n);
-    // Write the elements, `step` elements apart.
+    // Write the elements of n keys to x, `step` elements apart.
     void (*elements_32)(const struct cpu_keys *of, const uint32_t *keys, void *x,
                         int64_t step, int64_t n);
     void (*elements_64)(const struct cpu_keys *of, const uint64_t *keys, void *x,

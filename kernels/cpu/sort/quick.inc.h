@@ -8,9 +8,9 @@
 //   BELOW(a, b, or_equal)  the mask of lanes in which a is below b (or equal to it)
 //   COMPRESS(v, mask)      the lanes of `mask` at the front, anything behind them
 //
-// Words are parted by a pivot: lesser ones move to the front in place, the others to
-// memory beside, from where they are copied behind these. A full vector is stored for each
-// part, of which the next one overwrites what does not count.
+// Words are partitioned by a pivot: lesser words move to the front in place, the others to
+// other memory, from where they are copied behind the lesser ones. Stores are full vectors,
+// whose surplus lanes the next store overwrites.
 
 typedef VECTOR NAME(loose) __attribute__((aligned(sizeof(WORD)), may_alias));
 
@@ -60,8 +60,9 @@ static int64_t NAME(part)(WORD *x, WORD *other, int64_t n, WORD pivot, bool or_e
     return first;
 }
 
-// Few words: each goes where as many others are below it. Equal ones go to one place, and
-// the positions behind it get them by a running maximum.
+// Sorts at most FEW words: each goes to the position that equals the number of lesser
+// words. Equal words share one position; a running maximum copies them to the positions
+// behind it.
 static void NAME(sort_few)(WORD *x, int64_t n)
 {
     WORD from[FEW], to[FEW] = {0}, most = 0;
@@ -105,13 +106,13 @@ static void NAME(merge)(WORD *x, WORD *other, int64_t n)
 
 #if LANES > 1
 
-// Words of which `depth` parts have been uneven are merged.
+// Quick sort; beyond recursion depth `depth`, because of bad pivots, merge sort.
 static void NAME(quick)(WORD *x, WORD *other, int64_t n, int depth)
 {
     for (; n > FEW && depth > 0; depth--) {
         WORD pivot = NAME(pivot)(x, n);
         int64_t first = NAME(part)(x, other, n, pivot, false);
-        if (first == 0) { // the pivot is the least: its equals are in their places
+        if (first == 0) { // the pivot is the least: words equal to it come first
             first = NAME(part)(x, other, n, pivot, true);
         } else if (first <= n - first) {
             NAME(quick)(x, other, first, depth - 1);
@@ -138,7 +139,7 @@ static void NAME(sort)(WORD *x, WORD *other, int64_t n)
 
 // --- selection -------------------------------------------------------------------------
 
-// The word that a sort puts at position `kth`; the others end up in any order.
+// Returns the word that a sort puts at position `kth`; leaves x in any order.
 static WORD NAME(select)(WORD *x, WORD *other, int64_t n, int64_t kth)
 {
     for (int depth = 2 * (64 - __builtin_clzll((uint64_t)n | 1)); n > FEW; depth--) {
@@ -165,9 +166,8 @@ static WORD NAME(select)(WORD *x, WORD *other, int64_t n, int64_t kth)
     return x[kth];
 }
 
-// Words of `from` whose keys are below the pivot, and those of the first `ties` that equal
-// it, go to `before`, the next equal one to *own and the others to `behind`, in their
-// order.
+// Copies words of `from`, in their order, to `before` if their keys are below the pivot or
+// among the first `ties` equal to it; the next equal one to *own, others to `behind`.
 static void NAME(split)(const WORD *keys, const WORD *from, int64_t n, WORD pivot,
                         int64_t ties, WORD *before, WORD *own, WORD *behind)
 {

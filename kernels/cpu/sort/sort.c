@@ -5,11 +5,11 @@
 #include <string.h>
 #include <tenon/types.h>
 
-#define RUN_ITEMS 16       // so few are sorted by insertion
-#define LEAST_RADIX 768    // items: fewer are sorted by merging
-#define FEW_ITEMS 32       // so few first ones are put in their places one by one
-#define LEAST_SPREAD 65536 // items that a first digit may part
-#define LOOK_AT 16         // elements that are passed over at once
+#define RUN_ITEMS 16       // most items that are sorted by insertion
+#define LEAST_RADIX 768    // fewer items are sorted by merging
+#define FEW_ITEMS 32       // largest k that select_few() takes
+#define LEAST_SPREAD 65536 // least number of items for sort_spread()
+#define LOOK_AT 16         // elements that find_...() skips at once
 #define DIGIT_BITS CPU_SORT_DIGIT_BITS
 #define NUM_DIGITS CPU_SORT_DIGITS
 
@@ -17,8 +17,8 @@ struct wide_item {
     uint64_t key, index;
 };
 
-// Bits of a float in whose order its value comes; NaN is the greatest, and both zeros are
-// one.
+// The key of a float: keys have the order of the values; NaN is the greatest, and both
+// zeros have the same key.
 static uint64_t float_key(uint64_t bits, uint32_t width, uint64_t infinity)
 {
     uint64_t sign = UINT64_C(1) << (width - 1), size = bits & (sign - 1);
@@ -27,8 +27,8 @@ static uint64_t float_key(uint64_t bits, uint32_t width, uint64_t infinity)
     return size == 0 ? sign : bits & sign ? sign - 1 - size : sign | size;
 }
 
-// The key of element i of a packed row. The complement, cut to the width, reverses the
-// order.
+// The key of element i of a packed row; complemented within the element's width if the
+// order is descending.
 static inline uint64_t sort_elements_key_of(const struct cpu_sort *s, const void *row,
                                             int64_t i)
 {
@@ -66,8 +66,8 @@ static inline uint64_t sort_elements_key_of(const struct cpu_sort *s, const void
     return s->descending ? bits ^ ones : bits;
 }
 
-// The first of elements [i, n) that is not certainly behind, or equal to, `last`; a NaN is
-// not certain, wherever it comes.
+// Defines the search for the first of elements [i, n) that may come before `last`, with n
+// if there is none. NaN always may.
 #define FIND(T)                                                                            \
     static int64_t find_##T(const T *x, int64_t i, int64_t n, T last, bool descending)     \
     {                                                                                      \
@@ -91,7 +91,8 @@ FIND(int32_t)
 FIND(int64_t)
 #undef FIND
 
-// The first element from i on, or n, that may come before element `last` of the row.
+// The position from i on of the first element that may come before element `last` of the
+// row, or n.
 static int64_t next_candidate(const struct cpu_sort *s, const void *row, int64_t i,
                               int64_t last)
 {
@@ -109,7 +110,8 @@ static int64_t next_candidate(const struct cpu_sort *s, const void *row, int64_t
     }
 }
 
-// Words of a key and a position: no two are equal, so that any sort of them is stable.
+// Sorts words of a key and a position. No two are equal, so that any sort of them is
+// stable. False: there is no sort in vectors.
 static bool sort_words(const struct cpu_sort *s, uint64_t *items, uint64_t *other,
                        int64_t n)
 {
@@ -199,13 +201,14 @@ static struct cpu_keys sort_elements_keys_of(const struct cpu_sort *s)
                              .descending = s->descending};
 }
 
-// The digit of 8 bits of an item, from the least of its key on.
+// Byte number `byte` of an item's key, from the least significant one on.
 static inline uint32_t sort_elements_byte_of(uint64_t item, int byte)
 {
     return (uint8_t)(item >> (32 + 8 * byte));
 }
 
-// Moves items to where `ends` says that those of their digit begin, and counts these up.
+// Moves each item to position ends[its byte]++. At first `ends` has the positions where
+// items of each byte begin.
 static void move_by_byte(const uint64_t *from, uint64_t *to, int64_t n, int byte,
                          uint32_t ends[256])
 {
@@ -223,7 +226,7 @@ static void make_starts(uint32_t counts[256])
     }
 }
 
-// Sorts items, which lie in `other`, by the lower three digits of their keys, to `items`.
+// Sorts items, which lie in `other`, by the lower three bytes of their keys, to `items`.
 static void sort_by_bytes(uint64_t *items, uint64_t *other, int64_t n)
 {
     uint32_t counts[3][256] = {{0}};
@@ -237,9 +240,10 @@ static void sort_by_bytes(uint64_t *items, uint64_t *other, int64_t n)
     move_by_byte(other, items, n, 2, counts[2]);
 }
 
-// Many items whose keys are spread evenly, as random words are: parted by the upper digit,
-// then sorted part by part, which the caches hold. False: they are not, and stay. A
-// distribution took 0.72 of the time of quick sorts in vectors, of 262,144.
+// Sorts many items whose keys are spread evenly, as random words are: distributes them by
+// the upper byte, then sorts each part, which fits into the caches. False: there are too
+// few, or they are not spread evenly; they stay as they are. For 262,144 items it took 0.72
+// of the time of a quick sort in vectors.
 static bool sort_spread(uint64_t *items, uint64_t *other, int64_t n)
 {
     uint32_t ends[256] = {0};
@@ -298,8 +302,8 @@ bool cpu_sort_keys(const struct cpu_sort *s, const void *row, void *keys, void *
 
 // --- selection --------------------------------------------------------------------------
 
-// Writes the elements that `words` hold, or those at the positions that they hold, or these
-// positions, to the output's row from element `at` on.
+// Writes `words` to the output's row from element `at` on. If s->indices is set, or for
+// elements of 1 or 2 bytes, `words` are positions, else the elements themselves.
 #define WRITE_WORDS(WORD)                                                                  \
     static void write_words_##WORD(const struct cpu_sort *s, const void *row,              \
                                    const WORD *words, int64_t at, int64_t count)           \

@@ -5,7 +5,7 @@
 //   NAME(word)    the names of this file's functions
 //   DIGIT(item, pass)  DIGIT_BITS bits of the key, the lowest in pass 0
 //   BEFORE(a, b)  whether a's key is less than b's
-//   QUICK(s, items, other, n)  sorts items in vectors, and whether it did
+//   QUICK(s, items, other, n)  sorts items in vectors; false: it cannot
 //   NAME(item), NAME(position)  the item of an element of a row, and back
 
 static void NAME(insert)(ITEM *items, int64_t n)
@@ -34,7 +34,7 @@ static void NAME(merge)(ITEM *to, const ITEM *a, int64_t n, const ITEM *b, int64
         *to++ = b[k];
 }
 
-// Sorts runs, and merges them in pairs until one is left. Gives the buffer it ended up in.
+// Sorts runs, and merges them in pairs until one is left. Returns the buffer it lies in.
 static ITEM *NAME(merge_sort)(ITEM *items, ITEM *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i += RUN_ITEMS)
@@ -52,7 +52,8 @@ static ITEM *NAME(merge_sort)(ITEM *items, ITEM *other, int64_t n)
     return items;
 }
 
-// One pass for each digit that is not the same in all items.
+// Makes one pass for each digit that is not the same in all items. Returns the buffer with
+// the sorted items.
 static ITEM *NAME(radix_sort)(ITEM *items, ITEM *other, int64_t n, uint32_t passes,
                               uint32_t *counts)
 {
@@ -87,7 +88,7 @@ static ITEM *NAME(sort)(const struct cpu_sort *s, ITEM *items, ITEM *other, int6
                            : NAME(radix_sort)(items, other, n, s->passes, counts);
 }
 
-// Sorts the items of elements [begin, end) of a row in their places.
+// Makes the items of elements [begin, end) of a row, and sorts this range of `items`.
 static void NAME(sort_part)(const struct cpu_sort *s, const void *row, ITEM *items,
                             ITEM *other, int64_t begin, int64_t end, uint32_t *counts)
 {
@@ -98,8 +99,8 @@ static void NAME(sort_part)(const struct cpu_sort *s, const void *row, ITEM *ite
         memcpy(items + begin, sorted, (size_t)(end - begin) * sizeof(*sorted));
 }
 
-// Counts those of the first `count` items of a's n and b's m, merged, that are a's. Of
-// equal items a's come first.
+// How many of the first `count` items of the merge of a (n items) and b (m items) come from
+// a. Of equal items those of a come first.
 static int64_t NAME(count_first)(int64_t count, const ITEM *a, int64_t n, const ITEM *b,
                                  int64_t m)
 {
@@ -114,8 +115,7 @@ static int64_t NAME(count_first)(int64_t count, const ITEM *a, int64_t n, const 
     return low;
 }
 
-// Items [begin, end) of what parts of `width` sorted items, the last one of which may be
-// shorter, merge to in pairs. They are of one pair.
+// Writes items [begin, end) of the merge of a pair of sorted parts: see cpu_sort_merge().
 static void NAME(merge_part)(ITEM *to, const ITEM *items, int64_t n, int64_t width,
                              int64_t begin, int64_t end)
 {
@@ -130,8 +130,8 @@ static void NAME(merge_part)(ITEM *to, const ITEM *items, int64_t n, int64_t wid
     NAME(merge)(to + first + begin, a + i, k - i, b + begin - i, end - k - (begin - i));
 }
 
-// The k first of n items in order, of which each is put in its place: few, so that elements
-// behind the k-th of those so far, which are most, are passed over without a key.
+// The first k of n items in order, for small k: each item is inserted in its position.
+// Elements behind the k-th so far, which are most, are skipped without making a key.
 static ITEM *NAME(select_few)(const struct cpu_sort *s, const void *row, ITEM *items)
 {
     int64_t filled = 0;
@@ -153,8 +153,7 @@ static ITEM *NAME(select_few)(const struct cpu_sort *s, const void *row, ITEM *i
     return items;
 }
 
-// The k first of n items in order: items that come behind the k-th of those so far are left
-// out, and the others are sorted whenever `room` are there. Gives the sorted items.
+// The first k of n items in order: see cpu_sort_select().
 static ITEM *NAME(select)(const struct cpu_sort *s, const void *row, ITEM *items,
                           ITEM *other, int64_t room, uint32_t *counts)
 {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// An order of elements whose keys are spread evenly, as random words are. Included by
-// quick.c where the processor packs lanes by a mask.
+// Finds the order of elements whose keys are spread evenly, as random words are. Included
+// by quick.c where the processor packs lanes by a mask.
 //
-// Keys are parted by their upper bits, so that a part is a few hundred words of the next
-// bits of a key above an element's position. A part goes to a table of eight times as many
-// slots by its upper bits, each word to the first free slot from there on in order; the
-// slots in use are the part in order. Words whose bits of the key are equal are compared
-// by their whole keys at last.
+// Elements are distributed to parts by the upper bits of their keys. A part is a few
+// hundred words, which have the next bits of the key above the element's position. The
+// words of a part go to a table with eight times as many slots: each is inserted in order,
+// from the slot that its upper bits name. The slots in use are then the part in order. At
+// last words with equal bits of the key are compared by their whole keys.
 
-#define PART_WORDS 512 // of a part on average, at most
+#define PART_WORDS 512 // most words of a part on average
 #define MOST_POSITION_BITS 19
 #define MOST_PARTS (1 << (MOST_POSITION_BITS - 9))
-#define PART_ROOM (PART_WORDS + PART_WORDS / 2 + 2 * LANES_32) // words, at most
+#define PART_ROOM (PART_WORDS + PART_WORDS / 2 + 2 * LANES_32) // most words of a part
 #define SLOT_BITS 12
 #define SLOTS (1 << SLOT_BITS)
 #define EMPTY UINT32_MAX
-#define LEAST_ORDERED 16384 // elements: fewer are sorted by quick sorts
+#define LEAST_ORDERED 16384 // fewer elements are sorted by quick sorts
 #define KEYS_BLOCK 256
 
 struct order_spread {
@@ -23,7 +23,7 @@ struct order_spread {
     const uint32_t *x;
     int64_t n;
     uint32_t position_bits, part_bits,
-        room; // room: words of a part, an odd number of lines
+        room; // words of memory for a part: an odd number of vectors
     uint32_t *parts, counts[MOST_PARTS];
 };
 
@@ -34,7 +34,7 @@ static uint32_t order_key_of(const struct order_spread *s, uint32_t word)
     return key;
 }
 
-// Parts all elements. False where a float has no key of its own, or a part is too long.
+// Distributes all elements to parts. False: a float shares its key, or a part is too long.
 static bool order_part_keys(struct order_spread *s)
 {
     uint32_t keys[KEYS_BLOCK], most = s->room - 1;
@@ -58,8 +58,8 @@ static bool order_part_keys(struct order_spread *s)
     return true;
 }
 
-// Sorts a part to `out`, which has room for a vector more. False where many words are to
-// share slots.
+// Sorts a part to `out`, which has room for a vector more. False: too many words have the
+// same slot.
 static bool order_by_slots(const uint32_t *part, uint32_t n, uint32_t *out)
 {
     uint32_t table[SLOTS + PART_ROOM + LANES_32];
@@ -86,8 +86,8 @@ static bool order_by_slots(const uint32_t *part, uint32_t n, uint32_t *out)
     return true;
 }
 
-// Puts word i of a part in its position among those before it with the same bits of the
-// key.
+// Inserts word i of a part in its position among the words before it that have the same
+// bits of the key.
 static void order_tie(const struct order_spread *s, uint32_t *words, uint32_t i)
 {
     uint32_t word = words[i], key = order_key_of(s, word);
