@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The table of all checks, and the groups that run them: above all of these, and known to
-// the program alone.
+// The table of all checks, and the groups that run them. Only the program includes this
+// file, which stands above all groups.
 #ifndef CONFORMANCE_CHECKS_H
 #define CONFORMANCE_CHECKS_H
 

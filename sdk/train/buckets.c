@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Means over the members of a group of many arrays, such as gradients, in buckets: each is
-// one message, which moves while what the next ones need is computed. Arrays come into
-// buckets from the last one on, as gradients of the last layers are there first.
+// Means over the members of a group of many arrays, such as gradients, in buckets: each
+// bucket is one message, which moves while the arrays of later buckets are computed.
+// Buckets are filled from the last array on, as gradients of the last layers are computed
+// first.
 #include <string.h>
 #include "common.h"
 
@@ -14,7 +15,7 @@ static uint64_t buckets_bytes_of(const tn_array *array)
     return train_elements(type) * (uint64_t)tn_dtype_bytes(type->dtype);
 }
 
-// The bytes of a bucket: few buckets where there is much.
+// The bytes of a full bucket: more if the arrays have many bytes, so that buckets stay few.
 static uint64_t bucket_bytes(tn_array *const *arrays, uint64_t count)
 {
     uint64_t all = 0;
@@ -23,7 +24,7 @@ static uint64_t bucket_bytes(tn_array *const *arrays, uint64_t count)
     return all / 100 > LEAST_BYTES ? all / 100 : LEAST_BYTES;
 }
 
-// The first array of the bucket whose last one is `end` - 1: of one dtype, and of at most
+// First array of the bucket whose last array is `end` - 1: arrays of one dtype, of at most
 // `most` bytes unless one array has more.
 static uint64_t bucket_first(tn_array *const *arrays, uint64_t end, uint64_t most)
 {
@@ -38,7 +39,7 @@ static uint64_t bucket_first(tn_array *const *arrays, uint64_t end, uint64_t mos
     return first;
 }
 
-// Starts a bucket behind the one with ticket `after`.
+// Starts the reduction of a bucket, behind that with ticket `after`; gives its ticket.
 static tn_array *bucket_start(const struct train_group *group, tn_scope *s, tn_array *after,
                               tn_array *const *arrays, uint64_t count)
 {
@@ -49,7 +50,7 @@ static tn_array *bucket_start(const struct train_group *group, tn_scope *s, tn_a
                  tn_attrs("reduction", "mean", "group", group->name));
 }
 
-// Puts parts of what a bucket's ticket gives in the place of its arrays.
+// Replaces the arrays of a bucket by the parts of its ticket's result.
 static void bucket_finish(tn_scope *s, tn_array *ticket, tn_array **arrays, uint64_t count)
 {
     int64_t all = 0, at = 0;

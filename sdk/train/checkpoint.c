@@ -16,7 +16,8 @@
 
 // --- saving -----------------------------------------------------------------------------
 
-// An earlier checkpoint is worth more than one that no training can go on from.
+// Refuses values that are not finite: an earlier checkpoint is worth more than one from
+// which no training can go on.
 static tn_status check_finite(tn_scope *scope, const struct tn_params *params,
                               tn_array *array, const char *name)
 {
@@ -32,7 +33,7 @@ static tn_status check_finite(tn_scope *scope, const struct tn_params *params,
     return values ? TN_OK : train_fail_scope(scope);
 }
 
-// Arrays and names in the file's order; `names` are texts to free.
+// Lists arrays and names in the file's order; the names are to be freed.
 static uint64_t checkpoint_list_arrays(const struct tn_params *params, tn_array **arrays,
                                        char **names)
 {
@@ -122,7 +123,7 @@ static tn_status checkpoint_number_of(const tn_file *file, const char *path,
     return TN_OK;
 }
 
-// Puts an array of the file in its place.
+// Takes an array of the file as the parameter or state that its name says.
 static tn_status checkpoint_take_array(struct tn_params *params, tn_scope *scope,
                                        const tn_file *file, const char *path,
                                        uint64_t index)
@@ -173,7 +174,7 @@ static tn_status take_file(struct tn_params *params, const tn_file *file, const 
     tn_scope *scope = tn_scope_open(params->runtime);
     if (status == TN_OK)
         status = train_fail_scope(scope);
-    // Parameters first: states are those of parameters.
+    // Parameters first, then states, which belong to parameters.
     for (int states = 0; states < 2; states++)
         for (uint64_t i = 0; status == TN_OK && tn_file_name(file, i); i++)
             if ((strncmp(tn_file_name(file, i), STATE, strlen(STATE)) == 0) == states)

@@ -14,7 +14,7 @@
 __attribute__((format(printf, 2, 3))) tn_status train_fail(tn_status status,
                                                            const char *format, ...);
 tn_status train_fail_memory(void);
-// The failure of the last call of the core, or of a scope; TN_OK without one.
+// Reports the failure of the core's last call, or of a scope; TN_OK without one.
 tn_status train_fail_core(tn_status status);
 tn_status train_fail_scope(const tn_scope *scope);
 
@@ -33,7 +33,7 @@ static inline uint64_t train_random(uint64_t seed, uint64_t stream, uint64_t cou
     return x;
 }
 
-// The elements of a type; the shape as "[2, 3]".
+// Number of elements of a type; text of a shape, "[2, 3]".
 uint64_t train_elements(const tn_type *type);
 #define SHAPE_TEXT 200
 const char *train_shape_text(const tn_type *type, char text[SHAPE_TEXT]);
@@ -50,8 +50,8 @@ struct train_param {
     char *name;
     tn_array *value;              // kept
     tn_array *state[MOST_STATES]; // of the optimiser, kept; NULL: none yet
-    bool used;                    // by a layer
-    bool is_state;                // of a layer: not trained
+    bool used;                    // a layer has used it
+    bool is_state;                // a layer's state, which is not trained
 };
 
 struct tn_params {
@@ -61,10 +61,10 @@ struct tn_params {
     uint64_t count, room;
     bool fixed;    // the step is traced: no parameter can be added
     bool is_whole; // while a network is evaluated: none is made
-    // While a body is traced: the array that stands for each parameter, of a state its last
-    // value.
+    // While a body is traced: by parameter, the array that stands for it; for a layer's
+    // state, its last value.
     tn_array **traced;
-    char optimiser[32]; // whose state there is; "": none
+    char optimiser[32]; // the optimiser of the states; "": none
     char *source;       // the checkpoint that was read; NULL: none
     struct train_note notes[MOST_NOTES];
     uint64_t num_notes;
@@ -80,7 +80,7 @@ tn_status params_add(struct tn_params *params, const char *name, tn_array *value
 // --- notes (notes.c) --------------------------------------------------------------------
 
 #define NOTE "note."
-// The keys of all notes, and each with what is before it in a file.
+// The keys of all notes: as one list, and each as its name in a file.
 struct train_note_list {
     char all[MOST_NOTES * sizeof(((struct train_note *)0)->key)];
     char keys[MOST_NOTES][sizeof(NOTE) + sizeof(((struct train_note *)0)->key)];
@@ -95,20 +95,20 @@ struct train_group {
     int32_t rank, size; // size 1: this process alone
 };
 
-// The group of a name; NULL: this process alone.
+// Finds the group of this name; NULL: this process alone.
 tn_status group_find(tn_runtime *runtime, const char *name, struct train_group *out);
 
 // Builds the means over the members of `count` arrays, in place (buckets.c).
 tn_status group_average(const struct train_group *group, tn_scope *scope, tn_array **arrays,
                         uint64_t count);
 
-// Whether one of the members says `mine`: the same answer on all.
+// Sets *mine on all members if one of them has set it.
 tn_status group_any(const struct train_group *group, tn_runtime *runtime, bool *mine);
 
 // --- options ----------------------------------------------------------------------------
 
-// Copies a struct of options, of which a caller may know fewer members: `given_size` bytes,
-// or, for 0, `first`, those of ABI 1.0. The others are 0.
+// Copies an option struct of a caller that may know fewer members: `given_size` bytes, or,
+// for 0, `first`, the size of ABI 1.0. The other members become 0.
 void train_read_options(void *out, uint64_t size, const void *given, uint32_t given_size,
                         uint64_t first);
 
@@ -127,7 +127,7 @@ uint64_t loader_batch(const tn_loader *loader); // rows of a batch
 // Fails with the layer's name and what it got, unless x has `least` to `most` axes.
 bool layer_fits(tn_net *net, const char *layer, const char *name, const tn_array *x,
                 int32_t least, int32_t most);
-// The extent of the last axis: its channels.
+// The extent of the last axis: the number of channels.
 int64_t layer_width(const tn_array *x);
 
 // The set that a trainer changes, and the group that it is trained in (trainer.c).

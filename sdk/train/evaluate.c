@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A network over all rows of tables, without training: one function, for batches and for
-// what is left behind the last.
+// Evaluates a network over all rows of tables, without training: one function, traced for
+// whole batches and for the rest behind the last one.
 #include <stdlib.h>
 #include <string.h>
 #include "common.h"
@@ -11,7 +11,7 @@ struct evaluation {
     void *user;
     const tn_table *tables;
     uint64_t num_tables, num_out;
-    tn_array **inputs, **traced; // room for tables and parameters; for parameters
+    tn_array **inputs, **traced; // inputs: tables, then parameters; traced: parameters
     double *sums;
 };
 
@@ -31,7 +31,7 @@ static tn_status evaluation_body(tn_scope *s, tn_array *const *inputs, uint64_t 
     return tn_scope_status(s);
 }
 
-// Rows `first` and on.
+// The rows of a table from `first` on.
 static tn_array *rows_of_table(tn_scope *s, const tn_table *table, int64_t first,
                                int64_t count)
 {
@@ -44,7 +44,7 @@ static tn_array *rows_of_table(tn_scope *s, const tn_table *table, int64_t first
                         (const unsigned char *)table->data + (uint64_t)first * bytes);
 }
 
-// Adds what the body gives for some rows, times their number.
+// Adds the body's results for some rows, times the number of rows.
 static tn_status train_evaluate_add_rows(struct evaluation *e, tn_function *function,
                                          int64_t first, int64_t count)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The loop: steps in groups, each in a scope of its own, whose losses are read at its end,
-// so that the host runs ahead of the device.
+// The training loop: steps run in groups, each group in a scope of its own. Losses are read
+// at a group's end, so that the host runs ahead of the device.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { GROUP = 32 };
 
-// Losses so far, for the picture and for reports.
+// Losses of the steps so far, for the picture and for reports.
 struct fit_losses {
     double *values;
     uint64_t count, room, reported;
@@ -31,7 +31,7 @@ static tn_status losses_add(struct fit_losses *l, double value)
     return TN_OK;
 }
 
-// Since the last report.
+// Mean loss since the last report.
 static double losses_mean(const struct fit_losses *l)
 {
     double sum = 0;
@@ -50,7 +50,7 @@ struct fit {
     const struct train_group *group;
     struct fit_losses losses;
     struct progress progress;
-    uint64_t first, saved; // steps done before; of the last checkpoint
+    uint64_t first, saved; // steps done before the loop; steps in the last checkpoint
     bool is_lost;          // a step of a group failed
 };
 
@@ -86,14 +86,14 @@ static bool is_stopped(const struct fit *f)
     return f->options->stop && *f->options->stop != 0;
 }
 
-// Up to `most` steps.
+// Runs up to `most` steps.
 static tn_status fit_group(struct fit *f, uint64_t most)
 {
     tn_array *batch[MOST_TABLES], *arrays[GROUP] = {NULL};
     uint64_t first = f->params->step, count = 0;
     tn_scope *s = tn_scope_open(f->params->runtime);
     tn_status status = train_fail_scope(s);
-    bool is_alone = f->group->size == 1; // else all stop together
+    bool is_alone = f->group->size == 1; // else all members stop at the same step
     while (status == TN_OK && count < most && count < GROUP &&
            !(is_alone && is_stopped(f))) {
         if (tn_loader_next(f->loader, s, batch) == TN_OK) {
@@ -109,7 +109,7 @@ static tn_status fit_group(struct fit *f, uint64_t most)
     return status ? status : losses;
 }
 
-// The checkpoint and the picture of the steps so far, which one member of a group writes.
+// Writes the checkpoint and the picture; in a group one member does.
 static tn_status write_files(struct fit *f)
 {
     const tn_fit_options *o = f->options;
@@ -124,7 +124,7 @@ static tn_status write_files(struct fit *f)
     return status;
 }
 
-// Files, and a line about the last steps. *out_ends: the report says so.
+// Writes files, and a line about the last steps. *out_ends: the report asks to end.
 static tn_status report_steps(struct fit *f, bool *out_ends)
 {
     const tn_fit_options *o = f->options;
@@ -142,8 +142,8 @@ static tn_status report_steps(struct fit *f, bool *out_ends)
     return TN_OK;
 }
 
-// A member of the group has failed, and the parameters are those of the step before. Each
-// remaining member writes all of them, to one path or its own machine's.
+// After the failure of another member the parameters are those of the step before. Each
+// remaining member writes them: to the same path, or to its own machine's.
 static tn_status save_what_is_left(struct fit *f, tn_status status)
 {
     const tn_fit_options *o = f->options;

@@ -72,7 +72,7 @@ tn_array *tn_net_norm(tn_net *net, const char *name, tn_array *x)
     return tn_op(net->scope, "nn.layer_norm/1", TN_IN(x, w, b), TN_NO_ATTRS);
 }
 
-// [batch, time, width] as [batch, heads, time, width / heads].
+// Turns [batch, time, width] into [batch, heads, time, width / heads].
 static tn_array *by_heads(tn_scope *s, tn_array *x, int64_t heads)
 {
     const tn_type *type = tn_array_type(x);
@@ -112,7 +112,7 @@ tn_array *tn_net_attention(tn_net *net, const char *name, tn_array *x, int64_t h
     return y;
 }
 
-// --- what has no parameters -------------------------------------------------------------
+// --- layers without parameters ----------------------------------------------------------
 
 tn_array *tn_net_dropout(tn_net *net, tn_array *x, double p)
 {
@@ -130,7 +130,7 @@ tn_array *tn_net_dropout(tn_net *net, tn_array *x, double p)
     return tn_expr(s, "x, u -> u < p ? 0 : x / (1 - p)", TN_IN(x, u), tn_attrs("p", p));
 }
 
-// As rows of scores and one label a row.
+// Reshapes scores to rows, and labels to one for each row.
 static bool train_layers_rows_of(tn_net *net, tn_array **scores, tn_array **labels)
 {
     if (!*scores || !*labels || tn_scope_status(net->scope))

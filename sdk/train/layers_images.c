@@ -8,7 +8,8 @@
 
 // --- convolutions -----------------------------------------------------------------------
 
-// `given` for each of `dims` axes; `other` without it. False: another number of them.
+// Spreads `given` to `dims` axes; NULL: `other` for each. False: it has another number of
+// entries.
 static bool for_each_axis(const tn_ints *given, int32_t dims, int64_t other, tn_ints *out)
 {
     *out = (tn_ints){.count = (uint32_t)dims, .given = 1};
@@ -67,8 +68,8 @@ static tn_status check_conv(tn_net *net, const char *name, const struct conv_lay
     return TN_OK;
 }
 
-// Filters [outputs, size..., inputs / groups]; of a transpose [inputs, size..., outputs /
-// groups].
+// Filters of a convolution: [outputs, size..., inputs / groups]; of a transpose [inputs,
+// size..., outputs / groups].
 static tn_array *conv_filters(tn_net *net, const struct conv_layer *c, bool transposes,
                               double *out_bound)
 {
@@ -151,7 +152,7 @@ tn_array *tn_net_conv2d(tn_net *net, const char *name, tn_array *x, int64_t outp
 
 // --- pooling ----------------------------------------------------------------------------
 
-// The name of `kind` for the rank of x, as "nn.max_pool2d"; false after a failure.
+// The id of `kind` for the rank of x, such as "nn.max_pool2d"; false after a failure.
 static bool pool_name(tn_net *net, const char *kind, const tn_array *x, char id[40])
 {
     if (!layer_fits(net, kind, "", x, 3, 5))
@@ -223,7 +224,7 @@ tn_array *tn_net_global_max_pool(tn_net *net, tn_array *x)
 
 // --- norms over channels ----------------------------------------------------------------
 
-// Weight and bias, of the layer whose path is entered.
+// Weight and bias of a norm, below the current path.
 static void norm_params(tn_net *net, const tn_array *x, tn_array **weight, tn_array **bias)
 {
     *weight = tn_net_param(net, "weight", TN_SHAPE(layer_width(x)), "ones", 1);

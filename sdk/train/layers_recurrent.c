@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Recurrent layers: over x [batch, time, inputs], from zeros.
+// Recurrent layers over x [batch, time, inputs]; they begin with a state of zeros.
 #include <math.h>
 #include <stdio.h>
 #include "common.h"
 
-// LSTM, GRU and RNN share this: weights of x and of the position before, and two biases,
-// for `gates` rows of each of `width` outputs.
+// Common part of LSTM, GRU and RNN: weights of x and of the output of the position before,
+// and two biases, with `gates` rows for each of `width` outputs.
 static tn_array *recurrent_layers_recurrent(tn_net *net, const char *kind, int64_t gates,
                                             const char *name, tn_array *x, int64_t width)
 {
@@ -14,7 +14,7 @@ static tn_array *recurrent_layers_recurrent(tn_net *net, const char *kind, int64
     double bound = width > 0 ? 1 / sqrt((double)width) : 0;
     int64_t rows;
     if (__builtin_mul_overflow(gates, width, &rows))
-        rows = -1; // which no parameter has
+        rows = -1; // an extent that no parameter has
     tn_net_enter(net, name, 0);
     tn_array *wi =
         tn_net_param(net, "weight_ih", TN_SHAPE(rows, layer_width(x)), "uniform", bound);

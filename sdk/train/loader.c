@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Batches, gathered ahead of their use by a thread. Batch k is rows k * batch and on of the
-// order of its epoch, which depends on the seed and the epoch alone.
+// Loads batches on a thread ahead of their use. Batch k is rows k * batch and following of
+// the order of its epoch, which depends on the seed and the epoch alone.
 //
-// The thread owns the slot that it fills; a slot is full or empty under the lock. Seeking
-// empties all, and raises `generation`, so that what is being filled is thrown away.
+// The thread owns the slot that it fills; the lock guards whether a slot is full. Seeking
+// empties all slots and raises `generation`, so that the batch under construction is
+// dropped.
 //
-// Where the device has memory of its own, and the tables take a small part of it, they are
-// kept there from the first batch on: a batch is row numbers then, which the device gathers
-// by.
+// Where the device has memory of its own, and the tables take a small part of it, the
+// tables are kept there from the first batch on: then a batch is row numbers, by which the
+// device gathers.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +17,12 @@
 #include "common.h"
 
 enum { SLOTS = 3, MOST_ARRAYS = MOST_TABLES };
-#define KEPT_PART 4 // of a device's free memory, that tables take at most
+#define KEPT_PART 4 // tables take at most 1 / KEPT_PART of the device's free memory
 
 struct loader_slot {
     unsigned char *data[MOST_ARRAYS];
-    int64_t *rows;   // their numbers; where tables are kept, `data` are old
-    uint64_t number; // of the batch
+    int64_t *rows;   // numbers of the rows; with kept tables `data` is stale
+    uint64_t number; // number of the batch
     bool is_full;
 };
 
@@ -29,11 +30,11 @@ struct tn_loader {
     const tn_table *tables; // borrowed
     uint64_t num_tables, num_arrays, row_bytes[MOST_ARRAYS];
     tn_loader_options options;
-    int64_t rows;  // that are drawn from
-    int64_t share; // rows of a batch that are given: its part, from `first_row` on
+    int64_t rows;  // rows to draw from
+    int64_t share; // rows of a batch that this loader gives, from `first_row` on
     int64_t first_row;
-    uint64_t batches; // of an epoch
-    int64_t *order;   // the thread's, of `order_epoch` - 1
+    uint64_t batches; // in an epoch
+    int64_t *order;   // the thread's: order of epoch `order_epoch` - 1
     uint64_t order_epoch;
     struct loader_slot slots[SLOTS];
     pthread_t thread;
@@ -41,7 +42,7 @@ struct tn_loader {
     pthread_cond_t changed;
     uint64_t next, ahead, generation; // batch to give, batch to gather, number of seeks
     bool has_thread, ends;
-    tn_runtime *runtime;         // of the first batch; NULL before
+    tn_runtime *runtime;         // runtime of the first batch; NULL before
     tn_array *kept[MOST_ARRAYS]; // the tables on its device, or NULL
 };
 
@@ -60,7 +61,7 @@ static void shuffle_rows(struct tn_loader *l, uint64_t epoch)
     l->order_epoch = epoch + 1;
 }
 
-// Row `from` of the tables as row `to` of the batch.
+// Copies row `from` of the tables to row `to` of the batch.
 static void loader_gather_row(const struct tn_loader *l, struct loader_slot *slot,
                               int64_t from, int64_t to)
 {
@@ -280,7 +281,7 @@ void tn_loader_seek(tn_loader *l, uint64_t batch)
     pthread_mutex_unlock(&l->lock);
 }
 
-// Whether the device that the runtime prefers has memory of its own, and much of it free.
+// Whether the device that the runtime prefers has memory of its own, and enough of it free.
 static bool has_room(tn_runtime *runtime, uint64_t bytes)
 {
     tn_selected_device device = {.struct_size = sizeof(device)};
@@ -289,7 +290,7 @@ static bool has_room(tn_runtime *runtime, uint64_t bytes)
            !(device.flags & TN_DEVICE_HOST_MEMORY) && bytes <= device.available / KEPT_PART;
 }
 
-// Keeps the tables on the device, all or none; a failure leaves batches to the host.
+// Keeps all tables on the device, or none; after a failure batches come from the host.
 static void keep_tables(struct tn_loader *l, tn_scope *scope)
 {
     tn_array *kept[MOST_ARRAYS] = {NULL};
@@ -345,7 +346,7 @@ tn_status tn_loader_next(tn_loader *l, tn_scope *scope, tn_array **out_batch)
     pthread_mutex_unlock(&l->lock);
     if (l->kept[0] && tn_scope_runtime(scope) != l->runtime)
         gather_rows(l, slot);
-    for (uint64_t i = 0; i < l->num_arrays; i++) // only this thread writes a full slot
+    for (uint64_t i = 0; i < l->num_arrays; i++) // full slots are this thread's
         out_batch[i] = as_array(l, scope, slot, i);
     pthread_mutex_lock(&l->lock);
     slot->is_full = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Texts that an application keeps with its parameters: "note.KEY" in a checkpoint, whose
+// Texts that an application keeps with its parameters: "note.KEY" in a checkpoint. The text
 // "notes" lists the keys.
 #include <stdio.h>
 #include <stdlib.h>

@@ -107,7 +107,7 @@ static uint64_t params_name_hash(const char *name)
     return hash & 0xffffff;
 }
 
-// In (0, 1).
+// A uniform random number in (0, 1).
 static double draw_uniform(const struct tn_params *params, const char *name, uint64_t i)
 {
     uint64_t bits = train_random(params->seed, params_name_hash(name), i);
@@ -120,7 +120,7 @@ static double draw_normal(const struct tn_params *params, const char *name, uint
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-// Fills `out`. False: `init` is none of the names.
+// Fills `out` with initial values. False: `init` is not a known name.
 static bool fill_values(const struct tn_params *params, const char *name,
                         const tn_shape *shape, const char *init, double scale, float *out)
 {
@@ -144,7 +144,7 @@ static bool fill_values(const struct tn_params *params, const char *name,
     return is_normal || is_uniform || constant != 0 || strcmp(init, "zeros") == 0;
 }
 
-// Gives the kept initial value; NULL with the failure in `scope`.
+// Gives the initial value as a kept array; NULL with the failure in `scope`.
 static tn_array *initial_value(tn_scope *scope, const struct tn_params *params,
                                const char *name, const tn_shape *shape, const char *init,
                                double scale)
@@ -204,7 +204,7 @@ static void params_full_name(const tn_net *net, const char *name, char full[FULL
     snprintf(full, FULL_NAME, "%s%s", net->path, name);
 }
 
-// The array of a parameter that exists; NULL with the failure in the scope.
+// Array of an existing parameter; NULL with the failure in the scope.
 static tn_array *params_value_of(tn_net *net, int64_t index, const char *full,
                                  const tn_shape *shape, bool is_state)
 {
@@ -289,7 +289,7 @@ void tn_net_set_state(tn_net *net, const char *name, tn_array *value)
     memcpy(shape.extent, type->extent, sizeof(shape.extent));
     if (!params_has_shape(value, &shape))
         tell_misfit(net, full, value, &shape, true);
-    else if (net->params->traced) // the step is traced: of a plain graph nothing is kept
+    else if (net->params->traced) // a plain graph keeps no states
         net->params->traced[index] = value;
 }
 

@@ -28,14 +28,14 @@ void progress_begin(struct progress *p, FILE *stream, uint64_t first, uint64_t t
     p->started = train_progress_now_seconds();
 }
 
-// Samples a second since the beginning.
+// Samples per second since the beginning.
 static double progress_rate(const struct progress *p, uint64_t done)
 {
     double seconds = train_progress_now_seconds() - p->started;
     return seconds > 0 ? (double)((done - p->first) * p->rows) / seconds : 0;
 }
 
-// "1:05", "2:03:04".
+// Formats seconds as "1:05" or "2:03:04".
 static void time_text(double seconds, char *text, size_t size)
 {
     uint64_t s = (uint64_t)(seconds + 0.5);

@@ -22,7 +22,7 @@ struct progress {
 
 void progress_begin(struct progress *progress, FILE *stream, uint64_t first,
                     uint64_t total);
-// `done` steps are finished.
+// Shows that `done` steps are finished.
 void progress_show(struct progress *progress, uint64_t done, double loss);
 // Wipes the bar, so that a line can be printed.
 void progress_clear(struct progress *progress);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Chains of functions whose derivative keeps what goes from segment to segment and computes
-// the rest again.
+// Chains of functions whose derivative keeps the arrays between segments, and computes the
+// others again.
 //
-// The last segment, too: plans compute gradients in the order in which they are asked for,
-// and those of the first functions come first, so that all that the last segment has would
-// be kept until its own gradients are computed.
+// This holds for the last segment, too: plans compute gradients in the order in which they
+// are asked for, and those of the first functions come first, so that all arrays of the
+// last segment would be kept until its own gradients are computed.
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/control.h>
 #include "common.h"
 
-// The first of `count` links in segment `number`, of sizes that differ by one at most.
+// First of `count` links in segment `number`; sizes of segments differ by one at most.
 static uint64_t segment_start(uint64_t count, uint64_t segments, uint64_t number)
 {
     return count / segments * number + count % segments * number / segments;
@@ -99,8 +99,8 @@ static tn_array *train_segments_run_layers(const struct net_segment *s, tn_array
     return x;
 }
 
-// Gives the last layer's result, then the states behind the segment. What stands for a
-// state is put back, as the arrays of the body end with it.
+// Gives the last layer's result, then the states behind the segment. Puts the states' own
+// arrays back, as the arrays of the body end with it.
 static tn_status layers_body(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
                              tn_array **outputs, uint64_t num_outputs, void *user)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Functions whose body is traced for some extents, and built for others without it: see
-// shapeless.h.
+// Functions whose body is traced for some extents, and rebuilt for others without calling
+// it: see shapeless.h.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,12 +8,13 @@
 #include <tenon/control.h>
 #include "shapeless.h"
 
-// Extents at a probe, by symbol: the next number, whether or not the body takes it, then
-// a multiple, which leaves divisors as they are, and a large one.
+// Factors of a symbol's extent in its three probes: 2, so that divisors of the extent stay
+// divisors; 0, which stands for the next number, and the body may refuse that; and a large
+// one.
 static const int64_t factors[3] = {2, 0, 257};
 
-// Formulas learned from calls of a body whose inputs are alike: the same dtypes and ranks,
-// extents of 0 and 1 in the same positions, and of others the same ones equal.
+// Formulas learned from calls with alike inputs: the same dtypes and ranks, extents of 0
+// and 1 in the same positions, and other extents equal in the same positions.
 struct shapeless_record {
     struct shapeless_record *next;
     uint64_t num_inputs, num_outputs;
@@ -26,7 +27,7 @@ struct shapeless_record {
     tn_array **captured; // kept
     uint64_t num_captured;
     struct shapeless_tape tape;
-    struct shapeless_formula *formulas; // by word
+    struct shapeless_formula *formulas; // by word of the tape
 };
 
 struct tn_shapeless {
@@ -38,7 +39,7 @@ struct tn_shapeless {
     pthread_mutex_t lock;
     struct shapeless_record *records;
     uint64_t traces;
-    char *why; // lines
+    char *why; // reasons, one a line
 };
 
 // --- reasons ----------------------------------------------------------------------------
@@ -69,7 +70,7 @@ struct shapeless_probing {
     struct tn_shapeless *s;
     struct shapeless_record *r;
     tn_scope *scope;
-    struct shapeless_tape tapes[MOST_PROBES]; // without words: the body failed, or none
+    struct shapeless_tape tapes[MOST_PROBES]; // no words: the body failed, or none
     struct shapeless_extents at[MOST_PROBES];
     tn_captures captures;
     bool is_other; // the last trace used other arrays
@@ -114,7 +115,7 @@ static const tn_graph *trace_at(struct shapeless_probing *p,
     return same ? graph : NULL;
 }
 
-// Whether two tapes differ in numbers alone; else `reason` says where.
+// Whether two tapes differ in numbers alone; if not, `reason` says where they differ.
 static bool shapeless_alike(struct shapeless_probing *p, const struct shapeless_tape *a,
                             const struct shapeless_tape *b)
 {
@@ -140,7 +141,7 @@ static bool shapeless_probe(struct shapeless_probing *p, uint32_t number)
     return !p->tapes[number].failed && shapeless_alike(p, &p->tapes[0], &p->tapes[number]);
 }
 
-// Probes symbol k alone. False: it cannot be another.
+// Probes symbol k alone. False: its extent cannot change.
 static bool probe_symbol(struct shapeless_probing *p, uint32_t k)
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -149,7 +150,7 @@ static bool probe_symbol(struct shapeless_probing *p, uint32_t k)
         p->at[number].of[k] =
             factors[i] ? p->r->first.of[k] * factors[i] : p->r->first.of[k] + 1;
         bool is_fine = shapeless_probe(p, number);
-        // The next number may be none that the body takes, but where it does, it counts.
+        // The body may refuse the next number; if it accepts that, the trace counts.
         if (!is_fine && (factors[i] || p->tapes[number].words || p->is_other))
             return false;
     }
@@ -163,7 +164,7 @@ static void shapeless_forget(struct shapeless_probing *p, uint32_t symbol)
         tape_finish(&p->tapes[1 + 3 * symbol + i]);
 }
 
-// A formula for each word. False: `reason` says for which there is none.
+// Finds a formula for each word. False: `reason` names a word that has none.
 static bool find_formulas(struct shapeless_probing *p)
 {
     struct shapeless_record *r = p->r;
@@ -188,7 +189,8 @@ static bool find_formulas(struct shapeless_probing *p)
     return true;
 }
 
-// All free symbols at once: what is learned of each alone has to hold for them together.
+// Probes all free symbols at once: formulas learned from each alone have to hold for them
+// together.
 static bool probe_together(struct shapeless_probing *p)
 {
     static const int64_t primes[MOST_SYMBOLS] = {2,  3,  5,  7,  11, 13,
@@ -217,7 +219,7 @@ static void probe_symbols(struct shapeless_probing *p)
         while (k > 0 && !r->is_free[k - 1])
             k--;
         if (k == 0)
-            break; // nothing moves, so nothing can differ
+            break; // no extent moves, so no number can differ
         shapeless_tell(p->s, r, k - 1, p->reason);
         shapeless_forget(p, k - 1);
     }
@@ -238,7 +240,7 @@ static void record_destroy(struct shapeless_record *r)
     free(r);
 }
 
-// Numbers extents from 2 on by their values.
+// Numbers the extents from 2 on by their values: equal extents are one symbol.
 static void shapeless_find_symbols(struct shapeless_record *r)
 {
     for (uint64_t i = 0; i < r->num_inputs; i++)
@@ -287,7 +289,7 @@ static bool keep_captured(struct shapeless_probing *p)
     return r->captured != NULL;
 }
 
-// Traces and probes the body. TN_OK, or `reason` is why not.
+// Traces and probes the body. TN_OK; else `reason` says why not.
 static tn_status record_fill(struct shapeless_probing *p)
 {
     struct shapeless_record *r = p->r;
@@ -309,7 +311,7 @@ static tn_status record_fill(struct shapeless_probing *p)
     return TN_OK;
 }
 
-// The extents of a call, by symbol, where the record serves it.
+// Whether the record fits a call; gives the call's extents, by symbol.
 static bool shapeless_serves(const struct shapeless_record *r, tn_array *const *inputs,
                              uint64_t num_inputs, uint64_t num_outputs,
                              struct shapeless_extents *at)
@@ -336,7 +338,7 @@ static bool shapeless_serves(const struct shapeless_record *r, tn_array *const *
     return true;
 }
 
-// The numbers of the tape for these extents, in new memory. NULL: a formula gives none.
+// Numbers of the tape for these extents, in new memory. NULL: a formula gives no number.
 static struct shapeless_word *values_at(const struct shapeless_record *r,
                                         const struct shapeless_extents *at)
 {

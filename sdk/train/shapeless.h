@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Shared by the files of functions that are traced once for all extents.
 //
-// A graph is read as a tape: words in a fixed order, of which most say what the graph is
-// (EXACT), and others are numbers that may follow from extents. Tapes of the same body for
-// other extents say which numbers do, and how. The graph is built again by reading it in
-// the same order, with each number computed from the extents of the call.
+// A graph is read as a tape: words in a fixed order. Most words describe the graph (EXACT);
+// the others are numbers that may follow from extents. Tapes of the same body for other
+// extents show which numbers do, and how. The graph is rebuilt by reading it in the same
+// order, with each number computed from the extents of the call.
 #ifndef TRAIN_SHAPELESS_H
 #define TRAIN_SHAPELESS_H
 
@@ -13,13 +13,13 @@
 
 enum { MOST_SYMBOLS = 12, MOST_PROBES = 3 * MOST_SYMBOLS + 2, WHY_TEXT = 240 };
 
-// How a number follows from extents.
+// Kinds of words: a fixed one; a whole or a real number that may follow from extents.
 enum shapeless_kind { EXACT, WHOLE, REAL };
 
 struct shapeless_word {
     enum shapeless_kind kind;
     int64_t i;
-    double f;          // of REAL
+    double f;          // the number of REAL
     const char *owner; // the operation: borrowed from the graph
     const char *name;  // the attribute; NULL: none
 };
@@ -41,8 +41,8 @@ bool node_has_field(const tn_graph_node *node, const tn_attr_field *field);
 
 // --- formulas (shapeless_formula.c) -----------------------------------------------------
 
-// base + sum of rise[k] (s[k] - first[k]) / run[k], or base times the product of s[k] /
-// first[k] of those with a rise; then a function of that.
+// A formula: base + sum of rise[k] (s[k] - first[k]) / run[k], or base times the product of
+// s[k] / first[k] over the k with a rise; then a function of that.
 struct shapeless_formula {
     bool is_constant, is_product;
     uint32_t function; // see functions in shapeless_formula.c
@@ -55,9 +55,9 @@ struct shapeless_extents {
     int64_t of[MOST_SYMBOLS];
 };
 
-// Finds a formula that gives `words[p]` for extents `at[p]`, p = 0 .. num_probes - 1, where
-// probe 0 has the extents of the call, and probe 1 + 3 k moved symbol k alone; a words[p]
-// that is NULL has no probe. False: there is none.
+// Finds a formula that gives `words[p]` for extents `at[p]`, p = 0 .. num_probes - 1. Probe
+// 0 has the extents of the call, and probe 1 + 3 k moved symbol k alone; where words[p] is
+// NULL, the probe failed. False: there is no such formula.
 bool formula_find(const struct shapeless_word *const *words,
                   const struct shapeless_extents *at, uint32_t num_probes,
                   uint32_t num_symbols, struct shapeless_formula *out);

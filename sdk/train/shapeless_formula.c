@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Numbers of a graph as functions of extents: found from their values for some extents, and
-// accepted where they give all of these.
+// Numbers of a graph as functions of extents: fitted to their values for some extents, and
+// accepted only if they give all of these.
 #include <math.h>
 #include <string.h>
 #include "shapeless.h"
@@ -32,8 +32,8 @@ static double shapeless_formula_square_of(double x)
     return 1 / (x * x);
 }
 
-// A real number of a graph may be such a function of a whole number that follows from
-// extents: a count, what divides by it, the scale of attention.
+// Functions that make a real number of a graph from a whole number that follows from
+// extents: a count, a divisor, the scale of attention.
 static const struct {
     double (*of)(double n), (*whole)(double x);
 } functions[] = {{shapeless_formula_same, shapeless_formula_same},
@@ -43,7 +43,7 @@ static const struct {
                  {inverse_root_single, shapeless_formula_square_of}};
 enum { NUM_FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 
-// The whole number that `function` makes the word of. False: none.
+// The whole number from which `function` gives the word. False: there is none.
 static bool shapeless_formula_whole_of(const struct shapeless_word *word, uint32_t function,
                                        int64_t *out)
 {

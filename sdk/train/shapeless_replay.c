@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Builds graphs again with other numbers: reads them in the order of tape_graph().
+// Rebuilds graphs with other numbers: reads them in the order of tape_graph().
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "shapeless.h"
 
-// Arguments of a graph that is being rebuilt.
+// A graph that is being rebuilt, in the scope where its nodes are put.
 struct shapeless_part {
     struct shapeless_replaying *r;
     tn_scope *scope;
-    tn_array **arrays; // by number
+    tn_array **arrays; // by number of the array
     uint32_t num_arrays;
 };
 
@@ -18,7 +18,7 @@ static const struct shapeless_word *shapeless_replay_next(struct shapeless_repla
     return &r->values[(*r->at)++];
 }
 
-// The array in the scope for one of the graph's. NULL: not given, or a failure.
+// The array in the scope for an array of the graph. NULL: not given, or a failure.
 static tn_array *shapeless_replay_take_array(struct shapeless_part *p,
                                              const tn_array *array)
 {
@@ -51,7 +51,7 @@ static tn_array *shapeless_replay_take_array(struct shapeless_part *p,
 
 // --- attributes -------------------------------------------------------------------------
 
-// Memory of the values of one operation's attributes.
+// Memory for the attribute values of one operation.
 struct shapeless_values {
     tn_attr *attrs;
     uint64_t count;
@@ -112,7 +112,7 @@ static void take_list(struct shapeless_values *v, struct shapeless_replaying *r,
     attr->float_list = &v->float_list;
 }
 
-// Reads one attribute, and adds it unless it is at its default.
+// Reads one attribute, and adds it unless it has its default.
 static void take_field(struct shapeless_part *p, struct shapeless_values *v,
                        const tn_attr_field *field, const void *attrs)
 {
@@ -268,7 +268,8 @@ static uint32_t count_arrays(const struct shapeless_replaying *r)
     return most;
 }
 
-// An input that took the dtype of what stands beside it does so again.
+// Makes an input weak again that was weak in the graph: it took its dtype from the other
+// operand.
 static tn_array *weak_input(const tn_host_graph_format *api, tn_scope *scope,
                             tn_array *input)
 {
@@ -309,7 +310,7 @@ tn_status replay_graph(struct shapeless_replaying *r, tn_scope *scope,
     r->api->node(r->graph, (uint64_t)r->graph->num_nodes + 1, &node);
     for (uint64_t i = 0; i < node.num_inputs && status == TN_OK; i++)
         shapeless_replay_next(r),
-            shapeless_replay_next(r); // the inputs, which are not numbers
+            shapeless_replay_next(r); // skips the inputs, which are not numbers
     free(p.arrays);
     return status;
 }

@@ -52,7 +52,7 @@ static uint64_t shapeless_hash(const char *text)
     return hash;
 }
 
-// An operand: its number, or a known scalar.
+// Appends an operand: the number of its array, or a known scalar.
 static void shapeless_tape_put_array(const tn_host_graph_format *api,
                                      struct shapeless_tape *tape, const char *owner,
                                      const tn_array *array)

@@ -35,7 +35,7 @@ tn_status train_check_tables(const tn_table *tables, uint64_t count)
     return TN_OK;
 }
 
-// The number at `index` of an array of a dtype; false: dtypes without such numbers.
+// Reads the number at `index` of a table; false: its dtype has no such numbers.
 static bool train_table_number_at(const tn_table *table, uint64_t index, double *out)
 {
     const void *data = table->data;
@@ -78,7 +78,7 @@ tn_status tn_table_check(const tn_table *table, const char *name, double low, do
     return TN_OK;
 }
 
-// The bytes of a file, and those that a gzipped one stands for.
+// Reads all bytes of a file; a gzipped file is unpacked.
 static tn_status train_table_read_whole(const char *path, unsigned char **out_bytes,
                                         uint64_t *out_size)
 {
@@ -124,7 +124,7 @@ static tn_status train_table_read_whole(const char *path, unsigned char **out_by
 
 // --- IDX --------------------------------------------------------------------------------
 
-// Two zeros, a type, the number of axes, extents, elements; all big-endian.
+// Layout: two zero bytes, a type, the number of axes, extents, elements; all big-endian.
 static tn_status read_idx(const char *path, unsigned char *bytes, uint64_t size,
                           tn_table *out)
 {
@@ -165,7 +165,7 @@ static tn_status read_idx(const char *path, unsigned char *bytes, uint64_t size,
             path, (unsigned long long)count, (unsigned long long)width,
             (unsigned long long)(size - head));
     memmove(bytes, bytes + head, (size_t)(size - head));
-    for (uint64_t i = 0; width > 1 && i < count; i++) // to the host's order: little-endian
+    for (uint64_t i = 0; width > 1 && i < count; i++) // converts to little-endian
         for (uint64_t k = 0; k < width / 2; k++) {
             unsigned char *element = bytes + i * width, first = element[k];
             element[k] = element[width - 1 - k];
@@ -182,7 +182,7 @@ struct csv_text {
     float *values;
     uint64_t count, room, line;
     int64_t rows, columns;
-    locale_t locale; // numbers have points, whatever the application's is
+    locale_t locale; // "C": numbers have points, whatever the application's locale
 };
 
 static tn_status csv_fail(const struct csv_text *c, int64_t column, const char *why)
@@ -193,7 +193,7 @@ static tn_status csv_fail(const struct csv_text *c, int64_t column, const char *
                       (int)(length < 40 ? length : 40), c->at, why);
 }
 
-// One line of numbers. A first line that does not begin with one is names.
+// Reads one line of numbers. A first line that does not begin with a number is names.
 static tn_status train_table_read_line(struct csv_text *c)
 {
     int64_t columns = 0;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // One step as one traced function: loss, gradients of all parameters, clipping, optimiser.
 //
-// Inputs of the function: the batch, the step's number, a key, the parameters, then the
-// states, which are carried to the outputs behind the loss.
+// Inputs of the function: the batch, the step's number, a key, the parameters, then their
+// states. Parameters and states are carried to the outputs behind the loss.
 //
-// In a group of processes a step is two functions: loss and means of gradients, then the
-// optimiser. When a member fails, the first one does, which writes over no parameter.
+// In a group of processes a step is two functions: the first gives loss and means of
+// gradients, the second is the optimiser. When a member fails, the first function fails,
+// which writes over no parameter.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,12 @@
 
 // --- optimisers -------------------------------------------------------------------------
 
-// Steps of pack "optim", with arrays of state beside the parameters.
+// An optimiser of pack "optim", with arrays of state beside the parameters.
 struct optim_step {
     const char *name;
     int states;
-    bool counts;         // takes the step's number
-    const char *vectors; // the optimiser of parameters with fewer than two axes; NULL: this
+    bool counts;         // it takes the step's number
+    const char *vectors; // optimiser of parameters with fewer than two axes; NULL: this
 };
 static const struct optim_step optimisers[] = {
     {"adam", 2, true, NULL},
@@ -53,7 +54,7 @@ static const struct optim_step *find_optimiser(const char *name)
     return NULL;
 }
 
-// The optimiser of a parameter, and the shape of state `k` there.
+// The optimiser of a parameter of this type.
 static const struct optim_step *optimiser_for(const struct optim_step *o,
                                               const tn_type *type)
 {
@@ -64,7 +65,7 @@ static tn_shape state_shape(const struct optim_step *o, const tn_type *type, int
 {
     tn_shape shape = {.rank = type->rank};
     memcpy(shape.extent, type->extent, sizeof(shape.extent));
-    if (strcmp(o->name, "adafactor") == 0) // means along the last axis, and the one before
+    if (strcmp(o->name, "adafactor") == 0) // state k: mean along axis rank - 1 - k
         shape.extent[type->rank - 1 - k] = 1;
     return shape;
 }
@@ -183,7 +184,7 @@ static tn_array *clip_factor(const struct tn_trainer *t, tn_scope *s,
                    tn_attrs("most", t->clip));
 }
 
-// Gives new values behind `out`: the parameter, then its states.
+// Applies the optimiser; writes the new parameter, then its new states, to `out`.
 static tn_status apply_optimiser(const struct tn_trainer *t, tn_scope *s,
                                  const struct step_update *u, tn_array *const *carried,
                                  tn_array *gradient, tn_array **out)
@@ -211,7 +212,7 @@ static tn_status apply_optimiser(const struct tn_trainer *t, tn_scope *s,
                    1 + (uint64_t)o->states);
 }
 
-// Arrays of state that the optimiser has; a layer's state has none.
+// Number of the optimiser's state arrays of item i; a layer's state has none.
 static uint64_t states_of(const struct tn_trainer *t, uint64_t i)
 {
     if (t->params->items[i].is_state)
@@ -220,8 +221,8 @@ static uint64_t states_of(const struct tn_trainer *t, uint64_t i)
     return (uint64_t)optimiser_for(t->optimiser, type)->states;
 }
 
-// The loss, with `traced` for parameters, and its gradients, in the order of those that
-// are trained.
+// Builds the loss, with `traced` in place of the parameters, and its gradients in the order
+// of the trained parameters.
 static tn_status loss_and_gradients(struct tn_trainer *t, tn_scope *s,
                                     tn_array *const *inputs, tn_array **traced,
                                     tn_array **wrt, tn_array **gradients,
@@ -240,8 +241,8 @@ static tn_status loss_and_gradients(struct tn_trainer *t, tn_scope *s,
     return tn_vjp(s, out_loss, NULL, 1, wrt, count, gradients);
 }
 
-// The carried arrays behind the step: those of `gradients`, which are of trained parameters
-// alone, by the optimiser, and states of layers as `traced` have them.
+// Builds the carried arrays behind the step: trained parameters and their states by the
+// optimiser from `gradients`, and states of layers as `traced` has them.
 static tn_status trainer_build_update(const struct tn_trainer *t, tn_scope *s,
                                       tn_array *step, tn_array *const *carried,
                                       tn_array *const *traced, tn_array *const *gradients,
@@ -259,7 +260,7 @@ static tn_status trainer_build_update(const struct tn_trainer *t, tn_scope *s,
     u.factor = clip_factor(t, s, gradients, trained);
     for (uint64_t i = 0, at = 0, k = 0; i < params->count && status == TN_OK;
          at += 1 + states_of(t, i), i++) {
-        if (params->items[i].is_state) // what the layer set, or as it was
+        if (params->items[i].is_state) // the layer's new value, or the old one
             out[at] = traced[i];
         else
             status = apply_optimiser(t, s, &u, carried + at, gradients[k++], out + at);
@@ -292,8 +293,8 @@ static tn_status trainer_body(tn_scope *s, tn_array *const *inputs, uint64_t num
 // --- the bodies in a group ---------------------------------------------------------------
 
 // Inputs: the batch, the step's number, a key, the parameters and states of layers.
-// Outputs: the means of the loss and of what belongs to each parameter, its gradient, or of
-// a state its value behind the step.
+// Outputs: the mean of the loss, then by item the mean of a parameter's gradient, or of a
+// layer's state behind the step.
 static tn_status gradients_body(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
                                 tn_array **outputs, uint64_t num_outputs, void *user)
 {
@@ -315,8 +316,8 @@ static tn_status gradients_body(tn_scope *s, tn_array *const *inputs, uint64_t n
     return status;
 }
 
-// Inputs: the step's number, what gradients_body gives behind the loss, then what is
-// carried. Outputs: that.
+// Inputs: the step's number, the outputs of gradients_body behind the loss, then the
+// carried arrays. Outputs: the new carried arrays.
 static tn_status update_body(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
                              tn_array **outputs, uint64_t num_outputs, void *user)
 {
@@ -372,7 +373,7 @@ static tn_status make_parameters(struct tn_trainer *t, tn_scope *s, tn_array *co
     return TN_OK;
 }
 
-// Zeros where there is no state yet; what was read has to fit.
+// Makes zeros for states that do not exist; states from a checkpoint have to fit.
 static tn_status trainer_make_states(struct tn_trainer *t, tn_scope *s,
                                      struct train_param *item)
 {
@@ -403,8 +404,8 @@ static tn_status trainer_make_states(struct tn_trainer *t, tn_scope *s,
     return tn_scope_status(s);
 }
 
-// A function of which inputs from `first` on are carried to the outputs from `to` on, and
-// those from `given` on to `first` are donated.
+// Creates a function whose inputs from `first` on are carried to the outputs from `to` on,
+// and whose inputs from `given` up to `first` are donated.
 static tn_status trainer_create_function(struct tn_trainer *t, tn_scope *s,
                                          tn_function_body body, uint64_t given,
                                          uint64_t first, uint64_t to, tn_function **out)
@@ -470,7 +471,7 @@ static tn_status prepare_trainer(struct tn_trainer *t, tn_scope *s, tn_array *co
 
 // --- the step ---------------------------------------------------------------------------
 
-// Writes what is carried behind each other.
+// Lists all carried arrays: parameters and states.
 static void list_carried(const struct tn_trainer *t, tn_array **out)
 {
     for (uint64_t i = 0; i < t->params->count; i++) {
@@ -489,7 +490,7 @@ static void take_carried(struct tn_trainer *t, tn_array *const *arrays)
     }
 }
 
-// In a group: `in` has the batch, the step's number and a key.
+// One step in a group. `in` holds the batch, the step's number and a key.
 static tn_status step_in_group(struct tn_trainer *t, tn_scope *s, tn_array **in,
                                tn_array **out_loss)
 {

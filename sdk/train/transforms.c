@@ -6,15 +6,15 @@
 
 // A derivative of a function by one of its inputs.
 struct derivative {
-    const char *name; // of the function of <tenon/train.h>
+    const char *name; // name of the function of <tenon/train.h>, for messages
     tn_function_body body;
     void *user;
-    tn_array **inputs; // those that derivatives are taken by are nodes of their own
+    tn_array **inputs; // inputs with a derivative are nodes of their own
     uint64_t num_inputs, wrt;
-    tn_array *value; // of the body
+    tn_array *value; // result of the body
 };
 
-// The value of the body: NULL with the scope's failure set.
+// Builds the value of the body. NULL with the scope's failure set.
 static tn_array *train_transforms_value_of(tn_scope *scope, const struct derivative *d)
 {
     tn_array *value = NULL;
@@ -116,7 +116,8 @@ static tn_status row_forward(tn_scope *scope, tn_array *const *in, uint64_t num_
     return status ? status : tn_jvp(scope, &gradient, 1, &x, in, 1, out);
 }
 
-// Complex arrays have no one derivative, and a full rank has no room for more axes.
+// Refuses complex arrays, which have no single derivative, and ranks without room for the
+// new axes.
 static bool takes_rows(tn_scope *scope, const struct derivative *d, const char *what,
                        const tn_array *x, int32_t others)
 {
@@ -136,7 +137,7 @@ static bool takes_rows(tn_scope *scope, const struct derivative *d, const char *
     return false;
 }
 
-// The basis of arrays like x, along a first axis.
+// The basis of the arrays of x's type, along a new first axis.
 static tn_array *basis_of(tn_scope *scope, const tn_array *x)
 {
     const tn_type *type = tn_array_type(x);
@@ -149,8 +150,8 @@ static tn_array *basis_of(tn_scope *scope, const tn_array *x)
     return tn_op(scope, "base.reshape/1", TN_IN(eye), tn_attrs("shape", extents));
 }
 
-// Rows of `body` for each of the basis of `of`, with the axes of `of` in place of the
-// first.
+// Applies `body` to each element of the basis of `of`; the axes of `of` replace the first
+// axis of the result.
 static tn_array *all_rows(tn_scope *scope, tn_function_body body, struct derivative *d,
                           const tn_array *of)
 {

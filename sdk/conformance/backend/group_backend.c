@@ -270,8 +270,8 @@ static void check_backend_threads(struct fixture *f)
     static struct fixture own;
     fixture_close(f);
     int before = count_threads();
-    // threads that a driver keeps after the first life are allowed; a second life must add
-    // none
+    // Threads that a driver keeps after the first life are allowed; a second life must not
+    // add any.
     for (int i = 0; i < 2; i++) {
         if (!backend_group_live(&own, f->kit, f->index))
             return;

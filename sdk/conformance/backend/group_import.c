@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Imported buffers: memory of the host that a device uses in place. Each case lies at the
-// very end of a page, before one that cannot be accessed, so that a byte read or written
-// behind the memory ends the check.
+// very end of a page, in front of an inaccessible page, so that an access to a byte behind
+// the memory ends the check.
 #include "../kit/fixture.h"
 
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 
 enum { MAX_ALLOCATIONS = 100 };
 
-// Pages of which the last is out of bounds.
+// Mapped pages, of which the last one is inaccessible.
 struct fenced {
     unsigned char *pages;
     size_t page, accessible; // bytes
@@ -79,7 +79,7 @@ static void expect_bytes(struct fixture *f, tn_buffer *buffer, const unsigned ch
     }
 }
 
-// One size at one protection: imports, reads, destroys, and looks that nothing changed.
+// One size at one protection: imports, reads and destroys, and checks that nothing changed.
 static void import_once(struct fixture *f, struct fenced *fenced, size_t size, bool sealed)
 {
     unsigned char *memory = fenced_end(fenced, size), *before = malloc(size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory of a device that others use, too: exported and imported by file descriptor, on one
+// Memory of a device that others share: exports and imports by file descriptor, on one
 // device and on a second one of the same index; and copies on the device.
 #include "../kit/fixture.h"
 
@@ -42,7 +42,7 @@ static bool has_sharing(struct fixture *f)
     return has_slots;
 }
 
-// --- one export, and who imports it ----------------------------------------------------
+// --- an export and its imports ---------------------------------------------------------
 
 static bool share_group_export(struct fixture *f, tn_buffer *buffer, uint64_t offset,
                                uint64_t size, tn_buffer_fd *out)
@@ -112,8 +112,7 @@ static uint64_t share_group_used(const struct fixture *f)
                : 0;
 }
 
-// Bytes that one import writes are read by the others, those of an import's own export,
-// too.
+// All imports read the bytes that one import writes, imports of an import's own export too.
 static void check_share_same(struct fixture *f, tn_device *other,
                              const tn_buffer_fd *memory, uint64_t size)
 {
@@ -156,7 +155,7 @@ static void share_once(struct fixture *f, tn_device *other, uint64_t offset, uin
     share_group_write_bytes(f, buffer, offset, size, 1);
     if (!share_group_export(f, buffer, offset, size, &memory))
         return;
-    share_group_write_bytes(f, buffer, offset, size, 4); // not of the export's business
+    share_group_write_bytes(f, buffer, offset, size, 4); // must not reach the export's copy
     check_share_same(f, other, &memory, size);
     share_expect(f, f->device, buffer, offset, size, 4, "the buffer that was exported");
     if (share_group_used(f) != before)
@@ -184,7 +183,7 @@ static void check_share_fd(struct fixture *f)
     f->backend->device_close(other);
 }
 
-// --- what is not such memory -----------------------------------------------------------
+// --- wrong descriptions of memory ------------------------------------------------------
 
 static void share_refuse(struct fixture *f, const tn_buffer_fd *memory, const char *what)
 {
@@ -235,7 +234,7 @@ static void check_share_bad(struct fixture *f)
     close(good.fd);
 }
 
-// --- without memory --------------------------------------------------------------------
+// --- when memory runs out --------------------------------------------------------------
 
 // Exports and imports. Gives the first status that is not TN_OK.
 static tn_status share_group_share(struct fixture *f, tn_buffer *buffer)
@@ -320,7 +319,8 @@ static void check_share_copy(struct fixture *f)
 
 // --- in place --------------------------------------------------------------------------
 
-// Where a buffer lies, with its memory; false: it has no memory for others, or fails.
+// Finds where a buffer lies, with its memory; false: the memory cannot be exported, or a
+// failure.
 static bool export_find(struct fixture *f, tn_buffer *buffer, tn_buffer_export *out)
 {
     *out = (tn_buffer_export){.struct_size = sizeof(*out), .fd = -1};
@@ -336,7 +336,7 @@ static bool export_find(struct fixture *f, tn_buffer *buffer, tn_buffer_export *
     return false;
 }
 
-// Bytes that are written through the buffer are read through an import of its memory.
+// Reads bytes that were written through the buffer through an import of its memory.
 static void export_read(struct fixture *f, tn_buffer *buffer, uint64_t size,
                         const tn_buffer_export *export)
 {

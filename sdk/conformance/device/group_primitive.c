@@ -5,8 +5,8 @@
 #include "groups.h"
 #include "../pack/pack.h"
 
-// The part of MAX_SAMPLES that is tried: one in SHARE, or one in SMALL_SHARE on software
-// drivers, which are slow to compile shaders.
+// Part of MAX_SAMPLES to try: one in SHARE, or one in SMALL_SHARE on software drivers,
+// which are slow to compile shaders.
 enum { SHARE = 4, SMALL_SHARE = 12 };
 
 struct primitive_trial {

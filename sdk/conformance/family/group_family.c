@@ -295,7 +295,7 @@ static void check_family_reference(struct fixture *f)
 
 enum { EFFECTS = 12 };
 
-// The numbers of the steps, as they ran.
+// The numbers of the steps, in the order in which they ran.
 static struct family_effects {
     atomic_uint count;
     int64_t numbers[EFFECTS];
@@ -309,7 +309,8 @@ static tn_status launch_effect(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// Steps that touch no common bytes run in order all the same, since they name one domain.
+// Steps without common bytes must still run in order, since they name one domain of
+// effects.
 static void check_family_effects(struct fixture *f)
 {
     static const tn_primitive effect = {.struct_size = sizeof(effect),

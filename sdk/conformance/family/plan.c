@@ -316,5 +316,5 @@ void check_wrong_plans(struct fixture *f)
         plan_expect_refusal(f);
     }
     seen.wrong = NOTHING;
-    run_mix(f); // nothing was lost
+    run_mix(f); // no refused plan has damaged the device
 }

@@ -21,7 +21,7 @@ static struct {
 // --- a kernel with stages --------------------------------------------------------------
 
 struct stage_state {
-    const void *attrs; // of the step that it was made for
+    const void *attrs; // attributes of the step that the state was made for
     int32_t add;       // the constant
 };
 
@@ -371,8 +371,8 @@ static const tn_kernel fused_kernel = {.struct_size = sizeof(fused_kernel),
                                        TN_OPERANDS(fused_rules),
                                        .payload = &fused_payload};
 
-// Slots 0: x, 1: what is added on both sides, 2: the output, which is also memory of
-// slot 1's contents when `in_place`.
+// Slots 0: x, 1: the array that both programs add, 2: the output; with `in_place` the
+// output lies in slot 1.
 static struct fused_draft {
     struct draft_program program; // a * first + second
     uint64_t params[2][1];
@@ -464,8 +464,8 @@ static void check_stages_fused(struct fixture *f)
         check_fail(f->kit, "%s", fault_text());
 }
 
-// The shader of family.comp: 2 * x + the extent of x + what is pushed last, which is the
-// extent once more.
+// The shader of family.comp: 2 * x + the extent of x + the last pushed word, which is the
+// extent as well.
 static void stages_run_shader(struct fixture *f, const char *family, const void *code,
                               uint64_t size)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Formats of files: what `write` writes to memory, `list` and `read` find again, also when
-// it was damaged on the way.
+// Formats of files: `list` and `read` find what `write` has written to memory, and survive
+// files that were damaged on the way.
 #include <tenon/format.h>
 #include <tenon/ops/quant.h>
 #include "../kit/array.h"
@@ -13,7 +13,7 @@
 
 enum {
     MAX_PAIRS = 64,      // of metadata
-    DAMAGED_FILES = 400, // random ones, beside all that are cut short
+    DAMAGED_FILES = 400, // files with random damage, beside truncated ones
     MAX_ALLOCATIONS = 100,
     MAX_WRITES = 100,
 };
@@ -32,7 +32,7 @@ struct formats {
     const tn_format *format;
 };
 
-// Whether a failure is recorded, in the words of its call, with a status that is allowed.
+// Expects a recorded failure with the words of this call, and a status that is allowed.
 static void expect_words(struct formats *f, const char *what, tn_status status)
 {
     if (status == TN_OK)
@@ -58,7 +58,7 @@ static tn_status format_group_write_content(struct formats *f,
     return f->format->write(f->host.table, &c->table, &file->sink);
 }
 
-// Writes what was drawn. False: the format cannot hold it, or the check has failed.
+// Writes drawn content. False: the format cannot hold it, or the check has failed.
 static bool write_drawn(struct formats *f, const struct drawn_content *c,
                         struct memory_file *file)
 {
@@ -83,7 +83,7 @@ static const tn_format_text *listed_text(const tn_format_content *content, uint6
     return (const void *)((const char *)content->texts + i * content->text_size);
 }
 
-// Whether what was listed lies within the file. The core relies on this.
+// Expects listed arrays to lie within the file, on which the core relies.
 static void expect_within(struct formats *f, const tn_format_content *content,
                           uint64_t file_size)
 {
@@ -127,7 +127,7 @@ static tn_status format_group_read_array(struct formats *f, struct memory_file *
     return f->format->read(f->host.table, &file->source, content, i, data);
 }
 
-// --- what was written is found ----------------------------------------------------------
+// --- written files are read back --------------------------------------------------------
 
 static void format_group_expect_array(struct formats *f, struct memory_file *file,
                                       const tn_format_content *got,
@@ -210,7 +210,7 @@ static void read_back(struct formats *f, const struct drawn_content *c,
     fake_host_expect_freed(f->kit, &f->host, "list, read and close");
 }
 
-// Whether the content was written; it is read back then.
+// Writes the content and reads it back. False: the format cannot hold it.
 static bool values_held(struct formats *f, struct drawn_content *c)
 {
     struct memory_file file;
@@ -223,7 +223,7 @@ static bool values_held(struct formats *f, struct drawn_content *c)
     return held;
 }
 
-// Arrays that formats of one kind of data hold, in each dtype: rows, tables, pictures.
+// Arrays for formats that hold one kind of data, in each dtype: rows, tables, pictures.
 static uint32_t special_values_held(struct formats *f)
 {
     static const int64_t extents[][4] = {
@@ -309,7 +309,7 @@ static void check_format_blocks(struct formats *f)
                    "it has TN_FORMAT_BLOCKS, and holds no format of <tenon/ops/quant.h>");
 }
 
-// Elements that come in their turn.
+// A content whose elements are given in turn.
 struct format_turns {
     tn_format_content content; // first: it is cast back
     const struct drawn_content *drawn;
@@ -327,7 +327,7 @@ static tn_status give_turn(const tn_format_content *content, uint64_t index,
     return TN_OK;
 }
 
-// The same file, whether elements are there or come in their turn.
+// The file is the same whether elements are given at once or in turn.
 static void check_format_in_turn(struct formats *f)
 {
     struct drawn_content c;
@@ -359,7 +359,7 @@ static void check_format_in_turn(struct formats *f)
 
 // --- files that are damaged -------------------------------------------------------------
 
-// Lists and reads whatever the file says now.
+// Lists a damaged file, and reads the arrays that it lists.
 static void read_damaged(struct formats *f, struct memory_file *file, const char *what)
 {
     const tn_format_content *got = NULL;
@@ -387,7 +387,7 @@ static void read_damaged(struct formats *f, struct memory_file *file, const char
     fake_host_expect_freed(f->kit, &f->host, what);
 }
 
-// One file of some arrays of types that the format can hold.
+// Draws a file of some arrays whose types the format can hold.
 static bool draw_file(struct formats *f, struct memory_file *file)
 {
     for (uint32_t i = 0; i < 100 && !check_failed(f->kit); i++) {
@@ -422,7 +422,7 @@ static void check_format_damage(struct formats *f)
     file.size = whole.size;
     for (uint32_t i = 0; i < DAMAGED_FILES && !check_failed(f->kit); i++) {
         memcpy(file.bytes, whole.bytes, whole.size);
-        // Most of what can be wrong is near the beginning.
+        // Faults matter most near the beginning, where the headers are.
         for (uint64_t n = 1 + random_below(f->kit, 3); n > 0 && whole.size > 0; n--) {
             uint64_t near = whole.size < 64 ? whole.size : 64;
             uint64_t at = random_below(f->kit, random_bits(f->kit) % 2 ? near : whole.size);
@@ -489,7 +489,7 @@ static void check_format_source(struct formats *f)
     free(file.bytes);
 }
 
-// Lists and reads a file, and looks at what else is opened meanwhile: there is nothing.
+// Lists and reads a file whose folder has no other files; `open` may be called for these.
 static void check_format_files(struct formats *f)
 {
     struct memory_file file;

@@ -51,7 +51,7 @@ tn_status memory_file_take(const tn_format_source *source, uint64_t offset, void
     return TN_OK;
 }
 
-// There is no other file.
+// `open` of a source: the folder has no other file.
 static tn_status open_other(const tn_format_source *source, const char *name,
                             const tn_format_source **out_source)
 {

@@ -10,7 +10,7 @@
 #define MEMORY_FILE_PATH "/folder/file.of-arrays"
 
 struct memory_file {
-    tn_format_sink sink;     // first: it is cast back
+    tn_format_sink sink;     // first: `write` casts it back
     tn_format_source source; // of `size` bytes
     const tn_host *host;
     unsigned char *bytes; // of malloc()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kernels of the family cpu.c/1, called directly and compared with the definition of their
-// primitive, from whichever pack. Of kernels for Vulkan the plans are checked; what these
-// compute is checked in the group `device`.
+// primitive, whichever pack has it. Kernels for Vulkan have their plans checked here; the
+// group `device` checks their results.
 #include "groups.h"
 #include "query.h"
 
@@ -19,7 +19,7 @@ typedef void (*launch_check)(struct kit *k, struct cpu_launch *l);
 
 // --- launching -------------------------------------------------------------------------
 
-// False when the kernel wrote beyond the scratch that it asked for.
+// False when the kernel wrote behind the scratch memory that it asked for.
 static bool scratch_holds(const unsigned char *scratch, uint64_t size)
 {
     for (uint64_t i = 0; i < SCRATCH_GUARD; i++)

@@ -7,7 +7,7 @@
 #include <tenon/vulkan.h>
 #include "query.h"
 
-// A small device, and a large one.
+// Limits of a small device and of a large one.
 static const tn_vulkan_limits devices[] = {
     {.struct_size = sizeof(tn_vulkan_limits),
      .max_groups = {65535, 65535, 65535},
@@ -35,14 +35,15 @@ static const tn_vulkan_limits devices[] = {
      .max_range = UINT32_MAX},
 };
 
-// Launch of a plan, in order: numbers and bytes that equal plans have in common.
+// Record of a plan's launches in order: the numbers and bytes that have to be equal in
+// equal plans.
 struct launch_record {
     unsigned char *bytes;
     size_t size;
     uint32_t num_launches;
 };
 
-// A plan that is called. The plan sees `face`.
+// A call of a plan. The plan gets `face`.
 struct planned_call {
     tn_vulkan_plan face; // first: its functions are called with its address
     tn_step step;
@@ -135,7 +136,7 @@ static void conformance_plan_read_constants(struct planned_call *c,
     }
 }
 
-// Whether the lists are as long as the device takes, and there.
+// Whether the lists of a launch are present, and no longer than the device takes.
 static bool lists_fit(struct planned_call *c, const tn_vulkan_launch *launch)
 {
     const tn_vulkan_limits *limits = c->face.limits;
@@ -216,7 +217,8 @@ struct subject_plan {
     uint64_t fused; // operands that pass through programs, inputs first
 };
 
-// Where the core put the values is not for plans to know: `position` moves them.
+// Makes the plan's step. `position` moves slots, offsets and ids, on which a plan must not
+// depend.
 static void conformance_plan_make_step(struct planned_call *c,
                                        const struct subject_plan *subject,
                                        uint32_t position)
@@ -254,7 +256,7 @@ static void conformance_plan_make_step(struct planned_call *c,
                         .plugin = "the plugin"};
 }
 
-// Calls the plan. False: it said something that it may not; check_fail was called.
+// Calls the plan. False: the plan broke its contract; check_fail was called.
 static bool conformance_call_plan(struct kit *k, const struct subject_plan *subject,
                                   const tn_vulkan_limits *limits, uint32_t position,
                                   struct launch_record *out)
@@ -300,8 +302,8 @@ static void check_plan(struct kit *k, const struct subject_plan *subject)
         }
 }
 
-// The same with operands that pass through programs. The small device has
-// TN_VULKAN_FUSED_OPERANDS operands.
+// The plan of a step with fused operands. The small device takes TN_VULKAN_FUSED_OPERANDS
+// operands.
 static void check_plan_fused(struct kit *k, const struct subject_plan *subject)
 {
     struct subject_plan fused = *subject;
@@ -345,7 +347,7 @@ static bool conformance_plan_is_empty(const struct sample *s)
     return true;
 }
 
-// Each layout that the kernel takes.
+// Checks the plan for each layout that the kernel takes.
 static void check_plan_sample(struct kit *k, struct pack *pack, const tn_kernel *kernel,
                               struct sample *s,
                               void (*check)(struct kit *k,

@@ -44,7 +44,7 @@ static tn_layout kernel_query_contiguous(const tn_type *type)
     return layout;
 }
 
-// `in` NULL: of contiguous inputs.
+// The query for a sample. `in` NULL: with contiguous inputs.
 static tn_kernel_query query_of(const struct sample *s, const struct array *in,
                                 tn_layout *in_layouts, tn_layout *out_layouts)
 {

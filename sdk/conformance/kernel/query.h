@@ -11,7 +11,8 @@ bool kernel_accepts(const tn_kernel *kernel, const struct sample *s,
 // Up to `max` applications of the primitive that the kernel takes with contiguous inputs.
 uint32_t kernel_samples(struct sample_maker *maker, const tn_kernel *kernel,
                         const tn_primitive *primitive, struct sample *out, uint32_t max);
-// Whether its operand rules allow the layouts; the core copies other inputs first.
+// Whether its operand rules allow the layouts. The core copies inputs that they do not
+// allow.
 bool kernel_layouts_fit(const tn_kernel *kernel, const struct sample *s,
                         const struct array *in);
 // Bytes of scratch memory that it asks for.
@@ -20,8 +21,8 @@ uint64_t kernel_scratch(const tn_kernel *kernel, const struct sample *s,
 
 // Whether a rule of the kernel has TN_OPERAND_FUSES.
 bool kernel_says_fuses(const tn_kernel *kernel);
-// The operands that may pass through programs at once (bits, inputs first), and that the
-// kernel accepts so: its rules say so, and they are contiguous.
+// The operands that may pass through programs at the same time (bits, inputs first): the
+// rules allow them, they are contiguous, and the kernel accepts all of them.
 uint64_t kernel_fused(const tn_kernel *kernel, const struct sample *s,
                       const struct array *in);
 

@@ -186,8 +186,8 @@ static bool element_is_finite(tn_complex128 x)
     return isfinite(x.re) && isfinite(x.im);
 }
 
-// Parts of a complex number beyond the range are infinite or NaN by the order of its
-// products.
+// Two complex numbers that are not finite agree: which part is infinite or NaN depends on
+// the order of products.
 static bool kit_array_agree(tn_complex128 got, tn_complex128 want, bool is_complex,
                             double bound)
 {

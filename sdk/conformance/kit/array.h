@@ -43,11 +43,11 @@ void array_fill(struct kit *k, struct array *array, double lo, double hi);
 // The largest finite magnitude, or 0.
 double array_largest(const struct array *array);
 
-// NULL when all elements agree within `tolerance` times the greater of `least` and the
-// largest magnitude in `want`; NaN agrees with NaN, an infinity with the same infinity, and
-// a complex number that is not finite with any such. Element i may differ by spread[i]
-// more, unless `spread` is NULL; by INFINITY also from NaN. Else a message in static
-// memory.
+// Returns NULL when all elements agree within `tolerance` times the greater of `least` and
+// the largest magnitude in `want`, else a message in static memory. NaN agrees with NaN, an
+// infinity with the same infinity, and any two complex numbers that are not finite with
+// each other. Unless `spread` is NULL, element i may differ by spread[i] more; if that is
+// INFINITY, from NaN too.
 const char *array_compare(const struct array *got, const struct array *want,
                           double tolerance, double least, const double *spread);
 

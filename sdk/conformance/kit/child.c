@@ -104,7 +104,7 @@ static double seconds_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Processor time that the child has had.
+// Processor time that the child has used, in seconds.
 static double child_processor_seconds(const struct group_child *child)
 {
     clockid_t clock;
@@ -114,9 +114,9 @@ static double child_processor_seconds(const struct group_child *child)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Whether a check takes longer than the timeout: one that waits, by the clock; one that
-// computes on a processor which others take from it, by its own time, up to STARVED times
-// the timeout.
+// Whether a check takes longer than the timeout. A check that waits counts by the clock; a
+// check that computes counts by its own processor time, since other processes take the
+// processor from it, but to STARVED times the timeout by the clock.
 #define STARVED 10
 #define LEAST_SHARE 0.02 // of a processor; a check with less waits
 static bool child_is_late(const struct group_child *child, double since,

@@ -194,10 +194,9 @@ static tn_status primitives_add(const tn_host *table, const tn_primitive *record
     return TN_OK;
 }
 
-// Interfaces come from the plugin itself, once it is started, and from the installed ones,
-// through a runtime of this host's own.
-// TENON_DLCLOSE=1 unloads them with the host, so that they leave nothing in the process
-// that a check of the plugin would find.
+// Finds interfaces first in the plugin itself, once it is started, then in the installed
+// plugins, through a runtime of this host's own. TENON_DLCLOSE=1 unloads these with the
+// host, so that they leave nothing in the process that a check of the plugin would find.
 static tn_status interfaces_find(const tn_host *table, const char *id, const char *maker,
                                  const void **out_interface, const tn_host **out_host)
 {
@@ -247,7 +246,7 @@ static const void *fake_query(const tn_host *table, const char *id)
     return strcmp(id, TN_HOST_TRACE) == 0 ? &trace : NULL;
 }
 
-// set-up ----------------------------------------------------------------------------
+// --- set-up ----------------------------------------------------------------------------
 
 bool fake_host_init(struct fake_host *host, uint32_t tail)
 {

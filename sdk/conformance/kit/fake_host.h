@@ -23,7 +23,7 @@ struct fake_host {
 
     // Observed.
     _Atomic uint64_t allocations, live, live_bytes;
-    _Atomic uint64_t largest;  // bytes of the largest block that was asked for
+    _Atomic uint64_t largest;  // bytes of the largest requested block
     _Atomic uint64_t failures; // calls of fail(); refusals are not included
     _Atomic uint64_t refusals; // failed allocations; a real host records a failure for each
     _Atomic uint64_t misuses;
@@ -32,15 +32,15 @@ struct fake_host {
     char misuse[200];             // of the first misuse
     void *pages;                  // table, then guard page
     struct tn_runtime *providers; // runtime for interfaces_find; NULL until it is called
-    const tn_plugin *own;         // whose interfaces come first; NULL: not started
+    const tn_plugin *own;         // its interfaces come first; NULL: not started
     _Atomic(void *) dead;         // list of freed blocks, kept to detect a second free
 };
 
 // `tail`: number of 0xff bytes after the members known today, as a newer host may have
 // there. False when out of memory.
 bool fake_host_init(struct fake_host *host, uint32_t tail);
-// Fails the running check when blocks are left, or the host was misused; `what` names what
-// was done with it.
+// Fails the running check when blocks are left, or the host was misused; `what` names the
+// calls before.
 void fake_host_expect_freed(struct kit *k, const struct fake_host *host, const char *what);
 // Clears counters, texts and settings; the table, freed blocks and plugins stay.
 void fake_host_reset(struct fake_host *host);

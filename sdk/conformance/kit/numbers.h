@@ -14,8 +14,8 @@ double numbers_between(uint64_t *state, double lo, double hi);
 // A state derived from `state` and `name`.
 uint64_t numbers_named(uint64_t state, const char *name);
 
-// Relative error of one rounding to the dtype; 0 for integers, bool, and floats of 8 bits,
-// which nothing computes in. Of a complex dtype that of a part.
+// Relative error of one rounding to the dtype; of a complex dtype that of one part. 0 for
+// integers, bool, and floats of 8 bits, in which nothing computes.
 double dtype_rounding(tn_dtype dtype);
 
 // Whether arrays of the dtype have derivatives: floats and complex numbers.

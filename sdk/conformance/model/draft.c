@@ -5,9 +5,9 @@
 const char draft_name[] = "/folder/model.of-weights";
 
 static const struct {
-    const char *name; // behind the architecture and a dot
+    const char *name; // the key behind the architecture and a dot
     int64_t value;
-    enum draft_kind kind; // that has the key; DRAFT_PLAIN: each
+    enum draft_kind kind; // the kind with this key; DRAFT_PLAIN: every kind
 } integers[] = {
     {"block_count", DRAFT_LAYERS, DRAFT_PLAIN},
     {"embedding_length", DRAFT_WIDTH, DRAFT_PLAIN},

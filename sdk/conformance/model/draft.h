@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Descriptions of small language models, with the keys that GGUF has for decoders: what the
-// checks of architectures hand to tn_model.open.
+// Descriptions of small language models with GGUF's keys for decoders: checks of
+// architectures pass them to tn_model.open.
 //
 // Threads. A draft is used by one thread at a time.
 #ifndef CONFORMANCE_MODEL_DRAFT_H
@@ -19,10 +19,10 @@ enum {
     DRAFT_WINDOW = 4,
     DRAFT_EXPERTS = 4,
     DRAFT_PAIRS = 32,
-    DRAFT_WEIGHTS = 256, // the most that one model lists in all
+    DRAFT_WEIGHTS = 256, // the most weights that one model lists
 };
 
-// Parts of a model beside the least.
+// Kinds of models: the parts that a model has beside the required ones.
 enum draft_kind {
     DRAFT_PLAIN, // nothing
     DRAFT_MIXED, // several feed-forwards in each layer
@@ -37,7 +37,7 @@ struct draft_weight {
 };
 
 struct model_draft {
-    tn_model_source source; // first: what open is given
+    tn_model_source source; // first: `open` gets its address
     tn_metadata_list list;
     tn_metadata pairs[DRAFT_PAIRS];
     char keys[DRAFT_PAIRS][128], name[64];
@@ -45,8 +45,8 @@ struct model_draft {
     double floats[DRAFT_PAIRS];
     tn_text architecture, tokens[DRAFT_VOCABULARY];
     enum draft_kind kind;
-    tn_type embedding;          // rank -1: there is none
-    struct draft_weight *known; // that the source has beside, or NULL
+    tn_type embedding;          // rank -1: the model has none
+    struct draft_weight *known; // further weights of the source, or NULL
     uint64_t num_known;
 };
 

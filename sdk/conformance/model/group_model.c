@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Architectures of language models: their facts of a small model's description, of a
-// damaged one, and their failures when memory runs out.
+// Architectures of language models: the facts that they give for a small model, and their
+// failures for a damaged one and when memory runs out.
 #include "group_model.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static void check_model_table(struct models *m)
 
 // --- opening ---------------------------------------------------------------------------
 
-// A failed open: its status, its message, and that the outputs are as they were.
+// Checks a failed open: status and message are right, and the outputs are untouched.
 static void model_group_expect_refusal(struct models *m, const char *what, tn_status status,
                                        bool is_untouched)
 {
@@ -48,7 +48,7 @@ static bool are_positive(const tn_model_facts *f)
            f->num_caches <= TN_MODEL_CACHES;
 }
 
-// Expects sound answers of a model that was opened, whatever it was made of.
+// Checks the answers of an open model, which may come from a damaged description.
 static void expect_sound(struct models *m, const char *what, const tn_model_self *self,
                          const tn_model_facts *f)
 {
@@ -75,8 +75,8 @@ static void expect_sound(struct models *m, const char *what, const tn_model_self
     }
 }
 
-// Opens what may be damaged: a model that is sound, or a refusal in words. Returns open's
-// status.
+// Opens a description that may be damaged: expects a sound model, or a refusal with a
+// message. Returns open's status.
 static tn_status open_draft(struct models *m, const char *what)
 {
     tn_model_self *const untouched = (void *)(uintptr_t)0x5a5a5a50;
@@ -130,7 +130,7 @@ static void check_model_opens(struct models *m)
 
 // --- damage ----------------------------------------------------------------------------
 
-// Other values in the place of a number.
+// Replaces a number by an odd one.
 static void damage_number(struct models *m, tn_metadata *pair)
 {
     static const int64_t integers[] = {0, -1, 1, 3, INT32_MAX, INT64_MAX, INT64_MIN};
@@ -149,7 +149,8 @@ static void damage_number(struct models *m, tn_metadata *pair)
     *pair = before;
 }
 
-// A pair that is absent, of another kind, a list, or one value.
+// Damages a pair: removes it, or changes its kind, or makes a list of a value or a value of
+// a list.
 static void damage_pair(struct models *m, tn_metadata *pair)
 {
     static const tn_text texts[] = {{"", 0}, {"x", 1}};
@@ -246,7 +247,8 @@ static void expect_weight(struct models *m, const tn_model_weight *w, int64_t pa
                    (long long)w->paired, (long long)w->head, (long long)w->extent[0]);
 }
 
-// Each number of positions gives as many of the same weights, and the same number of them.
+// With room for any number of entries, `weights` gives the first entries of the same list,
+// and its full length.
 static void expect_list(struct models *m, const tn_model_self *self, int64_t part)
 {
     static tn_model_weight all[DRAFT_WEIGHTS], some[DRAFT_WEIGHTS + 1];

@@ -7,7 +7,7 @@
 
 #include "run.h"
 
-// The plugin under test, started with a host that counts.
+// The plugin under test, started with a fake host.
 struct models {
     struct kit *kit;
     struct subject subject;
@@ -19,6 +19,6 @@ struct models {
 // The value of the plugin's selector `index` of kind "architecture", or NULL.
 const char *model_architecture(const struct models *m, uint32_t index);
 
-void group_model_steps(struct models *m); // its part in group_model_steps.c
+void group_model_steps(struct models *m); // the checks in group_model_steps.c
 
 #endif // CONFORMANCE_MODEL_GROUP_MODEL_H

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Steps of models: the graph that an architecture builds, however a text is cut into
-// chunks, layers into shards, and positions into sequences.
+// Steps of models: logits are the same however a text is cut into chunks, layers into
+// shards, and positions are spread over sequences.
 #include <math.h>
 #include "group_model.h"
 
 enum { TEXT = 8, BEFORE = 3 };
 
-// A run, with room for what the checks compare.
+// A model's run, with room for the logits that checks compare.
 struct stepper {
     struct kit *kit;
     struct model_run *run;
@@ -19,14 +19,14 @@ static const int32_t none[] = {0};
 
 // --- comparing -------------------------------------------------------------------------
 
-// Whether floats agree but for the order of sums: to 1e-3 of the largest.
+// Whether floats agree within 1e-3 of the largest, which allows sums in another order.
 static bool are_near(const float *a, const float *b, uint64_t count)
 {
     double largest = 0, apart = 0;
     for (uint64_t i = 0; i < count; i++) {
         largest = fmax(largest, fabs((double)a[i]));
         double difference = fabs((double)a[i] - (double)b[i]);
-        if (!(difference <= apart)) // not a number is apart, too
+        if (!(difference <= apart)) // NaN differs, too
             apart = difference;
     }
     return isfinite(apart) && apart <= 1e-3 * fmax(largest, 1e-3);
@@ -56,7 +56,7 @@ static bool model_steps_run_rows(struct stepper *s, void **caches, int64_t first
     return model_run_step(s->run, &step);
 }
 
-// The whole text, a position at a time, into s->want.
+// Runs the whole text one position at a time; the logits go to s->want.
 static bool run_singly(struct stepper *s, void **caches)
 {
     bool good = true;
@@ -67,8 +67,8 @@ static bool run_singly(struct stepper *s, void **caches)
 
 // --- the checks ------------------------------------------------------------------------
 
-// A step of one position and of several, of all rows and of the last, with and without the
-// other layers.
+// Steps of one position and of several, with logits of all rows and of the last one, of all
+// layers and of some.
 static void check_model_build(struct stepper *s)
 {
     static const int64_t counts[] = {1, TEXT};
@@ -99,7 +99,7 @@ static void check_model_build(struct stepper *s)
     free(hidden);
 }
 
-// Each slot of the step fails once: build returns, and has not crashed.
+// Each slot of the step fails once: build must return and not crash.
 static void check_model_failure(struct stepper *s)
 {
     struct model_step step = {.count = 2, .ids = s->ids, .positions = none};
@@ -137,7 +137,7 @@ static void check_model_chunks(struct stepper *s)
     }
 }
 
-// Logits of the last row alone are those of this row among all.
+// Logits of the last row alone equal those of this row among all rows.
 static void check_model_last(struct stepper *s)
 {
     const int32_t last[] = {TEXT - 2};
@@ -176,7 +176,7 @@ static void check_model_shards(struct stepper *s)
     free(hidden);
 }
 
-// The axis of a cache that has an element for each position; -1: there is none.
+// The axis of a cache that counts positions; -1: it has none.
 static int32_t axis_of_positions(const tn_type *type)
 {
     for (int32_t i = type->rank - 1; i >= 0; i--)
@@ -185,7 +185,7 @@ static int32_t axis_of_positions(const tn_type *type)
     return -1;
 }
 
-// Fills a cache's rows of positions from `first` on with `value`.
+// Sets a cache's rows of positions from `first` on to `value`.
 static void fill_from(const struct model_run *run, uint64_t cache, char *bytes,
                       int64_t first, float value)
 {
@@ -219,7 +219,7 @@ static bool has_strayed(const struct model_run *run, uint64_t cache, const char 
     return false;
 }
 
-// Rows behind a sequence's end are not read, and rows are written at their positions alone.
+// Steps read no rows behind a sequence's end, and write rows at their own positions only.
 static void check_model_caches(struct stepper *s)
 {
     void *caches[RUN_CACHES], *before[RUN_CACHES];
@@ -264,7 +264,7 @@ static bool model_steps_may_share(const struct model_run *run)
     return true;
 }
 
-// Two sequences in one step, the one further on than the other.
+// Two sequences in one step, of which one has more positions than the other.
 static void check_model_sequences(struct stepper *s)
 {
     enum { SLOTS = 3, AHEAD = 2 };
@@ -284,7 +284,7 @@ static void check_model_sequences(struct stepper *s)
         int32_t ids[2 * AHEAD], positions[] = {(int32_t)at, (int32_t)at};
         memcpy(ids, s->ids + at, AHEAD * sizeof(*ids));
         memcpy(ids + AHEAD, s->ids + at, AHEAD * sizeof(*ids));
-        if (at > 0) { // the second one begins again
+        if (at > 0) { // the second sequence begins anew
             positions[1] -= AHEAD;
             memcpy(ids + AHEAD, s->ids + at - AHEAD, AHEAD * sizeof(*ids));
         }

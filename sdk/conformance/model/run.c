@@ -38,7 +38,7 @@ static bool list_all(struct model_run *run)
     return good;
 }
 
-// Whether the step's parts are those of the weight.
+// Whether a part of the step lists the weight.
 static bool is_of_step(const struct model_run *run, const struct draft_weight *w,
                        const tn_model_step *step)
 {
@@ -52,13 +52,13 @@ static bool is_of_step(const struct model_run *run, const struct draft_weight *w
 // --- the step, as the plugin sees it ---------------------------------------------------
 
 struct running_step {
-    tn_model_step base; // first
+    tn_model_step base; // first: slots get its address
     struct model_run *run;
     struct model_step *asked;
     tn_scope *scope;
 };
 
-// Counts a call of a slot. False: it is the one that fails.
+// Counts a call of a slot. False: this call has to fail, or the scope has failed.
 static bool count_call(struct running_step *step)
 {
     if (++step->asked->calls != step->asked->fails_at)
@@ -72,7 +72,7 @@ static struct running_step *model_run_step_of(const tn_model_step *base)
     return (struct running_step *)(void *)(uintptr_t)base;
 }
 
-// The weight, where a part of the step lists it so. `flag` 0: whole.
+// Finds a weight that a part of the step lists with `flag`; 0: to be read whole.
 static const tn_model_weight *model_run_weight_of(struct running_step *step,
                                                   const char *name, uint32_t flag)
 {
@@ -103,8 +103,8 @@ static const tn_model_weight *model_run_weight_of(struct running_step *step,
     return found;
 }
 
-// The weight's elements, the same in each step: matrices that leave the size of a product
-// as it is, and vectors about 1.
+// Elements of a weight, the same in each step: matrices whose products keep the magnitude
+// of x, and vectors near 1.
 static tn_array *weight_array(struct running_step *step, const tn_model_weight *w)
 {
     tn_type type = {.dtype = TN_F32, .rank = w->rank};
@@ -175,7 +175,7 @@ static tn_array *model_run_integers(tn_scope *scope, const int32_t *values, int6
     return tn_from_data(scope, TN_I32, TN_SHAPE(count), values);
 }
 
-// The inputs of a step as arrays.
+// Makes arrays of a step's inputs.
 static void fill_inputs(struct running_step *step, tn_array **caches)
 {
     const struct model_run *run = step->run;
@@ -217,7 +217,7 @@ static bool model_run_has_type(const tn_array *array, tn_dtype dtype, int32_t ra
            memcmp(type->extent, extent, (uint64_t)rank * sizeof(*extent)) == 0;
 }
 
-// Whether build gave what tn_model_step says, of the types that it says.
+// Checks that build has set the outputs that tn_model_step describes, with their types.
 static bool expect_outputs(const struct running_step *step, tn_array *const *before)
 {
     const tn_model_step *base = &step->base;
@@ -410,7 +410,7 @@ bool model_run_open(struct model_run *run, struct kit *k, struct subject *subjec
     run->ops = table;
     if (!open_once(run) || kind != DRAFT_FULL)
         return run->self && !check_failed(k);
-    // Once more, with all that it listed in the file.
+    // Opens the model again, with a source that has all weights that it listed.
     run->draft.known = run->weights;
     run->draft.num_known = run->num_weights;
     run->weights = NULL;

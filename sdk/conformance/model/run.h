@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A model of the plugin under test, opened by a runtime, with drawn weights: steps are
-// built by the plugin, evaluated, and read back. Takes the part of the library of language
+// A model of the plugin under test, opened by a runtime, with random weights: the plugin
+// builds steps, which are evaluated and read back. Stands in for the library of language
 // models.
 //
 //     struct model_run run;
@@ -9,8 +9,8 @@
 //     }
 //     model_run_close(&run);
 //
-// A build that asks for a weight which the parts of the step do not list, or in another way
-// than listed, fails the running check.
+// A build that asks for a weight that no part of the step lists, or in another way than
+// listed, fails the running check.
 //
 // Threads. As in kit.h.
 #ifndef CONFORMANCE_MODEL_RUN_H
@@ -29,9 +29,9 @@ struct model_run {
     tn_model_self *self; // NULL: not open
     const tn_model_facts *facts;
     struct model_draft draft;
-    struct draft_weight *weights; // all parts'
+    struct draft_weight *weights; // weights of all parts
     uint64_t num_weights;
-    tn_type types[RUN_CACHES]; // of the caches, a layer's behind one another
+    tn_type types[RUN_CACHES]; // types of the caches, layer by layer
     uint64_t bytes[RUN_CACHES];
 };
 
@@ -39,34 +39,33 @@ struct model_run {
 struct model_step {
     int64_t count, sequences; // sequences 0: 1
     int64_t first, end;       // end 0: all layers
-    const int32_t *ids;       // of a step from layer 0 on
-    const float *hidden;      // of another
-    const int32_t *positions; // of each sequence
+    const int32_t *ids;       // input of a step from layer 0 on
+    const float *hidden;      // input of other steps
+    const int32_t *positions; // by sequence
     const int32_t *last;      // rows whose logits are wanted, or NULL
-    const int32_t *slots;     // of each sequence, or NULL
-    int64_t num_slots;        // of the caches' first axis; 0: 1
-    void *caches[RUN_CACHES]; // of the layers of the step, as model_run.types
-    int64_t fails_at;         // the slot of the step that fails, from 1; 0: none
-    float *output;            // rows, or sequences where `last` is given
-    int64_t calls;            // set: calls of the step's slots
-    tn_status status;         // set: what build returned
-    bool is_built;            // set: build returned, and the scope has no failure
+    const int32_t *slots;     // by sequence, or NULL
+    int64_t num_slots;        // extent of the caches' first axis; 0: 1
+    void *caches[RUN_CACHES]; // for the layers of the step, as model_run.types
+    int64_t fails_at;         // number of the slot call that fails, from 1; 0: none
+    float *output;            // written: rows, or with `last` one a sequence
+    int64_t calls;            // written: calls of the step's slots
+    tn_status status;         // written: the status that build returned
+    bool is_built;            // written: build returned, and the scope has no failure
 };
 
-// Opens a model of the architecture; with DRAFT_FULL first one that lists the weights that
-// are optional. False: the check has been failed, or skipped where the plugin refuses the
-// description. model_run_close must be called either way.
+// Opens a model of the architecture; DRAFT_FULL: twice, so that the second one has the
+// optional weights that the first one lists. False: the check has been failed, or skipped
+// where the plugin refuses the description. model_run_close must be called either way.
 bool model_run_open(struct model_run *run, struct kit *k, struct subject *subject,
                     const char *architecture, enum draft_kind kind);
 void model_run_close(struct model_run *run);
 
-// Caches of a sequence that has nothing yet, `slots` on the first axis; freed by
-// model_caches_free.
+// Makes empty caches with `slots` on the first axis; model_caches_free frees them.
 void model_caches_init(const struct model_run *run, int64_t slots, void *out[RUN_CACHES]);
 void model_caches_free(void *caches[RUN_CACHES]);
 
-// Builds and evaluates a step. False: the check has been failed; where fails_at is given,
-// a step that fails is not a failure of the check.
+// Builds and evaluates a step. False: the check has been failed, or a step with fails_at
+// has failed, which fails no check.
 bool model_run_step(struct model_run *run, struct model_step *step);
 
 // Lists the weights of a part into `out`, which has room for DRAFT_WEIGHTS; -1: the check

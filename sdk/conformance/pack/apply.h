@@ -51,9 +51,9 @@ bool apply_repeats(struct sample_maker *maker, const struct sample *s);
 bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
                     const struct array want[MAX_OUT], double tolerance);
 
-// NULL when the outputs, or one of them, agree with the definition's to within `tolerance`,
-// or an element to within some times what it moves by when the inputs are moved by a
-// rounding (condition.c). Else a message.
+// Returns NULL when the outputs agree with those of one of the definitions to within
+// `tolerance`, or each element differs by no more than some times what it moves by when the
+// inputs move by a rounding (condition.c); else a message.
 const char *apply_compare(struct sample_maker *maker, const struct sample *s,
                           const struct array *got, const struct array *want,
                           double tolerance);

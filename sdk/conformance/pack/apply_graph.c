@@ -123,7 +123,7 @@ static tn_array *build_scalar(const tn_build *build, tn_dtype dtype, double valu
     return tn_scalar(build->scope, dtype, value);
 }
 
-// A body of a rule's own, with what it is called with.
+// A rule's body, with the arguments of its call.
 struct rule_body {
     tn_build_body body;
     void *user;
@@ -182,7 +182,7 @@ static tn_status build_vmap(const tn_build *build, tn_build_body body, void *use
                         in_axes, num_inputs, outputs, out_axes, num_outputs);
 }
 
-// Rules get NULL for an input that is not given, or was not built.
+// The type of an array; NULL for an input that is not given, or that was not built.
 static const tn_type *build_type(const tn_array *array)
 {
     return array ? tn_array_type(array) : NULL;

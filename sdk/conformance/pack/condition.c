@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// How much results follow roundings of their inputs.
+// By how much results move when their inputs move by a rounding.
 //
 // A difference of large terms, a quotient by nearly nothing, a variance of equal numbers:
-// to the last digit, no two orders of computing agree there, and a tolerance that is
-// relative to the result says nothing. So where results differ by more than that, the
-// inputs are moved by a rounding, each by itself, and the definition is applied again: an
-// element may differ by some times as much as it moved.
+// no two orders of computing agree there in the last digits, and a tolerance relative to
+// the result is too small. So where results differ by more than the tolerance, each input
+// is moved by a rounding, and the definition is applied again: an element may differ by
+// some times as much as it moved.
 #include <math.h>
 #include "../kit/numbers.h"
 #include "apply.h"
 
 enum { MOVES = 6, TIMES = 8 };
 
-// One rounding of what is computed. Expressions and decompositions promote at each of their
-// steps, and so compute some in the dtype of one input.
+// Relative size of one rounding of the computation. Expressions and decompositions promote
+// at each of their steps, and so compute some steps in the dtype of one input.
 static double pack_condition_unit_of(const struct sample *s)
 {
     double unit = 0;
@@ -25,8 +25,8 @@ static double pack_condition_unit_of(const struct sample *s)
     return unit;
 }
 
-// The sample with half floats in the dtype in which they are computed, where the outputs
-// stay what they are: half floats themselves move too far, or not at all.
+// The sample with half floats replaced by the dtype in which they are computed, if that
+// leaves the outputs' types: half floats themselves move too far, or not at all.
 static struct sample pack_condition_computed(struct sample_maker *maker,
                                              const struct sample *s)
 {
@@ -40,8 +40,8 @@ static struct sample pack_condition_computed(struct sample_maker *maker,
     return other;
 }
 
-// Relative moves of one or two units in the last place, to either side: less is rounded
-// away.
+// A random move of one or two units in the last place, in units of half of one, to either
+// side: smaller moves are rounded away.
 static double move_of(uint64_t *state)
 {
     static const double moves[] = {-4, -2, 2, 4};
@@ -76,7 +76,7 @@ static void pack_condition_widen(double *spread, const struct array *want,
         double by = hypot(x.re - y.re, x.im - y.im);
         if (is_finite(x) != is_finite(y))
             by = INFINITY;
-        if (by > spread[i]) // false for NaN: both are none
+        if (by > spread[i]) // false for NaN
             spread[i] = by;
     }
 }
@@ -87,7 +87,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Moves may cancel in an element, but not in half of them.
+// Raises spreads to their median: moves may cancel in an element, but not in half of them.
 static void pack_condition_level(double *spread, int64_t count)
 {
     double *sorted = malloc((size_t)count * sizeof(*sorted) + 1);
@@ -100,7 +100,7 @@ static void pack_condition_level(double *spread, int64_t count)
     free(sorted);
 }
 
-// Fills spread[i], by which element i may differ.
+// Fills spread[i], the amount by which element i may differ.
 static void pack_condition_spread_of(struct sample_maker *maker, const struct sample *s,
                                      uint32_t output, const struct array *want,
                                      double *spread)

@@ -152,7 +152,7 @@ static const char *const texts[] = {"", "a", "none", "ij,jk->ik", "\303\251 \"%s
 static const int64_t integers[] = {1, 0, 3, 2, -1, 5, 4, 7, 6, 12, 9, 40};
 static const double numbers[] = {0.5, 1, -2, 0, 3, 0.25, 8, -0.125, 2, 4};
 
-// A struct of attributes points to lists here; they are constant.
+// A random text or list for an attribute; it is constant.
 static const void *random_value(struct kit *k, uint32_t kind)
 {
     static tn_int_list ints[COUNT(integers) + 1];
@@ -166,7 +166,7 @@ static const void *random_value(struct kit *k, uint32_t kind)
         ints[count] = (tn_int_list){count, integers};
         return &ints[count];
     case TN_ATTR_GRAPH:
-        return NULL; // made for the types of inputs: by examples alone
+        return NULL; // a graph has to fit the inputs: only examples have one
     default:
         count = random_below(k, COUNT(floats));
         floats[count] = (tn_float_list){count, numbers};
@@ -180,7 +180,7 @@ static void draw_attrs(struct kit *k, struct sample *s)
     for (uint32_t i = 0; i < table->num_fields && i < MAX_FIELDS; i++) {
         const tn_attr_field *field = &table->fields[i];
         if (field->flags & TN_ATTR_RESULT)
-            continue; // nodes do not have it: attrs.result asks for it
+            continue; // nodes do not have it; attrs.result checks it
         if (!(field->flags & TN_ATTR_REQUIRED) && random_below(k, 2))
             continue;
         s->given |= UINT64_C(1) << i;
@@ -255,7 +255,8 @@ static tn_status infer_by_core(struct sample_maker *maker, struct sample *s)
     return status;
 }
 
-// As the core checks before it calls infer.
+// Whether the primitive takes the inputs' dtypes: the core checks this before it calls
+// infer.
 static bool dtypes_are_taken(const struct sample *s)
 {
     const tn_primitive *p = s->primitive;
@@ -315,7 +316,7 @@ static bool types_are_small(const tn_type *types, uint32_t count)
     return true;
 }
 
-// Filter of samples: those that a function accepts, or all.
+// Filter of samples: a function that accepts some.
 struct sample_filter {
     bool (*accepts)(const struct sample *s, const void *context); // NULL: all
     const void *context;

@@ -75,8 +75,8 @@ uint32_t samples_limit(const struct kit *k, uint32_t most);
 // Fills `out` with up to `max` accepted applications, examples first. Returns how many.
 uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
                       struct sample *out, uint32_t max);
-// The same of applications that `accepts` takes, which may all be of one dtype and rank:
-// they differ in an extent at least.
+// As samples_make, with only applications that `accepts` takes. These may all have one
+// dtype and rank: then they differ in an extent at least.
 uint32_t samples_make_for(struct sample_maker *maker, const tn_primitive *primitive,
                           bool (*accepts)(const struct sample *s, const void *context),
                           const void *context, struct sample *out, uint32_t max);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The packings of quantised weights that a backend lists: their records, their functions
-// alone, and operators under a runtime.
+// The packings of quantised weights that a backend lists: their records, their functions on
+// their own, and operators under a runtime.
 #include "groups.h"
 #include "packing.h"
 
@@ -19,7 +19,7 @@ static const tn_packing *packing_at(const struct fixture *f, uint32_t index)
     return (const void *)(records + (size_t)index * f->backend->packing_size);
 }
 
-// The plain format, of the table, of the plugin, or of another one that is installed.
+// Finds the plain format: in the table, in the plugin, or in another installed plugin.
 static const tn_quant_format *packing_find_format(const char *name, tn_runtime *runtime)
 {
     char id[TN_QUANT_MAX_NAME + 32];
@@ -40,7 +40,7 @@ static bool packing_is_listed(const struct fixture *f, const char *interface)
     return name && *name;
 }
 
-// One of the plugin's own is found by pack "quant" as an interface.
+// A packing of the plugin's own has to be an interface, by which pack "quant" finds it.
 static void packing_check_interface(struct fixture *f, const tn_packing *record)
 {
     char id[TN_PACKING_MAX_ID + 32];

@@ -9,13 +9,15 @@
 struct packing {
     struct kit *kit;
     const tn_packing *record;
-    const tn_quant_format *format; // the plain one
+    const tn_quant_format *format; // the plain format
 };
 
-// Whether rows come back, and sizes hold, whatever the bytes and however many rows.
+// Checks that rows come back from packing, and sizes hold, for any bytes and numbers of
+// rows.
 void packing_check_rows(const struct packing *p);
 
-// Whether operators of pack "quant" give the same with packed rows. Borrows the runtime.
+// Checks that operators of pack "quant" give the same with packed rows. Borrows the
+// runtime.
 void packing_check_values(const struct packing *p, tn_runtime *runtime);
 
 #endif // CONFORMANCE_PACKING_PACKING_H

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A packing's functions alone: sizes, and bytes that are packed, unpacked and packed again.
+// A packing's functions on their own: sizes, and bytes that are packed, unpacked and packed
+// again.
 #include "packing.h"
 
-enum { GUARD = 65, MAX_ROWS = 100 }; // odd: what is packed need not be aligned
+enum { GUARD = 65, MAX_ROWS = 100 }; // GUARD is odd: packed bytes need not be aligned
 
 // Packed bytes between two guards.
 struct guarded {
@@ -79,7 +80,7 @@ static void rows_pack(const struct packing *p, const uint8_t *plain, int64_t row
     p->record->pack(p->record, plain, rows, columns, packed);
 }
 
-// Groups that are packed alone lie one behind the other.
+// Groups that are packed one by one must give the bytes of all rows packed at once.
 static void rows_check_groups(const struct packing *p, const uint8_t *plain, int64_t rows,
                               int64_t columns, const struct guarded *whole)
 {
@@ -124,7 +125,7 @@ static void rows_check_bytes(const struct packing *p, const uint8_t *plain, int6
             check_fail(k, "%lld rows of %lld elements come back otherwise", (long long)rows,
                        (long long)columns);
         rows_check_groups(p, plain, rows, columns, &packed);
-        // Bytes that no pack has written.
+        // Unpacks bytes that no `pack` has written.
         for (int64_t i = 0; i < bytes; i++)
             again.bytes[GUARD + i] = (uint8_t)random_bits(k);
         p->record->unpack(p->record, again.bytes + GUARD, rows, columns,
@@ -137,7 +138,7 @@ static void rows_check_bytes(const struct packing *p, const uint8_t *plain, int6
     free(back.bytes);
 }
 
-// Bytes that are all bits, none, and any.
+// Packs rows whose bits are all 1, all 0, and random.
 static void rows_check_fills(const struct packing *p, int64_t rows, int64_t columns)
 {
     int64_t size = rows * (columns / p->format->block * p->format->bytes);

@@ -7,7 +7,7 @@
 #include <tenon/tenon.h>
 
 enum { ROWS = 37, IDS = 4, STACK = 2 };
-#define ERROR 1e-5 // of sums in another order, over the greatest value
+#define ERROR 1e-5 // error of sums in another order, relative to the greatest value
 
 struct packing_trial {
     const struct packing *p;
@@ -39,7 +39,8 @@ static int64_t values_count(const tn_array *array)
     return count;
 }
 
-// A block whose values are finite and of usual size; zeros where few blocks are.
+// Fills a block with finite values of usual size; with zeros if random blocks are rarely
+// such.
 static void weights_fill_block(const struct packing *p, uint8_t *block)
 {
     float values[TN_QUANT_MAX_BLOCK];
@@ -69,8 +70,8 @@ static tn_array *weights_draw(struct packing_trial *t, int64_t columns)
     return out;
 }
 
-// The bytes of an array of `size` bytes an element, for free(). NULL: the check has failed,
-// or no selected device runs the operator.
+// The bytes of an array, `size` an element, for free(). NULL: the check has failed, or no
+// selected device runs the operator.
 static void *values_read(struct packing_trial *t, tn_array *array, size_t size)
 {
     size_t bytes = (size_t)values_count(array) * size;
@@ -86,7 +87,7 @@ static void *values_read(struct packing_trial *t, tn_array *array, size_t size)
     return NULL;
 }
 
-// Two results of the operator `what`, of floats.
+// Compares two results of the operator `what`, of floats.
 static void values_compare(struct packing_trial *t, const char *what, tn_array *a,
                            tn_array *b)
 {
@@ -110,7 +111,7 @@ static void values_compare(struct packing_trial *t, const char *what, tn_array *
     free(want);
 }
 
-// The device packs as the record does, and back.
+// quant.pack on the device must give the record's bytes, and unpack them.
 static void values_check_pack(struct packing_trial *t)
 {
     const struct packing *p = t->p;
@@ -143,7 +144,7 @@ static void values_check_pack(struct packing_trial *t)
     free(want);
 }
 
-// Results with the packed rows, or the plain ones.
+// Results of operators with packed rows, or with plain ones.
 struct packing_results {
     tn_array *floats, *taken, *product, *chosen;
 };

@@ -248,7 +248,7 @@ static void check_entry_payload(struct kit *k, const tn_kernel *kernel)
     }
 }
 
-// The size of an array's elements that travels beside the array.
+// Checks the element size that stands beside an array in a table.
 static void check_entry_elements(struct kit *k, const char *id, const char *what,
                                  const void *array, uint64_t got, uint64_t expected)
 {

@@ -79,7 +79,7 @@ static uint64_t heap_bytes(void)
     return info.uordblks + info.hblkhd;
 }
 
-// Lives CYCLES times; what the heap and mapped memory grow by, in bytes.
+// Lives CYCLES times. Gives the growth of the heap and of mapped memory, in bytes.
 static const char *reload_group_grow(struct kit *k, int64_t *out_heap, int64_t *out_mapped)
 {
     const char *why = NULL;

@@ -61,7 +61,7 @@ static uint64_t plans_made(const struct pack *pack)
     return stats.plans_made;
 }
 
-// Whether the same application gives `want` once more: an effect need not.
+// Whether the same application gives `want` again, which an effect may prevent.
 static bool attrs_group_repeats(struct pack *pack, const struct sample *s,
                                 const struct array want[MAX_OUT])
 {
@@ -140,14 +140,14 @@ static const tn_float_list odd_float_lists[] = {{0, NULL},
                                                 {1, odd_numbers + 6},
                                                 {COUNT(odd_numbers), odd_numbers}};
 
-// Sets the n-th odd text or list of a field. Absence is one where it is allowed.
+// Sets the n-th odd text or list of a field; NULL is one of them where it is allowed.
 static bool set_odd_value(const tn_attr_field *field, size_t n, const void **at)
 {
     size_t count = field->kind == TN_ATTR_STRING     ? COUNT(odd_texts)
                    : field->kind == TN_ATTR_INT_LIST ? COUNT(odd_lists)
                                                      : COUNT(odd_float_lists);
     memset(long_text, 'a', sizeof(long_text) - 1);
-    if (field->kind == TN_ATTR_GRAPH) { // absence alone
+    if (field->kind == TN_ATTR_GRAPH) { // NULL is the only odd value
         *at = NULL;
         return n == 0 && !(field->flags & TN_ATTR_REQUIRED);
     }
@@ -284,7 +284,7 @@ static tn_status evaluate_result(struct pack *pack, struct sample *s, uint32_t f
     return status;
 }
 
-// Both are computed in this dtype, perhaps by other kernels and in another order.
+// Tolerance for two computations in this dtype, by other kernels or in another order.
 static double tolerance_in(const struct sample *s, tn_dtype dtype)
 {
     struct sample other = *s;

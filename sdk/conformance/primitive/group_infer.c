@@ -160,7 +160,7 @@ static bool layout_reach(const tn_layout *layout, int64_t *low, int64_t *high)
 static const char *infer_group_wrong_view(const tn_layout *input, const tn_type *type,
                                           const tn_layout *got)
 {
-    int64_t low, high, least, most; // in elements, of as many bytes:
+    int64_t low, high, least, most; // in elements, whose bytes are:
     const int64_t size = tn_dtype_bytes(got->dtype),
                   of_input = tn_dtype_bytes(input->dtype);
     if (got->dtype != type->dtype || got->rank != type->rank)

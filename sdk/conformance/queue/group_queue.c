@@ -150,8 +150,8 @@ static bool queue_group_read_after(struct fixture *f, uint64_t point, tn_buffer 
     return false;
 }
 
-// Work is complete when its point is reached. The work is large, so that it is not complete
-// by chance.
+// A point is reached only when its work is complete. The work is large, so that it is not
+// complete by chance.
 static void look_behind(struct fixture *f,
                         bool (*read)(struct fixture *, uint64_t, tn_buffer *, uint32_t *))
 {

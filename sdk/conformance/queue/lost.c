@@ -19,7 +19,7 @@ struct scene {
     tn_executable *executable;
     tn_binding bindings[2];
     uint64_t points[SUBMISSIONS];
-    int steps;           // of the work
+    int steps;           // number of steps in the work
     atomic_bool is_lost; // lost_queue_lose() has returned
 };
 
@@ -29,8 +29,8 @@ static const tn_device_loss *find_loss(struct fixture *f)
     return TN_HAS(loss, lose) ? loss : NULL;
 }
 
-// Drafts 3 * x + 1 (arithmetic.h), alternating between two slots; no steps if the backend
-// can be given none. Returns the number of steps.
+// Drafts 3 * x + 1 (arithmetic.h), alternating between two slots. Returns the number of
+// steps: 0 if the backend runs neither programs nor such a kernel.
 static int lost_draft(const struct fixture *f)
 {
     int steps = arithmetic_find(f, &work) ? STEPS : 0;
@@ -45,7 +45,7 @@ static int lost_draft(const struct fixture *f)
 
 // --- a device that is not lost ---------------------------------------------------------
 
-// Compiles the work, and creates its buffers, of ones.
+// Compiles the work, and creates its buffers, filled with ones.
 static bool scene_prepare(struct scene *s)
 {
     struct fixture *f = s->fixture;
@@ -125,7 +125,8 @@ static bool has_host_points(const struct fixture *f)
     return (f->info.flags & TN_DEVICE_HOST_POINTS) && TN_HAS(f->backend, signal);
 }
 
-// Behind all other work, some waits for the host, which signals when the device is lost.
+// Submits, behind all other work, work that waits for the host, which signals when the
+// device is lost.
 static bool wait_behind_host(struct scene *s)
 {
     struct fixture *f = s->fixture;
@@ -189,7 +190,7 @@ static void expect_lost(struct fixture *f, tn_status status, bool is_untouched,
     fixture_listen(f);
 }
 
-// The optional slots.
+// The optional slots on a lost device.
 static void check_lost_copies(struct scene *s)
 {
     struct fixture *f = s->fixture;

@@ -37,7 +37,7 @@ static bool queues_draft(struct fixture *f, int64_t count)
     return true;
 }
 
-// The element after `times` runs, which was the number n before.
+// The element that `times` runs make of the number n.
 static uint32_t kit_queues_worked(uint32_t n, int times)
 {
     return affine_repeated(&work, element_of(&work, n), 3, 1, times);
@@ -63,7 +63,7 @@ static void pause_ms(int ms)
 // State of a kernel that runs until the check opens the gate, or gives up after 3 s.
 static struct gate {
     atomic_bool is_entered, is_open, gave_up;
-    atomic_bool was_passed; // by a kernel that waits for the gate's point
+    atomic_bool was_passed; // a kernel that waits for the gate's point has run
 } gate;
 
 static tn_status launch_gate(const tn_cpu_call *call)
@@ -321,8 +321,8 @@ void check_queue_waits(struct fixture *f)
 
 // --- work that waits for the host ------------------------------------------------------
 
-// The host: signals on its own thread when it is told to, or after 2 s. Then a call waited
-// for it that should have returned.
+// A host thread that signals when it is told to, or gives up and signals after 2 s: then a
+// call that should have returned has waited for it.
 struct signaller {
     struct fixture *fixture;
     pthread_t thread;
@@ -390,7 +390,7 @@ static void check_queue_signalled(struct fixture *f, tn_executable *executable,
     if (ok && other > 0)
         ok = submit_after_host(f, executable, apart, 0, other) &&
              queues_computed(f, other, apart[1].buffer, 50, "work of another queue");
-    pause_ms(100); // work that does not wait computes with what is there now
+    pause_ms(100); // work that wrongly does not wait would compute now
     for (uint32_t i = 0; i < N; i++)
         values[i] = element_of(&work, 7 + i);
     ok = ok && fixture_write(f, bindings[0].buffer, 0, values, sizeof(values));
@@ -423,7 +423,8 @@ void check_queue_host(struct fixture *f)
     if (!executable || !bindings[0].buffer || !bindings[1].buffer)
         return;
     check_queue_signalled(f, executable, bindings);
-    // Point 3 reached point 2 and all before it; the next is signalled before it is named.
+    // Point 3 reached points 1 and 2, too. Point 4 is signalled before a submission waits
+    // for it.
     if (!check_failed(f->kit) && submit_after_host(f, executable, bindings, 1, 0) &&
         queues_computed(f, 0, bindings[1].buffer, 7,
                         "work that waits for an earlier point") &&

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Derivatives compared with central differences.
 //
-// The loss is the sum of all floating-point outputs times fixed random weights; of a
-// complex output the real part of its conjugated weight times it, so that the weights are
-// cotangents in PyTorch's convention, and a gradient's parts are derivatives by parts. The
-// error of a difference with step h is h^2 times the third derivative, and the rounding
-// error of the elements that moved, divided by h: so much more is allowed. Each difference
-// is computed with h and with h / 2; where the two disagree (a kink, a pole), nothing is
-// concluded; and where a derivative differs from them, only when two more steps give the
-// same, as jumps may cancel in two.
+// The loss is the sum of all floating-point outputs times fixed random weights; for a
+// complex output the real part of the product with its conjugated weight, so that the
+// weights are cotangents in PyTorch's convention, and a gradient's parts are derivatives by
+// parts. The error of a difference with step h is h^2 times the third derivative, plus the
+// rounding error of the moved elements divided by h, which is allowed as well. Each
+// difference is computed with h and with h / 2; where the two disagree (a kink, a pole),
+// nothing is concluded. Where a derivative differs from both, it is wrong only if two more
+// steps agree with them, as jumps may cancel in two.
 #include <math.h>
 #include "rules.h"
 
@@ -81,9 +81,9 @@ static void derivation_finish(struct rule_derivation *d)
 
 // --- differences -----------------------------------------------------------------------
 
-// Adds to *slope what moved outputs give: `plus` and `minus` are `step` to either side.
-// What an element is rounded by is divided by the step as well: a quotient by nearly
-// nothing and a 32nd power are known to few digits.
+// Adds the difference of moved outputs to *slope: `plus` and `minus` are the outputs at
+// `step` to either side. Their rounding errors, divided by the step, are added to its
+// noise: a quotient by nearly nothing and a 32nd power have few correct digits.
 static void add_outputs(const struct rule_derivation *d, uint32_t output,
                         const struct array *plus, const struct array *minus, double step,
                         struct rule_slope *slope)
@@ -169,7 +169,7 @@ static bool rule_derive_difference(const struct rule_derivation *d,
     return is_near(d, coarse, *out);
 }
 
-// Whether other steps give the difference `want`, too.
+// Whether further steps give the difference `want`, too.
 static bool is_certain(const struct rule_derivation *d, const struct array *along,
                        struct rule_slope want)
 {
@@ -261,8 +261,8 @@ static const char *input_name(const struct sample *s, uint32_t i)
     return p->inputs[i < p->num_inputs ? i : p->num_inputs - 1].name;
 }
 
-// A primitive without a rule is skipped, and so is what a rule says that it has no
-// derivative for; a rule that fails otherwise is a failure.
+// Handles a derivative that fails: skips a primitive without a rule, and inputs for which
+// the rule says that it has no derivative; other failures fail the check.
 static void no_rule(struct rule_derivation *d, bool has_rule, tn_status status,
                     const char *what, const char *why)
 {
@@ -272,7 +272,8 @@ static void no_rule(struct rule_derivation *d, bool has_rule, tn_status status,
         check_skip(d->kit, "%s", why);
 }
 
-// Compares element i of a gradient: `got`, by a move of the input in direction `unit`.
+// Compares element i of a gradient, `got`, with differences by moves of the input along
+// `unit`.
 static void rule_derive_check_part(struct rule_derivation *d, uint32_t input,
                                    struct array *along, int64_t i, tn_complex128 unit,
                                    double got)

@@ -11,15 +11,15 @@
 
 enum { OUTER = 2, INNER = 3, MAX_ALL = 2 * MAX_IN + MAX_OUT, TRIES = 4, APART = 32 };
 
-// Function that is applied to a slice.
+// The function that is applied to a slice.
 enum nest_unit { VALUE, GRADIENT, TANGENT, NUM_UNITS };
 
 struct nest {
     struct kit *kit;
     struct pack *pack;
     struct sample *s; // types and attributes of a slice
-    uint32_t given;   // inputs of the sample
-    uint32_t num_all; // with cotangents and tangents
+    uint32_t given;   // number of the sample's inputs
+    uint32_t num_all; // number of inputs with cotangents and tangents
     uint32_t num_flowing, num_floats;
     uint32_t flowing[MAX_IN], floats[MAX_OUT]; // inputs and outputs that have derivatives
     tn_type types[MAX_ALL];
@@ -37,9 +37,9 @@ static uint32_t nest_results(const struct nest *n, enum nest_unit unit)
                               : n->num_floats;
 }
 
-// --- what is applied -------------------------------------------------------------------
+// --- applications ----------------------------------------------------------------------
 
-// Gives the float outputs of `all`.
+// Lists the float outputs among `all`.
 static void floats_of(const struct nest *n, tn_array *const *all, tn_array **out)
 {
     for (uint32_t i = 0; i < n->num_floats; i++)
@@ -81,7 +81,7 @@ static tn_status nest_map_inner(tn_scope *scope, tn_array *const *in, uint64_t n
     return tn_vmap_call(scope, nest_apply, user, in, n->inner, num_in, out, NULL, num_out);
 }
 
-// The gradient of a batch: of an input that all slices share, the sum of theirs.
+// The gradient of a batch; an input that all slices share gets the sum of their gradients.
 static tn_status nest_gradient(tn_scope *scope, tn_array *const *in, uint64_t num_in,
                                tn_array **out, uint64_t num_out, void *user)
 {
@@ -139,7 +139,7 @@ static int32_t draw_axis(struct kit *k, int32_t rank)
     return random_below(k, 4) ? (int32_t)random_below(k, (uint64_t)rank + 1) : -1;
 }
 
-// Lists what an application has behind its inputs, and draws batch axes. False: there is no
+// Lists cotangents and tangents behind the inputs, and draws batch axes. False: there is no
 // room for them, or nothing to map.
 static bool nest_list(struct nest *n)
 {
@@ -235,7 +235,7 @@ static void nest_free(struct nest *n)
 
 // --- comparing -------------------------------------------------------------------------
 
-// Results of each slice alone.
+// The results of each slice by itself.
 struct nest_loop {
     struct array out[OUTER][INNER][MAX_IN];
 };
@@ -247,7 +247,7 @@ static void nest_loop_free(struct nest_loop *loop)
             nest_arrays_free(loop->out[a][b], MAX_IN);
 }
 
-// Gives results; frees them on failure.
+// Runs the loop and gives its results; frees them on failure.
 static tn_status nest_loop_run(struct nest *n, struct array slices[OUTER][INNER][MAX_ALL],
                                struct nest_loop *out)
 {
@@ -281,7 +281,8 @@ static void nest_loop_join(const struct nest *n, struct nest_loop *loop)
             }
 }
 
-// By how much result `r` of slice (a, b) moves when its inputs do by a rounding.
+// Spread of result `r` of slice (a, b): by how much it moves when its inputs move by a
+// rounding.
 static void nest_spread(struct nest *n, int a, int b, uint32_t r, const struct array *want,
                         double *spread)
 {
@@ -316,7 +317,7 @@ static void nest_spread(struct nest *n, int a, int b, uint32_t r, const struct a
     }
 }
 
-// NULL, or how a slice of a result differs.
+// Returns NULL, or how a slice of a result differs.
 static const char *nest_differs(struct nest *n, int a, int b, uint32_t r,
                                 const struct array *got, const struct array *want,
                                 bool joined)
@@ -352,8 +353,8 @@ static const char *nest_text(const struct nest *n)
     return text;
 }
 
-// Compares what `body` gives, mapped by the outer axes, with the loop. `of_batch`: it
-// gives gradients of a batch.
+// Compares the results of `body`, mapped by the outer axes, with those of the loop.
+// `of_batch`: the results are gradients of a batch.
 static void nest_compare(struct nest *n, const char *what, tn_function_body body,
                          const struct nest_loop *loop, bool of_batch)
 {
@@ -384,7 +385,7 @@ static void nest_compare(struct nest *n, const char *what, tn_function_body body
     nest_arrays_free(got, count);
 }
 
-// The loop says whether there is such a derivative at all.
+// Checks one unit, if the loop can compute it at all.
 static void nest_check(struct nest *n, enum nest_unit unit)
 {
     static const char *const names[NUM_UNITS] = {"mapped twice", "gradient, mapped twice",

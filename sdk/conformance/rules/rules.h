@@ -18,8 +18,8 @@ void rules_nested(struct kit *k, struct pack *pack, const tn_primitive *p);
 // Compares a batch with a loop (vmap.c).
 void rules_vmap(struct kit *k, struct pack *pack, const tn_primitive *p);
 
-// A type with a batch axis, which -1 leaves out; and a view of slice `number` along such an
-// axis, of -1 the whole array (vmap.c).
+// A type with a batch axis inserted at `axis` (-1: unchanged); and a view of slice `number`
+// along such an axis (-1: the whole array) (vmap.c).
 tn_type rules_with_axis(const tn_type *type, int32_t axis, int64_t extent);
 struct array rules_slice(const struct array *array, int32_t axis, int64_t number);
 

@@ -21,7 +21,7 @@ static const char *const form_names[NUM_FORMS] = {
     "forward over reverse", "reverse over reverse", "reverse over forward",
     "forward over forward"};
 
-// Graph that derivatives are taken of, in a scope.
+// A graph of which derivatives are taken, in a scope.
 struct second_graph {
     tn_scope *scope;
     tn_array *in[MAX_IN], *wrt[MAX_IN], *t[MAX_IN], *u[MAX_IN];
@@ -29,7 +29,7 @@ struct second_graph {
     uint32_t num_wrt, num_out;
 };
 
-// Directions of the inputs; data NULL: no derivative flows through it.
+// Directions of the inputs; data NULL: derivatives do not flow through the input.
 struct second_directions {
     struct array t[MAX_IN], u[MAX_IN];
 };
@@ -47,7 +47,8 @@ static void second_open(struct second_graph *a, const struct rule_derivation *d,
         }
 }
 
-// Adds the elements of `arrays` times those of `factors`, and their magnitudes.
+// Sums the products of elements of `arrays` and `factors`, and the magnitudes of these
+// products.
 static tn_status second_products(tn_scope *scope, tn_array *const *arrays,
                                  tn_array *const *factors, uint32_t count,
                                  struct rule_slope *sum)
@@ -153,7 +154,7 @@ static struct rule_slope second_difference_by(const struct rule_derivation *d,
                                    step};
 }
 
-// Roundings of sums with many terms count, too.
+// Whether two slopes agree; the bound includes roundings of sums with many terms.
 static bool second_agrees(const struct rule_derivation *d, struct rule_slope got,
                           struct rule_slope want)
 {
@@ -161,7 +162,8 @@ static bool second_agrees(const struct rule_derivation *d, struct rule_slope got
                                                64 * second_rounding(d->s) * got.noise;
 }
 
-// The differences of four steps agree: the gradient is smooth along t.
+// Computes the difference by four steps. False: they disagree, so the gradient is not
+// smooth.
 static bool second_difference(const struct rule_derivation *d,
                               const struct second_directions *by, struct rule_slope *out)
 {

@@ -6,8 +6,7 @@
 enum {
     BATCH = 3,
     TRIES = 4
-}; // BATCH: slices; TRIES: choices of batch axes for each
-   // sample
+}; // BATCH: slices; TRIES: choices of batch axes a sample
 
 struct vmap_batch {
     struct kit *kit;

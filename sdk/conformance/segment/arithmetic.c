@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs or kernels of the checks of segments and queues, and what they must give.
+// Programs or kernels for the checks of segments and queues, and their expected results.
 #include "arithmetic.h"
 
 // --- the sum as a kernel ---------------------------------------------------------------
@@ -25,7 +25,7 @@ static const tn_kernel cpu_sum = {.struct_size = sizeof(cpu_sum),
                                   .name = "kit",
                                   .payload = &sum_payload};
 
-// --- what the backend can be given -----------------------------------------------------
+// --- kernels that the backend consumes -------------------------------------------------
 
 static bool has_dtype(const struct fixture *f, tn_dtype dtype)
 {
@@ -65,7 +65,7 @@ static bool is_public_family(const char *family)
     return false;
 }
 
-// The plugin's kernel of the sum in a family of its own. NULL: it has none.
+// The plugin's kernel of base.add/1 in a family of its own. NULL: it has none.
 static const tn_kernel *own_sum(const struct fixture *f, tn_dtype dtype)
 {
     const tn_ops *ops = subject_ops(&f->subject);

@@ -200,8 +200,8 @@ void values_merge(tn_value *values, uint32_t count)
     }
 }
 
-// The id of what lies at the value's first byte now: written by an earlier step, read by
-// one, or new.
+// The id of the contents at the value's first byte: that of the earlier step that wrote or
+// read them, or a new one.
 static uint64_t current_id(struct draft *d, uint32_t num_steps, const tn_value *value)
 {
     for (uint32_t left = num_steps; left > 0; left--) {

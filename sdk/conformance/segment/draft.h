@@ -16,8 +16,9 @@ struct draft_program {
     uint32_t result;
 };
 
-// Results of a program of two inputs, a table and indices: the table's element at the
-// index; in rows that less the sum of the row; at the row's greatest index, plus the index.
+// Results of a program whose two inputs are a table and indices: the table's element at the
+// index; in rows, that less the sum of the row; the element at the row's greatest index,
+// plus the index.
 enum take_form { TAKE_ELEMENT, TAKE_CENTRED, TAKE_AT_MOST };
 
 // out = x * params[0] + params[1]; for bool: !x.

@@ -17,8 +17,8 @@ bool segment_run(struct fixture *f, const struct draft *draft, tn_buffer *const 
 tn_value segment_upload(struct fixture *f, struct draft *draft, const struct array *a,
                         tn_buffer **out_buffer);
 
-// Compares what the buffer holds with `want`, exactly; `got` is the array that was uploaded
-// there, around whose elements all is 0x5a. `what` names the case in the message.
+// Compares the buffer's contents with `want`, exactly. `got` is the array that was uploaded
+// there, with bytes 0x5a around its elements. `what` names the case in the message.
 void segment_compare(struct fixture *f, tn_buffer *buffer, struct array *got,
                      const struct array *want, const char *what);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Programs that gather, on devices with TN_DEVICE_TAKES: which element an index means,
-// where it lies, and gathers in row programs.
+// Programs that gather, on devices with TN_DEVICE_TAKES: the element that an index means,
+// its place in memory, and gathers in row programs.
 #include "segment.h"
 
 enum { ROWS = 13, COUNT_ALONG = 11, MOST_COLUMNS = 3000 };
@@ -63,7 +63,7 @@ static tn_type segment_takes_type_of(tn_dtype dtype, int64_t rows, int64_t colum
     return (tn_type){.dtype = dtype, .rank = 2, .extent = {rows, columns}};
 }
 
-// An array of 1 x n, n x 1 or m x n as it is read over the extents of the output.
+// The layout of an array 1 x n, n x 1 or m x n, broadcast to the extents of the output.
 static tn_layout segment_takes_spread(tn_layout layout, int64_t columns)
 {
     for (int32_t axis = 0; axis < 2; axis++) {
@@ -80,7 +80,7 @@ struct arrays {
 static struct arrays segment_takes_make_arrays(const struct takes_case *s)
 {
     static const struct {
-        bool by_row, by_column; // the axes that the indices have
+        bool by_row, by_column; // axes along which the indices vary
     } has[] = {{true, false}, {true, true}, {false, true}};
     tn_type table = s->take_position == OF_ROW
                         ? segment_takes_type_of(s->dtype, COUNT_ALONG, s->columns)
@@ -140,7 +140,7 @@ static void fill_row(const struct takes_case *s, struct arrays *a, int64_t r)
     }
 }
 
-// Drafts the step; `params` have to live as long as the draft.
+// Drafts the step. `params` must live as long as the draft.
 static tn_step *draft_take(struct fixture *f, const struct takes_case *s,
                            const struct arrays *a, uint64_t params[2],
                            tn_buffer *buffers[3])
@@ -155,7 +155,7 @@ static tn_step *draft_take(struct fixture *f, const struct takes_case *s,
         s->take_position == OF_COLUMN ? 1 : 0; // the axis that indices count along
     params[0] = COUNT_ALONG;
     params[1] = (uint64_t)table->stride[along];
-    values[0].layout.extent[along] = 1; // what is read for index 0
+    values[0].layout.extent[along] = 1; // the elements that index 0 means
     values[0].layout = segment_takes_spread(values[0].layout, s->columns);
     values[1].layout = segment_takes_spread(values[1].layout, s->columns);
     if (s->form == TAKE_ELEMENT)
@@ -165,7 +165,7 @@ static tn_step *draft_take(struct fixture *f, const struct takes_case *s,
     return step;
 }
 
-// Runs a case; false: step_check declined it.
+// Runs a case; false: step_check refused it.
 static bool segment_takes_try_sample(struct fixture *f, const struct takes_case *s)
 {
     uint64_t params[2];
@@ -206,7 +206,7 @@ static bool has_flags(struct fixture *f, uint32_t flags, const char *what)
     return has && fixture_computes(f);
 }
 
-// A device that says it gathers accepts one case at least.
+// A device with TN_DEVICE_TAKES has to accept at least one case.
 static void expect_some(struct fixture *f, uint32_t accepted)
 {
     if (accepted == 0 && !check_failed(f->kit))

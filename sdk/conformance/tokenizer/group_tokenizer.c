@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tokenizers: with a vocabulary of bytes, characters and a few merges, which tokenizers of
-// GGUF's kinds can open. Their metadata is damaged, and memory runs out.
+// Tokenizers: opened with a vocabulary of bytes, characters and a few merges that
+// tokenizers of GGUF's kinds can open; with damaged metadata; and with little memory.
 #include <tenon/tokenizer.h>
 #include "groups.h"
 #include "../kit/fake_host.h"
@@ -121,7 +121,7 @@ static void check_tokenizer_table(struct tokenizers *t)
         check_fail(t->kit, "no selector of kind \"model\": no file finds it");
 }
 
-// Opens what is damaged: a vocabulary, or a failure in words.
+// Opens damaged metadata: expects a vocabulary, or a failure with a message.
 static void open_damaged(struct tokenizers *t, const char *what)
 {
     tn_tokenizer *const untouched = (void *)(uintptr_t)0x5a5a5a50;
@@ -144,7 +144,7 @@ static void open_damaged(struct tokenizers *t, const char *what)
     fake_host_expect_freed(t->kit, &t->host, what);
 }
 
-// Each pair absent, of another kind, or a list that is shorter, or one value.
+// Each pair is removed, gets another kind, or becomes a shorter list or one value.
 static void check_tokenizer_damage(struct tokenizers *t)
 {
     for (int i = 0; i < MAX_PAIRS; i++) {
@@ -199,7 +199,7 @@ static void tokenizer_group_expect_facts(struct tokenizers *t, const tn_tokenize
     }
 }
 
-// A text of characters of one to four bytes.
+// Draws a text of characters of one to four bytes.
 static uint64_t draw_text(struct kit *k, char *out)
 {
     static const char *const parts[] = {"the",    " the",   "t",          "h",   " ",
@@ -259,7 +259,8 @@ static void check_tokenizer_values(struct tokenizers *t)
     fake_host_expect_freed(t->kit, &t->host, "what was encoded and freed");
 }
 
-// Opens, encodes and decodes while allocation `n` fails. False: it was not reached.
+// Opens, encodes and decodes while allocation `n` fails. False: there were fewer
+// allocations.
 static bool use_short_of_memory(struct tokenizers *t, uint64_t n)
 {
     static const char text[] = "the the\n\xff<s>";

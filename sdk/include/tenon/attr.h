@@ -57,7 +57,7 @@ enum {
     TN_ATTR_REQUIRED = 1, // no default: leaving it out fails with TN_ERR_ARGUMENT
     // F64 and I64 only: the value is data and part of no plan. See below.
     TN_ATTR_RUNTIME = 2,
-    // DTYPE only, one a primitive that has an input: the dtype of the result. See below.
+    // DTYPE only, at most one, with an input at least: the result's dtype. See below.
     TN_ATTR_RESULT = 4,
 };
 
@@ -65,13 +65,13 @@ enum {
 // changes from step to step. Applications that differ in nothing else share one plan, and
 // recorded commands stay as they are.
 //
-// Such an attribute is one more input, a scalar of rank 0 behind the record's inputs (of
-// which those that are not given count too, unless the last one is variadic), in the order
-// of the fields. References, kernels, decompositions, vjp, jvp and vmap find it there; in
-// an expression its name stands for it. `infer` and `view` do not see it, as types and
-// layouts are part of a plan, and the struct's member is always the default. Rules for
-// operands of a kernel (tn_operand_rule, TN_KERNEL_SAME_DTYPE) do not count it; its dtype
-// is that of tn_runtime_dtype(). It has no derivative.
+// Such an attribute is one more input, a scalar of rank 0 behind the record's inputs
+// (optional inputs that are not given count too, unless the last input is variadic), in the
+// order of the fields. References, kernels, decompositions, vjp, jvp and vmap find it
+// there; in an expression its name stands for it. `infer` and `view` do not see it, as
+// types and layouts are part of a plan, and the struct's member is always the default.
+// Rules for operands of a kernel (tn_operand_rule, TN_KERNEL_SAME_DTYPE) do not count it;
+// its dtype is that of tn_runtime_dtype(). It has no derivative.
 //
 // An application gives it as a number, or as an array of one element (TN_ATTR_ARRAY), so
 // that a traced function (tn_function) takes it as an input; given as a number there it is
@@ -198,7 +198,7 @@ typedef struct tn_attr_table {
 // The core converts a value to the field's kind where nothing is lost: an integer up to
 // 2^53 for an F64 field, a whole double for I64 and BOOL, one number or another kind of
 // list for a list. Any other mismatch is TN_ERR_ARGUMENT, with the field's name and what it
-// takes; so are a name that the primitive does not have, one that is given twice, a text
+// takes; so are a name that the primitive does not have, a name given twice, a text
 // that is not UTF-8, texts and lists longer than TN_ATTR_MOST, and an array for an
 // attribute that is no runtime attribute.
 typedef struct tn_attr {
@@ -223,10 +223,10 @@ typedef struct tn_attr {
 enum { TN_ATTR_TEXT = 100, TN_ATTR_ARRAY = 101 };
 
 // The dtype of the scalar that holds a runtime attribute of kind `kind`: i64 for I64. For
-// F64 f32, when the inputs of the application include floats or complex numbers, but
-// neither those of 64 bits a part nor integers of 32 bits or more, with which floats are
-// computed in f64; otherwise f64. `dtypes` is the
-// set of the dtypes of the inputs that are given.
+// F64: f32 when the inputs of the application include floats or complex numbers, but no
+// float or part of a complex number of 64 bits, and no integer of 32 bits or more (floats
+// are computed with these in f64); otherwise f64. `dtypes` is the set of the dtypes of the
+// inputs that are given.
 static inline tn_dtype tn_runtime_dtype(uint32_t kind, uint32_t dtypes)
 {
     const uint32_t wide = TN_DTYPE_BIT(TN_F64) | TN_DTYPE_BIT(TN_I32) |

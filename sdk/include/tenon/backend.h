@@ -76,18 +76,18 @@ enum {
     // become part of the elementwise work that reads them, with TN_DEVICE_ROWS also of row
     // programs. Without the flag no program has any.
     TN_DEVICE_TAKES = 64,
-    // Joins steps into one launch. Kernels that read the same value first are steps in a
-    // row then, as far as what they read is there, with results of their own; in a row,
-    // kernels that share a value with one before have scratch memory of their own. A
-    // short program of one array whose readers are kernels that take it in
-    // (TN_DEVICE_FUSES) is part of each of them.
+    // Joins steps into one launch. Kernels whose first input is the same value (siblings)
+    // become consecutive steps as soon as their other inputs exist, and their results lie
+    // in separate memory. Consecutive kernels that read a common value have separate
+    // scratch memory. A short program of one array is repeated in each of its readers, if
+    // all are kernels that fuse it (TN_DEVICE_FUSES).
     TN_DEVICE_GROUPS = 128,
     // May postpone a step until a later step needs its result. Memory of values of up to
-    // 128 KiB is not written again in the 16 steps behind the last one that reads it,
-    // unless that one's result takes it over.
+    // 128 KiB is not written again in the 16 steps behind the last step that reads it,
+    // unless that step writes its result over the value.
     TN_DEVICE_DEFERS = 256,
-    // Compiles programs: of fusion_limit an instruction of TN_EXPR_CLASS_FUNCTION counts as
-    // 8, as its code is as long and takes as long to compile; constants and shifts as none.
+    // Compiles programs: towards fusion_limit, an instruction of TN_EXPR_CLASS_FUNCTION
+    // counts as 8, as its code is that long to compile; constants and shifts count as 0.
     TN_DEVICE_COMPILES = 512,
 };
 
@@ -107,7 +107,7 @@ typedef struct tn_device_info {
     uint32_t num_workers;      // the most threads of a cpu.c/1 launch; 0: one
     uint32_t reserved;         // 0
     // Names the memory: devices with the same bytes here, of any plugin, runtime or
-    // process, import what the others export (buffer_import_fd). Of Vulkan the UUIDs of the
+    // process, import what the others export (buffer_import_fd). Vulkan: the UUIDs of the
     // device and of the driver. All 0: the device shares no memory.
     uint8_t share_id[32];
 } tn_device_info;
@@ -142,7 +142,7 @@ typedef struct tn_buffer_fd {
     uint32_t struct_size; // sizeof(tn_buffer_fd) as the core was compiled
     uint32_t flags;       // TN_IMPORT_... of an import; an export gives 0
     int32_t fd;
-    uint32_t kind;   // the backend's own: of Vulkan 1 + the memory type; 0: as it exports
+    uint32_t kind;   // the backend's own; Vulkan: 1 + memory type; 0: that of exports
     uint64_t size;   // bytes, of all the memory
     uint64_t offset; // bytes: where what was exported begins. Not read by an import
 } tn_buffer_fd;
@@ -153,7 +153,7 @@ typedef struct tn_buffer_fd {
 enum {
     TN_SLOT_READ = 1,    // steps read the slot
     TN_SLOT_WRITE = 2,   // steps write the slot
-    TN_SLOT_SCRATCH = 4, // has no contents before and after a submission
+    TN_SLOT_SCRATCH = 4, // contents are undefined before and after a submission
 };
 
 // A slot stands for a buffer that is bound at submission: an input, an output, or the arena
@@ -512,12 +512,12 @@ typedef struct tn_backend {
     // [any]
     tn_status (*signal)(tn_device *device, uint64_t value);
 
-    // Optional, of devices with a share_id, which then have buffer_import_fd, too: gives
+    // Optional, for devices with a share_id, which then have buffer_import_fd, too: gives
     // memory that holds bytes [offset, offset + size) of the buffer, at least one, for
-    // others. A buffer of buffer_import_fd gives its own memory, so that `out->offset` is
-    // `offset`. Of another buffer the bytes are copied on the device to memory of their
-    // own, before the call returns; it exists as long as a file descriptor or an import
-    // refers to it, and memory_info does not count it.
+    // other processes and libraries. A buffer of buffer_import_fd gives its own memory, so
+    // that `out->offset` is `offset`. Of another buffer the bytes are copied on the device
+    // to memory of their own, before the call returns; it exists as long as a file
+    // descriptor or an import refers to it, and memory_info does not count it.
     //
     // The caller closes out->fd, which exec() closes. No submission that writes the bytes
     // is running. [any]
@@ -525,10 +525,10 @@ typedef struct tn_backend {
                                   uint64_t size, tn_buffer_fd *out);
 
     // Optional, with buffer_export_fd: gives a buffer that is all of the memory of an
-    // export by a device with the same share_id. What one writes is what the others read
-    // from then on; work of several devices is put in order by who uses them. Borrows the
-    // file descriptor, and leaves it open, on failure, too. Without TN_IMPORT_WRITABLE
-    // nothing writes the buffer, as said at buffer_import. memory_info does not count it.
+    // export by a device with the same share_id. The users of both devices put their reads
+    // and writes of this memory in order. Borrows the file descriptor, and leaves it open,
+    // on failure, too. Without TN_IMPORT_WRITABLE nothing writes the buffer, as said at
+    // buffer_import. memory_info does not count it.
     //
     // TN_ERR_ARGUMENT, with what was got: a file descriptor that is not open, or not of
     // such memory; a size or kind that it does not have. [any]
@@ -543,32 +543,32 @@ typedef struct tn_backend {
 
     // Optional: `wait` for point `after`, and buffer_read of at least one byte. A device
     // that copies by work of its own can submit that at once, behind the point, and wait
-    // only once. Of the submissions up to `after` alone some may write these bytes. [any]
+    // only once. Only submissions up to `after` may still write these bytes. [any]
     tn_status (*buffer_read_after)(tn_device *device, tn_buffer *buffer, uint64_t offset,
                                    void *data, uint64_t size, tn_point after);
 
     // Optional: the packings of quantised weights that the backend's kernels read faster
-    // than plain rows, on each of its devices, the preferred one of a format first. NULL:
-    // none. Those of <tenon/ops/quant.h>, or the backend's own, which the plugin's query
-    // answers too (<tenon/packing.h>).
+    // than plain rows, on each of its devices, the preferred one of a format first:
+    // packings of <tenon/ops/quant.h>, or the backend's own, which the plugin's query()
+    // answers too (<tenon/packing.h>). NULL: none.
     const tn_packing *packings;
     uint32_t num_packings;
     uint32_t packing_size; // sizeof(tn_packing)
 
-    // Optional, of devices with a share_id: tells where the buffer lies in memory that
-    // others use in place, without a copy: CUDA, which takes the file descriptors of
-    // Vulkan. `wants`: TN_EXPORT_MEMORY_FD, or 0. Who writes there waits for the points of
-    // the buffer's last uses, and the device's work waits for them in turn.
+    // Optional, for devices with a share_id: tells where the buffer lies in memory that
+    // other libraries use in place, such as CUDA, which takes Vulkan's file descriptors.
+    // `wants`: TN_EXPORT_MEMORY_FD, or 0. A library that writes there waits for the points
+    // of the buffer's last uses, and the device's work waits for the library in turn.
     // TN_ERR_UNSUPPORTED, with a reason: this memory has no file descriptor. [any]
     tn_status (*buffer_export)(tn_device *device, tn_buffer *buffer, uint32_t wants,
                                tn_buffer_export *out);
 
-    // Optional, with buffer_export: sees to it that the point is reached by the device
-    // alone (nothing is held back up to it), and, unless `out_fd` is NULL, gives a file
-    // descriptor of the queue's timeline, by which others wait for this and later points:
-    // of Vulkan a timeline semaphore as VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT has
-    // it, whose values are those of the points. The caller closes it. TN_ERR_UNSUPPORTED:
-    // the host has to wait. [any]
+    // Optional, with buffer_export: makes sure that the device alone reaches the point (no
+    // step up to it stays postponed), and, unless `out_fd` is NULL, gives a file descriptor
+    // of the queue's timeline, by which other libraries wait for this and later points: for
+    // Vulkan a timeline semaphore, VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT, whose
+    // values are those of the points. The caller closes it. TN_ERR_UNSUPPORTED: the host
+    // has to wait. [any]
     tn_status (*point_export_fd)(tn_device *device, tn_point point, int32_t *out_fd);
 } tn_backend;
 

@@ -20,8 +20,8 @@
 #define TN_CACHE_MAX_TEXT 256                   // bytes of each text, with its NUL
 #define TN_CACHE_NUM_TEXTS 4
 
-// How each entry begins. What does not agree with it is no entry: the file has 88 + size +
-// texts_size bytes, the key's hash is the file's name, and the checksum is right.
+// The beginning of each entry. A file is an entry only if it has 88 + size + texts_size
+// bytes, the key's hash is the file's name, and the checksum is right.
 typedef struct tn_cache_header {
     uint64_t magic;       // TN_CACHE_MAGIC
     uint64_t size;        // bytes of the data

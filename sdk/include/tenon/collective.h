@@ -25,8 +25,8 @@
 //
 // Memory of devices: <tenon/collective_device.h>.
 //
-// Growth. A call is a record, so further kinds are members behind those of today. Zero is
-// what a member means that an older caller does not know.
+// Growth. A call is a record: later versions append members for further kinds. A member
+// that an older caller does not know counts as zero.
 //
 // Threads. A group: one thread at a time; groups of one process from different threads at
 // once. A work belongs to its group.
@@ -46,9 +46,9 @@ typedef struct tn_group tn_group;
 // A call that was started; opaque likewise.
 typedef struct tn_collective_work tn_collective_work;
 
-// Kinds of calls, with `count` elements of `dtype`, contiguous, and further members that
-// count; n is the group's size. All members of a group make the call but for SEND and
-// RECEIVE, which two make. `input` and `output` do not overlap, unless it says so.
+// Kinds of calls on `count` contiguous elements of `dtype`; n is the group's size. All
+// members of a group make the call, but SEND and RECEIVE are made by two of them. `input`
+// and `output` do not overlap, unless the kind says so.
 enum {
     // output = the inputs of all members, element by element, by `reduction`. Every member
     // gets the same bits. input == output: in place.
@@ -85,11 +85,11 @@ enum {
 // Flags of a tn_collective_call.
 enum {
     // Elements move while the caller computes: a thread of the plugin drives the call, and
-    // `start` does not wait for the call before. Without it a call moves in `start`, `test`
-    // and `wait`.
+    // `start` does not wait for the call before. Without the flag they move in `start`,
+    // `test` and `wait`.
     TN_COLLECTIVE_IN_BACKGROUND = 1,
-    // A call between calls, by which members agree on how to make these: it has no number
-    // of its own, and messages count without it.
+    // A call by which members agree on how to make other calls: it has no number of its
+    // own, and messages are counted without it.
     TN_COLLECTIVE_ASIDE = 2,
 };
 
@@ -130,21 +130,21 @@ typedef struct tn_collective {
     const char *name;     // "mpi"
 
     // Joins the world: the processes that were started together, or this one alone. All of
-    // them do, once a runtime; further calls give another reference. Compares the versions
-    // of the members: TN_ERR_REFUSED names those that differ. TN_ERR_NOT_FOUND: what the
-    // plugin needs is not installed; the message says which package has it. [any-thread]
+    // them call it, once a runtime; more calls give another reference. Compares the
+    // members' versions: TN_ERR_REFUSED names those that differ. TN_ERR_NOT_FOUND: a
+    // library is not installed; the message names its package. [any-thread]
     tn_status (*open)(const tn_host *host, tn_group **out_group);
 
-    // Gives a group back; NULL is fine. The last one of a process leaves the world, which
-    // waits for the other members unless one has failed. Works of it are finished.
-    // [any-thread]
+    // Gives a group back; NULL is fine. With its last group the process leaves the world,
+    // and waits for the other members unless one has failed. The group's works are finished
+    // before. [any-thread]
     void (*close)(const tn_host *host, tn_group *group);
 
     // The group's facts. Cannot fail. [any-thread]
     const tn_group_facts *(*facts)(const tn_group *group);
 
     // Calls of the group end within this many milliseconds from their start, or fail with
-    // the members that did not come; 0, which is the default: no deadline.
+    // the names of the missing members; 0, which is the default: no deadline.
     void (*set_deadline)(tn_group *group, uint64_t milliseconds);
 
     // Makes a group of the members that give the same `color`, in the order of `key`, then
@@ -161,24 +161,24 @@ typedef struct tn_collective {
     tn_status (*start)(const tn_host *host, tn_group *group, const tn_collective_call *call,
                        tn_collective_work **out_work);
 
-    // Gives 1 in *out_done when the work has ended, else 0. It still wants `wait`.
+    // Gives 1 in *out_done when the work has ended, else 0. `wait` has to follow.
     tn_status (*test)(const tn_host *host, tn_collective_work *work, int32_t *out_done);
 
     // Waits until the work has ended, and takes it, on failure too.
     tn_status (*wait)(const tn_host *host, tn_collective_work *work);
 
     // Breaks the group with this reason (borrowed), for this member at once, and for the
-    // others when it ends. Calls fail from then on.
+    // other members when this process ends. Calls fail from then on.
     void (*abort)(const tn_host *host, tn_group *group, const char *reason);
 
-    // Optional: makes a group of the members of a broken one that are left. All that are
-    // left call it. TN_ERR_UNSUPPORTED: this library cannot (TN_GROUP_SHRINKS).
+    // Optional: makes a group of the members that are left of a broken group. All of these
+    // call it. TN_ERR_UNSUPPORTED: this library cannot (TN_GROUP_SHRINKS).
     tn_status (*shrink)(const tn_host *host, tn_group *group, tn_group **out_group);
 
-    // Optional: looks whether a call that is made by other means, a library of GPUs, still
-    // can end: fails as a call of the group does when a member failed, the group is broken,
-    // or its deadline has passed since `began_ns`, nanoseconds of CLOCK_MONOTONIC. Does not
-    // wait. `call` is told in the message; its memory is not used.
+    // Optional: checks whether a call that another library makes, such as one of GPUs, can
+    // still end: fails as a call of the group does when a member failed, the group is
+    // broken, or its deadline has passed since `began_ns`, nanoseconds of CLOCK_MONOTONIC.
+    // Does not wait. `call` is told in the message; its memory is not used.
     tn_status (*check)(const tn_host *host, tn_group *group, const tn_collective_call *call,
                        int64_t began_ns);
 } tn_collective;

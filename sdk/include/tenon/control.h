@@ -2,9 +2,9 @@
 // For applications: graphs as values, and the conditions, loops and checkpoints that are
 // made of them.
 //
-//   static tn_status halve(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array
-//   **out,
-//                          uint64_t num_out, void *user)
+//   static tn_status halve(tn_scope *s, tn_array *const *in, uint64_t num_in,
+//                          tn_array **out, uint64_t num_out,
+//                          void *user)
 //   {
 //       out[0] = tn_expr(s, "x -> x / 2", TN_IN(in[0]), TN_NO_ATTRS);
 //       return TN_OK;
@@ -13,15 +13,15 @@
 //   tn_while_call(s, is_large, halve, NULL, -1, TN_ARRAYS(x), &y);
 //
 // Bodies run once, during the call, and build graph, as that of a tn_function does. A body
-// may use any array of the scope, weights for instance, and kept arrays: what it uses
-// becomes an input of its graph, and derivatives reach it. A body may use these functions,
-// too. `user` goes to each body.
+// may use any array of the scope, weights for instance, and kept arrays: each becomes an
+// input of its graph, and derivatives reach it. A body may use these functions, too. `user`
+// goes to each body.
 //
 // Loops and conditions run on the devices of TENON_BACKEND, on the first of which their
-// inputs and results lie. The host reads the condition, so evaluating one waits for what
-// computes it, also in tn_eval_async_n; a loop with a number of times instead waits for
-// nothing. <tenon/ops/base_attrs.h> describes the primitives behind, which tn_op_n applies
-// as well.
+// inputs and results lie. The host reads the condition, so evaluating it waits for the work
+// that computes it, also in tn_eval_async_n; a loop with a number of times instead waits
+// for nothing. <tenon/ops/base_attrs.h> describes the primitives behind, which tn_op_n
+// applies as well.
 //
 // Errors. Each function returns the scope's first failure. TN_ERR_NOT_FOUND: no installed
 // plugin has the primitive; pack "base" has all.
@@ -80,7 +80,7 @@ TN_API void tn_graph_release(const tn_graph *graph);
 // --- conditions, loops, checkpoints ----------------------------------------------------
 
 // Where `pred`, one bool, holds, the arrays that `then` builds from the inputs, else those
-// that `otherwise` builds; both give outputs of the same types. Only the taken one runs.
+// that `otherwise` builds; both give outputs of the same types. Only the taken body runs.
 // Mapped over a batch of conditions (tn_vmap_call) both run, and each slice takes its own.
 TN_API tn_status tn_cond_call(tn_scope *scope, tn_array *pred, tn_function_body then,
                               tn_function_body otherwise, void *user,
@@ -144,10 +144,10 @@ typedef struct tn_custom_rules {
     // Batching.
     tn_status (*vmap)(tn_scope *scope, const tn_rule *rule, const int32_t *axes,
                       int64_t size, tn_array **outputs, int32_t *out_axes, void *user);
-    // Called once for each tn_custom_call with these rules, with `user`, when nothing asks
-    // for them on behalf of that call any more, also where the call failed. From any
-    // thread, which may hold locks of the application alone. NULL: the rules stay valid
-    // until the runtime is closed.
+    // Called once for each tn_custom_call with these rules, with `user`, when no rule can
+    // be called for that call any more, also where the call failed. From any thread, which
+    // may hold locks of the application alone. NULL: the rules stay valid until the runtime
+    // is closed.
     void (*destroy)(void *user);
 } tn_custom_rules;
 

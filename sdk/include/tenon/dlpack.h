@@ -41,8 +41,8 @@ extern "C" {
 #define DLPACK_FLAG_BITMASK_READ_ONLY (UINT64_C(1) << 0)
 #define DLPACK_FLAG_BITMASK_IS_COPIED (UINT64_C(1) << 1)
 
-// Where the memory of a tensor is: the kinds that the host can read. The specification has
-// more, of other devices; a tensor of those is refused by its number.
+// Where the memory of a tensor is: the kinds that concern the host. The specification has
+// more, of other devices; tensors of those are refused by the kind's number.
 typedef enum DLDeviceType {
     kDLCPU = 1,      // memory of the host
     kDLCUDA = 2,     // of an NVIDIA device: not for the host

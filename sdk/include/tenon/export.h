@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-// File descriptors that are wanted beside what is always there.
+// File descriptors to give beside the members that are always filled in.
 enum {
     TN_EXPORT_MEMORY_FD = 1, // a file descriptor of the memory
     TN_EXPORT_POINT_FD = 2,  // of a tn_run_export: of the timeline of its point
@@ -29,8 +29,8 @@ typedef struct tn_buffer_export {
     uint64_t memory;      // a number that no other memory of the device has or will have
     uint64_t size;        // bytes, of all the memory
     uint64_t offset;      // bytes: where the buffer begins
-    // Memories of the device that were given back so far. When it grows some imports may be
-    // of memory that nothing else refers to any more.
+    // Memories that the device has freed so far. When the number grows, an import may hold
+    // memory that nothing else refers to any more.
     uint64_t num_freed;
 } tn_buffer_export;
 
@@ -39,11 +39,11 @@ typedef struct tn_buffer_export {
 typedef struct tn_run_export {
     uint32_t struct_size; // set by the caller
     uint32_t flags;       // 0
-    uint64_t value;       // 0: the memory may be used now; else once this point is reached
+    uint64_t value;       // point of `queue` to wait for before using the memory; 0: none
     uint64_t memory, size, num_freed; // as tn_buffer_export has them
     uint64_t offset;                  // bytes: where the elements begin, row-major
     int32_t memory_fd;  // -1 without TN_EXPORT_MEMORY_FD; the caller closes it
-    int32_t point_fd;   // -1 without TN_EXPORT_POINT_FD, or a point; likewise
+    int32_t point_fd;   // -1 without TN_EXPORT_POINT_FD, or without a point; likewise
     uint8_t device[32]; // the device's share_id
     uint32_t number;    // of the device, in the order of TENON_BACKEND
     uint32_t queue;     // of the point

@@ -232,8 +232,8 @@ enum {
 #define TN_EXPR_OF_BITS (TN_EXPR_OF_INTEGER | TN_EXPR_OF_BOOL)
 #define TN_EXPR_OF_NUMBER (TN_EXPR_OF_INTEGER | TN_EXPR_OF_FLOAT)
 #define TN_EXPR_OF_ANY (TN_EXPR_OF_NUMBER | TN_EXPR_OF_BOOL)
-// Flags of functions that are defined for complex numbers, too; for these alone; for parts
-// of them.
+// Sets for functions that complex numbers have, too; that they alone have; that give or
+// take their parts.
 #define TN_EXPR_OF_FLOAT_COMPLEX (TN_EXPR_OF_FLOAT | TN_COMPLEX_DTYPES)
 #define TN_EXPR_OF_NUMBER_COMPLEX (TN_EXPR_OF_NUMBER | TN_COMPLEX_DTYPES)
 #define TN_EXPR_OF_ANY_COMPLEX (TN_EXPR_OF_ANY | TN_COMPLEX_DTYPES)

@@ -41,7 +41,7 @@ enum {
     TN_FILE_MAP = 1,
 };
 
-// All zero is the default.
+// Options of tn_file_open. All zero is the default.
 typedef struct tn_file_options {
     uint32_t struct_size; // sizeof(tn_file_options); 0: that of ABI 1.0
     uint32_t flags;       // TN_FILE_...
@@ -89,7 +89,7 @@ TN_API tn_array *tn_file_array(tn_scope *scope, const tn_file *file, const char 
 // tn_file_open, tn_file_array and tn_file_close in one call.
 TN_API tn_array *tn_load(tn_scope *scope, const char *path, const char *name);
 
-// All zero is the default.
+// Options of tn_save. All zero is the default.
 typedef struct tn_save_options {
     uint32_t struct_size;     // sizeof(tn_save_options); 0: that of ABI 1.0
     uint32_t flags;           // 0
@@ -140,7 +140,7 @@ enum {
     TN_NEW_FILE_ONLY = 1,
 };
 
-// All zero is the default.
+// Options of tn_new_file_open. All zero is the default.
 typedef struct tn_new_file_options {
     uint32_t struct_size; // sizeof(tn_new_file_options); 0: that of ABI 1.0
     uint32_t flags;       // TN_NEW_FILE_...
@@ -157,16 +157,16 @@ typedef struct tn_new_file_options {
 
 // Gives a file to write to, which tn_new_file_close takes back. Its bytes go to a file
 // without a name in the folder of `path`, which the kernel drops however the process ends.
-// Where the file system has none, or /proc is not mounted, they go to one of the name
+// Where the file system has no such files, or /proc is not mounted, they go to a file named
 // .tenon-save-..., which a process that is killed leaves behind; it is locked (flock) while
 // it is written, and the next writer to the folder, of any process, removes those of its
-// user that nobody has locked. What is no file, such as a pipe, is written to directly; of
-// a symbolic link, the file that it names is meant. On failure *out_file is left alone, and
-// tn_last_error() says why. Any thread; a file is used by one thread at a time.
+// user that nobody has locked. A path that is no file, a pipe say, is written to directly;
+// of a symbolic link, the file that it names is meant. On failure *out_file is left alone,
+// and tn_last_error() says why. Any thread; a file is used by one thread at a time.
 TN_API tn_status tn_new_file_open(const char *path, const tn_new_file_options *options,
                                   tn_new_file **out_file);
-// Brings what was written to the disk and gives it its name by one rename; called once. On
-// failure, which tn_last_error() says, what was there before is unchanged.
+// Brings the written bytes to the disk, and gives the file its name by one rename; called
+// once. On failure, which tn_last_error() says, what was there before is unchanged.
 TN_API tn_status tn_new_file_commit(tn_new_file *file);
 // Drops what was not committed. NULL is fine.
 TN_API void tn_new_file_close(tn_new_file *file);

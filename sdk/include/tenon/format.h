@@ -115,10 +115,10 @@ struct tn_format_source {
     uint32_t number;
     uint32_t reserved; // 0
 
-    // Gives the source of another regular file in the same folder; of one that was opened
-    // already, the same. The core closes it behind `close`, so a content may keep it. For
-    // `list` alone, and one call at a time. `file` is its name, without a slash, and as
-    // untrusted as the file that it comes from: TN_ERR_REFUSED for "..", say.
+    // Gives the source of another regular file in the same folder; for a file that was
+    // opened already, the same source. The core closes it behind `close`, so a content may
+    // keep it. For `list` alone, and one call at a time. `file` is its name, without a
+    // slash, and as untrusted as the file that it comes from: TN_ERR_REFUSED for "..", say.
     // TN_ERR_NOT_FOUND when there is no such file.
     tn_status (*open)(const tn_format_source *source, const char *file,
                       const tn_format_source **out_source);

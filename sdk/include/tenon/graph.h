@@ -11,11 +11,11 @@
 //       TN_REQUIRED_FIELD(twice_attrs, body, TN_ATTR_GRAPH, "applied two times"),
 //   };
 //
-// Who has a graph looks at its types in `infer`, puts its nodes in the place of an
-// application (`call` of tn_build, in `decompose` and the rules for derivatives and
-// batching), makes further graphs of it (`trace` there), or runs it while a plan runs
-// (`call` of tn_run), as often as the data says: so cond and while_loop of pack "base" are
-// made.
+// A primitive with a graph among its attributes looks at its types in `infer`, puts its
+// nodes in the place of an application (`call` of tn_build, in `decompose` and the rules
+// for derivatives and batching), makes further graphs of it (`trace` there), or runs it
+// while a plan runs (`call` of tn_run), as often as the data says: so cond and while_loop
+// of pack "base" are made.
 //
 // Ownership. A graph lives as long as something refers to it: the scope in which it was
 // made or given as an attribute, a plan, or tn_graph_retain of <tenon/control.h>.

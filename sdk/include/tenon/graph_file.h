@@ -52,8 +52,8 @@ typedef struct tn_graph_signature {
     const char *const *input_names;
     const char *const *output_names;
     // Arrays for the graph's inputs behind the first num_inputs, in order, as tn_captures
-    // lists them: at least graph->num_inputs - num_inputs, of which the file has no more.
-    // An array that several signatures have is in the file once.
+    // lists them: at least graph->num_inputs - num_inputs; arrays beyond that number are
+    // not saved. An array that several signatures have is in the file once.
     tn_array *const *constants;
     // Names of the constants in the file, num_constants of them; NULL for tn_graph_save:
     // "c0", "c1", ... One array has one name.
@@ -64,7 +64,7 @@ typedef struct tn_graph_signature {
     uint64_t num_donated;
 } tn_graph_signature;
 
-// All zero is the default.
+// Options of tn_graph_save. All zero is the default.
 typedef struct tn_graph_save_options {
     uint32_t struct_size; // sizeof(tn_graph_save_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
@@ -96,7 +96,7 @@ typedef struct tn_graph_file {
     uint64_t num_signatures;
 } tn_graph_file;
 
-// All zero is the default.
+// Options of tn_graph_load. All zero is the default.
 typedef struct tn_graph_load_options {
     uint32_t struct_size; // sizeof(tn_graph_load_options); 0: that of ABI 1.0
     uint32_t flags;       // TN_FILE_MAP: constants are the mapped file's own memory

@@ -85,12 +85,12 @@ typedef struct tn_graph_node {
 
 // Facts about an array of a graph that tn_array_type() does not give.
 typedef struct tn_graph_array {
-    // Inputs have the first numbers; those of the outputs of each node follow, and of known
-    // scalars where a node is the first that has them as input.
+    // Number of the array in its graph: inputs first; then, node by node, the node's
+    // outputs, and known scalars that no node before has as input.
     uint32_t number;
     uint32_t is_number; // 1: a known scalar
     uint64_t bits;      // of a double, for a dtype of integers of an int64_t
-    uint32_t is_weak;   // 1: it takes the dtype of what stands beside it, as tn_int's do
+    uint32_t is_weak;   // 1: it takes the other operand's dtype, as arrays of tn_int do
     uint32_t reserved;
 } tn_graph_array;
 

@@ -9,8 +9,8 @@
 //       return TN_ERR_MEMORY; // alloc has recorded the failure
 //   if (n > most)
 //       return host->fail(host, TN_ERR_ARGUMENT, "n is %lld, expected at most %lld", ...);
-//   const tn_host_cache *cache = host->query(host, TN_HOST_CACHE); // NULL: this host has
-//   none
+//   // NULL: this host has no cache.
+//   const tn_host_cache *cache = host->query(host, TN_HOST_CACHE);
 //
 // A plugin that serves several runtimes has a table for each, and uses the one that it was
 // called with. Texts that it passes are borrowed for the call.

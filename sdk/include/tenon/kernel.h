@@ -11,8 +11,8 @@
 // A backend may define families of its own ("com.vendor.thing/1") with its own payload.
 //
 //   static tn_status launch(const tn_cpu_call *call) { ... return TN_OK; }
-//   static const tn_cpu_kernel payload = {.struct_size = sizeof(payload), .launch =
-//   launch}; const tn_kernel fast = {.struct_size = sizeof(fast),
+//   static const tn_cpu_kernel payload = {sizeof(payload), .launch = launch};
+//   const tn_kernel fast = {.struct_size = sizeof(fast),
 //                           .primitive = "acme.axpby/1",
 //                           .family = TN_FAMILY_CPU,
 //                           .name = "fast",
@@ -29,11 +29,11 @@
 // runs. The order of directories and of loading never matters.
 //
 // Prologues, epilogues. A kernel may take elementwise work in: where a rule has
-// TN_OPERAND_FUSES, the
-// core hands the expressions before that input, or behind that output, to the kernel's step
-// (tn_fused of <tenon/backend.h>), when the backend takes such a step. The kernel says by
-// its rules that it can; a kernel that says nothing never meets a fused operand. What a
-// GPU kernel has to keep to for that is in <tenon/vulkan.h>.
+// TN_OPERAND_FUSES, the core hands the expressions before that input, or behind that
+// output, to the kernel's step (tn_fused of <tenon/backend.h>), when the backend takes
+// such a step. The kernel says by its rules that it can; a kernel that says nothing
+// never meets a fused operand. <tenon/vulkan.h> says what a GPU kernel has to keep to
+// for that.
 //
 // Threads. Records are static and constant until the plugin's deinit. `accepts`,
 // `scratch_size` and `plan` are pure, and are called from any thread, by several at once.
@@ -117,9 +117,9 @@ typedef struct tn_kernel {
     int32_t priority; // <100 reference, 100-499 generic, 500-899 tuned, >=900 user's own
     uint32_t num_operands;
 
-    // num_operands rules, for inputs in order, then outputs; the last rule holds for all
-    // operands that follow. NULL: TN_FIRST_DTYPES in all layouts.
-    // The scalars of runtime attributes (TN_ATTR_RUNTIME) are not counted: they have no
+    // num_operands rules, for inputs in order, then outputs; the last rule holds
+    // for all operands that follow. NULL: TN_FIRST_DTYPES in all layouts. The
+    // scalars of runtime attributes (TN_ATTR_RUNTIME) are not counted: they have no
     // rule.
     const tn_operand_rule *operands;
     uint32_t operand_size; // sizeof(tn_operand_rule) as the plugin was compiled; 0 for NULL

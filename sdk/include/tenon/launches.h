@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a backend's device will run, told while it is planned: each launch of a kernel with
-// its code and its constants. For tools that count kernels (`tenon kernels`), such as those
-// that look which launches could share one; and what it costs that they do. Not for
+// Launches of a backend's device, reported while they are planned: each launch of a kernel
+// with its code and its constants. For tools that count kernels (`tenon kernels`), that
+// look which launches could share code, and that measure what sharing costs. Not for
 // computing.
 //
 //   const void *table;
@@ -43,10 +43,10 @@ typedef struct tn_planned_launch {
     uint32_t reserved;  // 0
 } tn_planned_launch;
 
-// Time of a launch, beside one of *baked* code: the same code with all that the launch
-// pushes, and all that it reads from buffers of constants, as constants in it, so that the
-// device's compiler knows them. Times are the median of nine, of both kinds in turn, and
-// include the wait for the launch before.
+// Time of a launch, beside that of a launch of *baked* code: the same code with all that
+// the launch pushes, and all that it reads from buffers of constants, as constants in it,
+// so that the device's compiler knows them. Times are the median of nine, of both kinds in
+// turn, and include the wait for the launch before.
 typedef struct tn_launch_cost {
     uint32_t struct_size; // sizeof(tn_launch_cost) as the backend was compiled
     uint32_t flags;       // 0
@@ -65,10 +65,10 @@ typedef struct tn_launches {
 
     // From now on calls planned(context, launch) for each launch that a device of the
     // host's runtime plans, in the order in which they would run, on the thread that plans.
-    // A loop's body counts once, however often it runs, and launches of a plan that fails
-    // later have been told. `planned` NULL: no more. One at a time: the last call counts.
-    // `planned` calls nothing of the runtime. Keeps `context` until the next call or
-    // deinit. TN_ERR_MEMORY: nothing has changed.
+    // A loop's body counts once, however often it runs; launches of a plan that fails later
+    // are reported as well. `planned` NULL: no more. One function at a time: the last call
+    // counts. `planned` calls nothing of the runtime. Keeps `context` until the next call
+    // or deinit. TN_ERR_MEMORY: nothing has changed.
     tn_status (*watch)(const tn_host *host,
                        void (*planned)(void *context, const tn_planned_launch *launch),
                        void *context);
@@ -77,15 +77,15 @@ typedef struct tn_launches {
     // runtime plans, behind `planned`. Where that gives a number other than 0, the launch
     // is measured when it runs for the first time, on the values that it finds then, and
     // measured(context, number, cost) is called on the thread that runs it; `cost` is
-    // borrowed. Of launches of a segment with equal numbers the first is measured, and its
-    // baked code is the others', which may differ in `ranges` alone. Before them comes
-    // number 0: all launches of a segment as they run, in one command buffer; baked_ns is
-    // with the baked code of each that has some. Results are those of any run. A launch
-    // that runs behind a point of the host is measured when it runs without one. Both
-    // functions, or NULL and NULL: no more. One at a time; neither calls anything of the
-    // runtime. Keeps `context` until the next call or deinit. NULL: the backend measures
-    // nothing. TN_ERR_MEMORY: nothing has changed. What fails while it is measured fails
-    // the plan or the run.
+    // borrowed. Of the launches of a segment with equal numbers, which may differ in
+    // `ranges` alone, the first is measured, and the others use its baked code. Before them
+    // number 0 is measured: all launches of a segment as they run, in one command buffer;
+    // its baked_ns is with the baked code of each launch that has some. Results are those
+    // of any run. A launch that runs behind a point of the host is measured when it runs
+    // without one. Both functions, or NULL and NULL: no more. One pair at a time; neither
+    // function calls the runtime. Keeps `context` until the next call or deinit. NULL: the
+    // backend measures nothing. TN_ERR_MEMORY: nothing has changed. A failure while
+    // measuring fails the plan or the run.
     tn_status (*measure)(const tn_host *host,
                          uint64_t (*wanted)(void *context, const tn_planned_launch *launch),
                          void (*measured)(void *context, uint64_t number,

@@ -43,7 +43,7 @@ TN_API const char *tn_lm_error(void);
 
 typedef struct tn_lm tn_lm;
 
-// All zero is the default.
+// Options of tn_lm_open. All zero is the default.
 typedef struct tn_lm_options {
     uint32_t struct_size; // sizeof(tn_lm_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
@@ -147,11 +147,11 @@ typedef struct tn_lm_part {
     uint64_t weight_bytes, cache_bytes;
 } tn_lm_part;
 
-// The parts of what is loaded, by layer; where nothing is, those that all layers would be
-// loaded as now, which opens the devices and may fail as tn_lm_ensure_shard does. Writes at
-// most *count records, and sets *count to the number of parts; `out` may be NULL.
-// out[0].struct_size is the size of the caller's records; 0: that of ABI 1.0. A matrix
-// that is both embedding and output is on two devices where these are.
+// The parts of the loaded layers, by layer; where none is loaded, the parts into which all
+// layers would be divided now, which opens the devices and may fail as tn_lm_ensure_shard
+// does. Writes at most *count records, and sets *count to the number of parts; `out` may be
+// NULL. out[0].struct_size is the size of the caller's records; 0: that of ABI 1.0. A
+// matrix that is both embedding and output is on two devices where these are.
 TN_API tn_status tn_lm_parts(const tn_lm *model, tn_lm_part *out, uint64_t *count);
 
 // Metadata of the model's file. Borrowed until the model is closed.
@@ -294,14 +294,14 @@ typedef struct tn_lm_item {
 
 // Appends tokens to several sequences, each once, and writes the logits behind the last
 // ones. The last tokens of sequences that share caches (tn_lm_options.sequences) go through
-// the model together, up to 32 at a time, so that weights are read once for all; what a
-// sequence gets has more tokens than one, those before are read alone. Logits are those of
+// the model together, up to 32 at a time, so that weights are read once for all; a sequence
+// that gets more than one token reads those before its last one alone. Logits are those of
 // tn_lm_infer up to the rounding of products of other sizes.
 //
-// All sequences are the calling thread's. An item that fails takes no other one down: its
-// status says so, and of one that was refused (TN_ERR_ARGUMENT, as of tn_lm_infer) no token
-// is appended. Returns TN_OK, or the status of the first item that failed, whose message
-// tn_lm_error() has.
+// All sequences are the calling thread's. An item that fails leaves the others as they are:
+// its status says so, and of an item that was refused (TN_ERR_ARGUMENT, as of tn_lm_infer)
+// no token is appended. Returns TN_OK, or the status of the first item that failed, whose
+// message tn_lm_error() has.
 TN_API tn_status tn_lm_infer_batch(tn_lm_item *items, uint64_t num_items);
 
 // --- embeddings ------------------------------------------------------------------------
@@ -340,7 +340,7 @@ enum {
     TN_LM_JSON_SCHEMA = 2, // the JSON that is valid by a schema; "{}": any JSON
 };
 
-// Gives a grammar, for tn_lm_grammar_close. docs/grammars.md has what of both notations is
+// Gives a grammar, for tn_lm_grammar_close. docs/grammars.md says what of both notations is
 // known. `kind` is TN_LM_GBNF or TN_LM_JSON_SCHEMA; the text is UTF-8, of `size` bytes.
 //
 // TN_ERR_REFUSED: the text is none of its kind; the message has line and column, or the
@@ -415,7 +415,7 @@ typedef struct tn_lm_candidate {
     double log_probability; // natural
 } tn_lm_candidate;
 
-// One part of what is generated. Borrowed for the call.
+// One piece of the generated text. Borrowed for the call.
 typedef struct tn_lm_piece {
     uint32_t struct_size; // sizeof(tn_lm_piece) as the library was compiled
     int32_t id;           // of the token that this piece ends with
@@ -464,14 +464,14 @@ typedef struct tn_lm_generation {
     const tn_lm_grammar *grammar;
     int64_t top; // tokens of tn_lm_piece.top, at most TN_LM_MOST_TOP; 0: none
 
-    // Images of <tenon/lm_image.h>, num_images of them, for the marks that the prompt has:
-    // of each one. TN_ERR_ARGUMENT: there are more marks, or fewer. They stay open for the
+    // Images of <tenon/lm_image.h>, num_images of them, one for each mark of the prompt,
+    // in order. TN_ERR_ARGUMENT: there are more marks, or fewer. They stay open for the
     // call.
     const tn_lm_image *const *images;
     uint64_t num_images;
 } tn_lm_generation;
 
-// The most tokens that a piece tells of in place of its own.
+// The most entries of tn_lm_piece.top.
 #define TN_LM_MOST_TOP 1024
 
 // The generated text.
@@ -511,12 +511,12 @@ TN_API tn_status tn_lm_generate_batch(tn_lm *model, tn_lm_request *requests,
 
 // Writes how important the columns of the model's products are, for quantising it: the sums
 // of the squares of what each product reads while the model reads `count` tokens, in
-// windows of so many (0: 512, or the context where that is less), each from its beginning.
-// TN_ERR_REFUSED: a sum is no number; nothing is written. A weight NAME has the arrays
-// NAME.in_sum2, [1, in], and NAME.counts, the rows that were summed: as GGUF it is a file
-// of llama.cpp's imatrix, and `tenon model quantize --imatrix` reads any format. Loads all
-// layers. Products of experts have one sum for all of them. No other function of the model
-// is called meanwhile.
+// windows of `window` tokens (0: 512, or the context where that is less), each from its
+// beginning. TN_ERR_REFUSED: a sum is no number; nothing is written. A weight NAME has the
+// arrays NAME.in_sum2, [1, in], and NAME.counts, the rows that were summed: as GGUF it is a
+// file of llama.cpp's imatrix, and `tenon model quantize --imatrix` reads any format. Loads
+// all layers. Products of experts have one sum for all of them. No other function of the
+// model is called meanwhile.
 TN_API tn_status tn_lm_importance_save(tn_lm *model, const int32_t *ids, uint64_t count,
                                        int64_t window, const char *path);
 

@@ -19,8 +19,8 @@
 // adapter_model.safetensors with its names ("base_model.model.model.layers.0.self_attn
 // .q_proj.lora_A.weight") and rows of B in the order of halves.
 //
-// An adapter is of the layers that are loaded: tn_lm_ensure_shard, where it loads others,
-// takes it away. Sequences of the model are closed before an adapter changes
+// An adapter belongs to the loaded layers: tn_lm_ensure_shard, where it loads others,
+// removes the adapter. Sequences of the model are closed before an adapter changes
 // (TN_ERR_ARGUMENT).
 //
 // Errors and ownership are those of <tenon/lm.h>.
@@ -36,9 +36,9 @@ extern "C" {
 #endif
 
 // Puts the adapter of a file, an array file of any format or a folder, in the place of the
-// one that the model has; loads all layers where none are. What it adds is multiplied by
-// `scale`, too: 1 as it was trained. Of half floats and f32; copied. `path` NULL: no
-// adapter.
+// model's adapter; loads all layers where none are. What it adds is multiplied by `scale`,
+// too: 1 as it was trained. Its arrays are of half floats or f32, and are copied. `path`
+// NULL: no adapter.
 //
 // TN_ERR_REFUSED: the file has an array that belongs to no product of the layers that are
 // loaded, A without B, or shapes that do not fit; TN_ERR_UNSUPPORTED: the configuration of
@@ -60,7 +60,7 @@ typedef struct tn_lm_trained {
     double seconds;       // since the training began
 } tn_lm_trained;
 
-// All zero is the default.
+// Options of tn_lm_train_adapter. All zero is the default.
 typedef struct tn_lm_training {
     uint32_t struct_size;       // sizeof(tn_lm_training)
     uint32_t flags;             // 0
@@ -78,7 +78,7 @@ typedef struct tn_lm_training {
     int32_t (*progress)(void *context, const tn_lm_trained *now);
     void *context;
 
-    // Windows of a step, whose mean loss it is; 0: 1, or one for each member of the group.
+    // Windows of a step, over which the loss is the mean; 0: 1, or one for each member.
     int64_t batch;
     // A group of processes (<tenon/dist.h>), "world": all call this with the same numbers,
     // each reads its part of the windows, and all take the same steps, those of one process
@@ -88,14 +88,14 @@ typedef struct tn_lm_training {
 
 // Trains an adapter on `count` tokens, which are one text: each step reads windows of it,
 // drawn at random, and takes one step of Adam on the mean cross-entropy of each next token.
-// Goes on with the model's adapter where it has one, whose rank, alpha and weights are then
-// those; else begins with B = 0 and A uniform within 1 / sqrt(in). Loads all layers where
-// none are; a shard of them is TN_ERR_ARGUMENT, as are fewer than two tokens and a weight
-// of a name that no product has. The same seed gives the same adapter on one backend.
+// Goes on with the model's adapter where it has one, whose rank, alpha and weights stay;
+// else begins with B = 0 and A uniform within 1 / sqrt(in). Loads all layers where none
+// are; a shard of them is TN_ERR_ARGUMENT, as are fewer than two tokens and a weight of a
+// name that no product has. The same seed gives the same adapter on one backend.
 //
-// On failure the model has the adapter of the last step that ended well; before the first
-// one that which it had, or one that adds nothing. TN_ERR_REFUSED: a loss, or a value of
-// the adapter, is NaN or infinite; the model has the adapter from before the training.
+// On failure the model has the adapter of the last step that ended well; if none did, the
+// adapter from before, or one that adds nothing. TN_ERR_REFUSED: a loss, or a value of the
+// adapter, is NaN or infinite; the model has the adapter from before the training.
 TN_API tn_status tn_lm_train_adapter(tn_lm *model, const int32_t *ids, uint64_t count,
                                      const tn_lm_training *how);
 

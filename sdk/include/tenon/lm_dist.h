@@ -30,16 +30,16 @@ extern "C" {
 // How a model is divided.
 enum {
     // Each process has some layers. Steps of several sequences, and chunks of a prompt, are
-    // in different processes at once. For models that one has no memory for.
+    // in different processes at once. For models that do not fit the memory of one.
     TN_LM_PIPELINE = 1,
-    // Each process has some heads of each layer and some columns of its feed-forward, which
-    // are summed twice a layer. All compute one step at once: for processes that reach each
-    // other fast. The heads of keys, and the width of the feed-forward, are divisible by
-    // the number of processes, and parts of quantised rows are whole blocks.
+    // Each process has some heads of each layer and some columns of its feed-forward, whose
+    // results are summed twice a layer. All compute one step at once: for processes that
+    // reach each other fast. The heads of keys, and the width of the feed-forward, are
+    // divisible by the number of processes, and parts of quantised rows are whole blocks.
     TN_LM_TENSOR = 2,
 };
 
-// All zero is the default.
+// Options of tn_lm_distribute. All zero is the default.
 typedef struct tn_lm_dist_options {
     uint32_t struct_size; // sizeof(tn_lm_dist_options); 0: that of ABI 1.0
     uint32_t flags;       // 0

@@ -10,8 +10,8 @@
 //                           .images = &image, .num_images = 1, .piece = print};
 //   tn_lm_generate(sequence, &how, NULL);
 //
-// A model that reads images has a vision encoder (<tenon/vision.h>): in the same folder, of
-// those that Hugging Face has; of GGUF in a file of its own, "mmproj-....gguf". An image is
+// A model that reads images has a vision encoder (<tenon/vision.h>): a model of Hugging
+// Face in the same folder, a model in GGUF in another file, "mmproj-....gguf". An image is
 // cut into tiles, and each becomes rows as wide as the embedding of a token. A prompt has
 // the model's mark, "<image>", once for each image; in its place come the rows, and the
 // tokens that the model was trained to see around them.
@@ -77,10 +77,10 @@ TN_API void tn_lm_image_describe(const tn_lm_image *image, tn_lm_image_info *out
 // image is closed.
 TN_API const float *tn_lm_image_rows(const tn_lm_image *image);
 
-// Gives the ids that stand for `ids` with each mark replaced by the next image: what the
-// sequence has of them behind tn_lm_infer_images. Rows of images have ids below -1, which
-// follow from what the image is and which row it is. *out_count ids, for tn_lm_free.
-// TN_ERR_ARGUMENT: there are more marks than images, or fewer.
+// Gives the ids that a sequence has behind tn_lm_infer_images of `ids`: these, with each
+// mark replaced by the next image. Rows of images have ids below -1, which follow from what
+// the image shows and which row it is. *out_count ids, for tn_lm_free. TN_ERR_ARGUMENT:
+// there are more marks than images, or fewer.
 TN_API tn_status tn_lm_image_expand(tn_lm *model, const int32_t *ids, int64_t count,
                                     const tn_lm_image *const *images, uint64_t num_images,
                                     int32_t **out_ids, int64_t *out_count);

@@ -171,7 +171,7 @@ struct tn_model_step {
     int64_t context;   // positions that a sequence may have: at most `capacity`
     int64_t sequences; // 1 or more; rows are sequences * count
 
-    // i32 [sequences]: which index of the first axis of the caches is a sequence's. NULL:
+    // i32 [sequences]: the index of each sequence along the first axis of the caches. NULL:
     // there is one sequence, and this axis has extent 1.
     tn_array *slots;
     // Format of caches that are rows of blocks; NULL: the caches are of floats.
@@ -213,7 +213,7 @@ typedef struct tn_model {
     tn_status (*caches)(const tn_host *host, const tn_model_self *model, int64_t layer,
                         int64_t capacity, tn_type *out_types);
 
-    // Builds the graph of a step. What it is given is the same for all steps that share a
+    // Builds the graph of a step. All its arguments are the same for all steps that share a
     // plan: positions are arrays, not numbers. [any]
     tn_status (*build)(const tn_host *host, const tn_model_self *model,
                        tn_model_step *step);

@@ -60,8 +60,8 @@ typedef struct tn_input_info {
 
 // Flags of an output.
 enum {
-    // Serves derivatives, say, and costs: where nothing reads it, `decompose` is told so
-    // (tn_rule.unread) and may leave it NULL.
+    // The output costs work, and serves derivatives, say: where nothing reads it,
+    // `decompose` is told so (tn_rule.unread) and may leave it NULL.
     TN_OUTPUT_OPTIONAL = 1,
 };
 
@@ -268,8 +268,8 @@ enum {
 #define TN_EFFECTS_COMMUNICATION "tn.communication" // between processes and machines
 
 // Roles: the few primitives that the core applies by itself, in derivatives and batching. A
-// primitive that has a role declares the attributes named here. A role
-// that the core does not know is ignored.
+// primitive that has a role declares the attributes named here. A role that the core does
+// not know is ignored.
 #define TN_ROLE_SUM_TO "tn.sum_to/1"             // ints `shape`: undoes a broadcast
 #define TN_ROLE_BROADCAST_TO "tn.broadcast_to/1" // ints `shape`
 #define TN_ROLE_RESHAPE "tn.reshape/1"           // ints `shape`; here without a -1

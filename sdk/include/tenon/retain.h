@@ -42,12 +42,12 @@ extern "C" {
 // vmap, which have no data, and for an array that was donated.
 TN_API tn_array *tn_retain(tn_scope *scope, tn_array *array);
 
-// As tn_op_n, but gives references to arrays that outlive the scope, each as tn_retain
-// would: what an operator of a language costs that holds its arrays as objects. Of one
-// node, whose inputs are such arrays or numbers of `scope` (tn_float), the scope keeps
-// nothing, so a long-lived one does for each thread. Where the primitive has attributes
-// that are given while it runs, or is put together of others, it takes about as long as a
-// scope of its own.
+// As tn_op_n, but gives references to arrays that outlive the scope, each as
+// tn_retain would: for languages whose objects hold arrays. Where all inputs are such
+// arrays or numbers of `scope` (tn_float), the scope keeps nothing of the node, so
+// that one long-lived scope for each thread is enough. A primitive with runtime
+// attributes, or one that is a composite, takes about as long as with a scope of its
+// own.
 //
 // Gives outputs on success only. A function's body has tn_op_n alone.
 TN_API tn_status tn_op_retained_n(tn_scope *scope, const char *name,
@@ -64,14 +64,14 @@ enum {
 };
 
 // Whether the caller's reference to an array that tn_retain or tn_op_retained_n gave counts
-// as held for tn_eval_held_n: at first it does, and when tn_release takes it it has to. One
-// that does not keeps the array as it is: graph that derivatives still go through.
+// as held for tn_eval_held_n: at first it does, and when tn_release takes it it has to. A
+// reference that does not leaves the array graph, which derivatives still go through.
 TN_API void tn_hold(tn_array *array, int32_t held);
 
-// Computes arrays that outlive their scopes, and with them those of their graph that the
-// application holds a reference to, so that none of these is computed twice: a loop whose
-// step updates what it holds, and names one result, has steps of one length. What is held
-// and not needed for the named ones stays graph.
+// Computes arrays that outlive their scopes, and with them the held arrays of their graph
+// (tn_hold), so that none of these is computed twice: a loop whose step updates held
+// arrays, and names one result, has steps of one length. Held arrays that the named ones do
+// not depend on stay graph.
 //
 // Writes results over data that nothing but this graph refers to, also where the run
 // before is still reading it: x = f(x) needs no memory of its own once the old x was

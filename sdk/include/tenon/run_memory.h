@@ -28,7 +28,7 @@
 // beside the steps of devices, so a plan runs it as soon as its operands exist.
 #define TN_PRIM_STARTS ((uint32_t)8)
 
-// Argument of `run`, whole. Filled by the core, borrowed for the call.
+// The whole record that `run` gets. Filled by the core, borrowed for the call.
 typedef struct tn_run_memory {
     tn_run run; // its struct_size covers what is behind it
 
@@ -37,15 +37,15 @@ typedef struct tn_run_memory {
 
     // Makes output `output`, which is NULL until then, of its elements: `size` bytes,
     // row-major, of the type that infer gave. Copies them. TN_ERR_ARGUMENT: there is no
-    // such output, or its type has another size, with both.
+    // such output, or its type has another size; the message has both.
     tn_status (*write)(const tn_run *run, uint32_t output, const void *bytes,
                        uint64_t size);
 
     // Tells where operand `operand` lies: inputs in order, then outputs. An output that is
     // NULL until then is made, with undefined elements, on the device of the first input:
     // they are written before `run` returns TN_OK. `wants`: TN_EXPORT_... .
-    // TN_ERR_UNSUPPORTED: the device's memory is not used by others, and
-    // `read` and `write` serve. Read through TN_RUN_EXPORTS.
+    // TN_ERR_UNSUPPORTED: the device does not export its memory; use `read` and `write`
+    // instead. Read through TN_RUN_EXPORTS.
     tn_status (*operand_export)(const tn_run *run, uint32_t operand, uint32_t wants,
                                 tn_run_export *out);
 } tn_run_memory;

@@ -41,10 +41,10 @@ typedef struct tn_selected_device {
     uint32_t reserved;    // 0
 } tn_selected_device;
 
-// The devices that TENON_BACKEND selects, the preferred one first: at least one. The first
-// call of a runtime, of this or of what computes, opens them. Writes at most *count
-// records, and sets *count to the number of devices; `out` may be NULL. out[0].struct_size
-// is the size of the caller's records; 0: that of ABI 1.0.
+// The devices that TENON_BACKEND selects, the preferred one first: at least one. They are
+// opened by the first call in a runtime of this function or of one that computes. Writes at
+// most *count records, and sets *count to the number of devices; `out` may be NULL.
+// out[0].struct_size is the size of the caller's records; 0: that of ABI 1.0.
 //
 // TN_ERR_ARGUMENT and TN_ERR_NOT_FOUND: TENON_BACKEND names what is not there.
 TN_API tn_status tn_selected_devices(tn_runtime *runtime, tn_selected_device *out,
@@ -52,9 +52,9 @@ TN_API tn_status tn_selected_devices(tn_runtime *runtime, tn_selected_device *ou
 
 // The packing in which kernels of a device read quantised weights of a plain format
 // fastest: *out_packing is the record of the device's backend, valid as long as the runtime
-// is open, or NULL: plain rows. So who loads a model asks by device and format, applies
-// quant.pack with `to` the packing's id where there is one, and gives that id to what
-// multiplies:
+// is open, or NULL: plain rows. So a program that loads a model asks by device and format,
+// applies quant.pack with `to` the packing's id where there is one, and gives that id to
+// the operators that multiply:
 //
 //   const tn_packing *packing;
 //   if (tn_selected_packing(rt, "vulkan:0", "q4_0", &packing) == TN_OK && packing)

@@ -43,7 +43,7 @@ typedef struct tn_shared_memory {
     uint32_t struct_size; // sizeof(tn_shared_memory); 0: that of ABI 1.0
     uint32_t flags;       // of an import: TN_MEMORY_WRITABLE, as for tn_host_memory
     int32_t fd;
-    uint32_t kind; // of Vulkan 1 + the number of the memory type; 0: as exports have it
+    uint32_t kind; // Vulkan: 1 + the number of the memory type; 0: that of exports
     uint64_t size; // bytes of all the memory, exactly as it was made
     // Bytes: where element (0, 0, ...) lies, a multiple of the size of an element.
     uint64_t offset;

@@ -34,7 +34,7 @@ typedef struct tn_stats {
     // output that is updated in place (tn_in_place.update) the size of the update.
     uint64_t bytes_written;
     uint64_t traces_made;                 // calls of the bodies of functions, to trace them
-    uint64_t traces_dropped, traces_held; // because a function had too many; now
+    uint64_t traces_dropped, traces_held; // dropped as a function had too many; held now
     uint64_t cache_found, cache_missed, cache_unstored; // entries of the disk cache
 } tn_stats;
 

@@ -56,7 +56,7 @@ extern "C" {
 // runtimes may live side by side.
 typedef struct tn_runtime tn_runtime;
 
-// All zero is the default. A variable here overrides the environment's.
+// Options of tn_runtime_open. Zero is the default; variables override the environment's.
 typedef struct tn_runtime_options {
     uint32_t struct_size;         // sizeof(tn_runtime_options); 0: that of ABI 1.0
     uint32_t flags;               // 0
@@ -343,7 +343,7 @@ TN_API tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_
 // the log warns (topic "sched"; each trace at level info).
 typedef struct tn_function tn_function;
 
-// All zero is the default.
+// Options of tn_function_create. All zero is the default.
 typedef struct tn_function_options {
     uint32_t struct_size; // sizeof(tn_function_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
@@ -481,9 +481,9 @@ TN_API const char *tn_installed_folder(const char *name);
 // plugin's tables, and calls deinit. `file` need not be installed. Any thread.
 TN_API tn_status tn_plugin_describe(tn_runtime *runtime, const char *file, char **out_json);
 
-// The same of what the plugin's operators take (ops.json): inputs, outputs, attributes with
-// kinds and defaults, documents. NULL where it has none. A plugin whose manifest lists the
-// file is described by it, without being loaded (tn_plugin_read). Any thread.
+// As tn_plugin_describe, of the plugin's operators (ops.json): inputs, outputs, attributes
+// with kinds and defaults, documentation. NULL where it has none. A plugin whose manifest
+// lists the file is described by it, without being loaded (tn_plugin_read). Any thread.
 TN_API tn_status tn_plugin_describe_ops(tn_runtime *runtime, const char *file,
                                         char **out_json);
 
@@ -503,14 +503,14 @@ TN_API tn_status tn_plugin_verify(const char *directory);
 // version, or NULL, is lower than every version. Any thread.
 TN_API int32_t tn_version_compare(const char *a, const char *b);
 
-// Flags of tn_text_printable(), which keeps newlines as they are without them.
+// Flags of tn_text_printable(). Without them it keeps newlines as they are.
 #define TN_TEXT_ONE_LINE ((uint32_t)1 << 0) // newlines and tabs are shown as \x0a and \x09
 #define TN_TEXT_INDENT ((uint32_t)1 << 1)   // lines after the first begin with a space
 
 // Writes `text` with escapes, so that a terminal shows it and executes nothing in it:
-// control characters, those that hide or reorder their neighbours, and bytes that are no
-// UTF-8 become \x1b, \u202e or \U000e0001. For texts from outside, such as names of plugins
-// and files; messages of this library are escaped already.
+// control characters, characters that hide or reorder others, and bytes that are no UTF-8
+// become \x1b, \u202e or \U000e0001. For texts from outside, such as names of plugins and
+// files; messages of this library are escaped already.
 //
 // Writes at most `size` bytes, the NUL included, and cuts between characters. Returns the
 // bytes that the whole text needs, without the NUL. `text` may be NULL, and `out` when

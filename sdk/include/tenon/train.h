@@ -115,8 +115,8 @@ TN_API tn_array *tn_net_param(tn_net *net, const char *name, const tn_shape *sha
                               const char *init, double scale);
 
 // A state of a layer, such as running statistics: f32, made as a parameter is, saved with
-// them, not trained. tn_net_set_state says what it is behind the step that is built, for
-// one of tn_net_state's names; without a trainer it stays as it is.
+// them, not trained. tn_net_set_state gives its value behind the step that is built, by the
+// name that tn_net_state got; without a trainer the state stays as it is.
 TN_API tn_array *tn_net_state(tn_net *net, const char *name, const tn_shape *shape,
                               const char *init);
 TN_API void tn_net_set_state(tn_net *net, const char *name, tn_array *value);
@@ -125,23 +125,23 @@ TN_API void tn_net_set_state(tn_net *net, const char *name, tn_array *value);
 // Linear, whose initial values have the same distribution.
 TN_API tn_array *tn_net_linear(tn_net *net, const char *name, tn_array *x, int64_t outputs);
 
-// Rows of a weight [count, width], from a normal distribution, by whole numbers.
+// The rows that `ids`, whole numbers, name of a weight [count, width], at first normal.
 TN_API tn_array *tn_net_embedding(tn_net *net, const char *name, tn_array *ids,
                                   int64_t count, int64_t width);
 
 // Layer norm of the last axis, with weight and bias.
 TN_API tn_array *tn_net_norm(tn_net *net, const char *name, tn_array *x);
 
-// Norms over channels, which are last: of all samples, whose running mean and variance are
-// states, in training with a share of 0.1 of the batch's and otherwise used; of each sample
-// and channel; of each sample and group of channels. With weight and bias.
+// Norms over channels, which are last, with weight and bias: batch norm, whose running mean
+// and variance are states (training moves them by 0.1 of the way to the batch's, and they
+// apply outside of training); instance norm, of each sample and channel; group norm.
 TN_API tn_array *tn_net_batch_norm(tn_net *net, const char *name, tn_array *x);
 TN_API tn_array *tn_net_instance_norm(tn_net *net, const char *name, tn_array *x);
 TN_API tn_array *tn_net_group_norm(tn_net *net, const char *name, tn_array *x,
                                    int64_t groups);
 
-// Zero is the default, but for `outputs`. Lists have a number for each axis of x between
-// its first and last, or one for all; NULL is the default.
+// Options of tn_net_conv. Zero is the default, but for `outputs`. Lists have a number for
+// each axis of x between its first and last, or one for all; NULL is the default.
 typedef struct tn_net_conv_options {
     uint32_t struct_size;          // sizeof(tn_net_conv_options); 0: that of ABI 1.0
     uint32_t flags;                // 0
@@ -207,7 +207,7 @@ TN_API tn_array *tn_net_confusion(tn_net *net, tn_array *scores, tn_array *label
 // Builds the loss of a batch, one number, by layers. NULL after a failure.
 typedef tn_array *(*tn_loss_body)(tn_net *net, tn_array *const *batch, void *user);
 
-// All zero is the default.
+// Options of tn_trainer_create. All zero is the default.
 typedef struct tn_trainer_options {
     uint32_t struct_size;  // sizeof(tn_trainer_options); 0: that of ABI 1.0
     uint32_t flags;        // 0
@@ -225,11 +225,11 @@ typedef struct tn_trainer_options {
 // A loss with its optimiser.
 //
 // In a group of processes a step's loss, its gradients and states of layers are the means
-// of the members', reduced in buckets while the rest is computed.
-// So with equal parts of one batch (tn_loader_options.part) losses and parameters are those
-// of one process within rounding, where the loss is a mean over rows; running statistics
-// are means of those of the parts, and random numbers, of dropout say, differ from one
-// process's. All members begin with the same parameters: the same seed, or one file.
+// of the members', reduced in buckets while the rest is computed. So with equal parts of
+// one batch (tn_loader_options.part) losses and parameters are those of one process within
+// rounding, where the loss is a mean over rows. Running statistics are means of those of
+// the parts; random numbers, of dropout say, differ from those of one process. All members
+// begin with the same parameters: the same seed, or one file.
 typedef struct tn_trainer tn_trainer;
 
 // This process's rank in the trainer's group, and the number of members; 0 of 1 without.
@@ -266,12 +266,12 @@ typedef struct tn_table {
 TN_API tn_status tn_table_read(tn_runtime *runtime, const char *path, tn_table *out_table);
 TN_API void tn_table_finish(tn_table *table); // zeros are fine
 
-// Fails with `name`, the row and the number where one of a table is not from `low` to
-// `high`, such as a label that is no class, which costs nothing in tn_net_loss.
+// Fails, with `name`, the row and the number, where a number of a table is not from `low`
+// to `high`, such as a label that is no class, for which tn_net_loss gives 0.
 TN_API tn_status tn_table_check(const tn_table *table, const char *name, double low,
                                 double high);
 
-// All zero is the default, but for `batch`.
+// Options of tn_loader_create. All zero is the default, but for `batch`.
 typedef struct tn_loader_options {
     uint32_t struct_size; // sizeof(tn_loader_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
@@ -309,7 +309,7 @@ TN_API tn_status tn_loader_next(tn_loader *loader, tn_scope *scope, tn_array **o
 
 // --- the loop --------------------------------------------------------------------------
 
-// All zero is the default, but for `steps`.
+// Options of tn_fit. All zero is the default, but for `steps`.
 typedef struct tn_fit_options {
     uint32_t struct_size; // sizeof(tn_fit_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
@@ -343,8 +343,8 @@ TN_API tn_status tn_fit(tn_trainer *trainer, tn_loader *loader,
                         const tn_fit_options *options);
 
 // Gives the means over all rows of the `num_means` numbers of f32, such as an accuracy or a
-// confusion, that `body` makes of batches of `tables`, without training; of the last batch
-// by its rows. Fails where a layer wants a parameter that the set lacks.
+// confusion, that `body` makes of batches of `tables`, without training; the last batch
+// counts by its rows. Fails where a layer wants a parameter that the set lacks.
 TN_API tn_status tn_evaluate(tn_params *params, tn_loss_body body, void *user,
                              const tn_table *tables, uint64_t num_tables, int64_t batch,
                              double *out_means, uint64_t num_means);
@@ -420,10 +420,10 @@ TN_API tn_array *tn_hessian(tn_scope *scope, tn_function_body body, void *user,
 // one traces again. Extents that are equal in the first call stay equal, extents of 0 and 1
 // stay as they are, else the body is traced again for the new pattern.
 //
-// A body that builds other operations by its extents is found out where it does so within
-// what is tried (one more, and 2 and 257 times as many), and has to do so there. Devices
-// that it chooses (tn_scope_device) are not kept. It uses kept and retained arrays and its
-// inputs alone, as that of a tn_function does.
+// A body that builds other operations for other extents is detected only if it does so for
+// the extents that are tried (one more, and 2 and 257 times as many). Devices that it
+// chooses (tn_scope_device) are not kept. It uses kept and retained arrays and its inputs
+// alone, as that of a tn_function does.
 //
 // Threads. Any; bodies are called by one at a time.
 typedef struct tn_shapeless tn_shapeless;

@@ -30,8 +30,8 @@
 // values of the key "clip.projector_type".
 #define TN_IFACE_VISION "tn.vision/1"
 
-// How pixels between pixels are found. All are of 8 bits, with the filter widened where an
-// image becomes smaller.
+// Filters by which images are resized, on pixels of 8 bits; where an image becomes smaller,
+// its filter is widened.
 enum {
     TN_VISION_LANCZOS = 0, // of three lobes
     TN_VISION_BILINEAR = 1,
@@ -82,8 +82,8 @@ typedef struct tn_vision {
     // Facts that the library needs. [any]
     const tn_vision_facts *(*facts)(const tn_model_self *self);
 
-    // How an image of this height and width, 1 or more, becomes tiles. Fills what is behind
-    // out->struct_size, which begins as zeros. [any]
+    // How an image of this height and width, 1 or more, becomes tiles. Fills the members
+    // behind out->struct_size, which begin as zeros. [any]
     tn_status (*cut)(const tn_host *host, const tn_model_self *self, int64_t height,
                      int64_t width, tn_vision_cut *out);
 

@@ -74,7 +74,7 @@
 // of the scratch memory.
 #define TN_VULKAN_ALIGNMENT 256
 
-// Operands of a launch, at most, that binds one with TN_OPERAND_FUSES.
+// The most operands of a launch that binds an operand with TN_OPERAND_FUSES.
 #define TN_VULKAN_FUSED_OPERANDS 8
 
 // Features of a device beyond Vulkan 1.2 with 8-bit and 16-bit storage buffers, which each
@@ -249,7 +249,7 @@ struct tn_vulkan_plan {
 // workgroups are empty, since an empty one takes time too; and rows have few different
 // lengths, so that a length may be a specialisation constant.
 //
-// More than the device takes come out as more rows than it takes, and `launch` refuses.
+// A count beyond the device's limits gives more rows than it takes, and `launch` refuses.
 static inline void tn_vulkan_rows(const tn_vulkan_limits *limits, uint64_t count,
                                   uint32_t groups[3])
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adapters: changing that of a model, from files and to files.
+// Reads adapters of a model from files, and writes them to files.
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 #include "peft.h"
 
 #define KEY_ALPHA "adapter.lora.alpha"
-// The ends of the names of arrays, behind that of the weight.
+// Ends of the names of an adapter's arrays, behind the name of the weight.
 #define DOWN ".lora_a"
 #define UP ".lora_b"
 
@@ -49,14 +49,14 @@ tn_status lm_adapter_use(tn_lm *model, struct lm_adapter *adapter)
 
 // --- reading ---------------------------------------------------------------------------
 
-// A file that is read.
+// An adapter's file that is being read.
 struct adapter_source {
     tn_file *file;
     const char *path; // as it was given
     bool is_peft;     // by PEFT's names, with rows in the order of halves
 };
 
-// The name of the weight that an array of the file belongs to; `is_up`: as its B.
+// Name of the weight that an array of the file belongs to; `is_up`: the array is B, else A.
 static bool weight_name(const struct adapter_source *s, const char *array, bool is_up,
                         char out[TN_MODEL_NAME])
 {
@@ -72,7 +72,7 @@ static bool weight_name(const struct adapter_source *s, const char *array, bool 
     return true;
 }
 
-// The number under a key of the file, as metadata or as text.
+// Number under a key of the file, in its metadata or its texts.
 static bool adapter_read_number(const tn_file *file, const char *key, double *out)
 {
     if (tn_metadata_number(tn_metadata_find(tn_file_metadata(file), key), out))
@@ -97,7 +97,7 @@ static bool is_elsewhere(const tn_lm *model, const char *name)
     return strcmp(name, "output.weight") == 0 && model->end < model->facts->layers;
 }
 
-// A and B against the weight that they are added to.
+// Checks the shapes of A and B against the weight that they are added to.
 static tn_status adapter_check_item(tn_lm *model, const char *file, const tn_type *down,
                                     const tn_type *up, const char *name)
 {
@@ -204,7 +204,7 @@ static double adapter_rank_of(const struct lm_adapter *adapter, uint64_t item)
     return (double)tn_array_type(adapter->items[item].down)->extent[0];
 }
 
-// The alpha that divided by the rank is what PEFT multiplies by.
+// Sets alpha, which is divided by the rank here, and for rsLoRA by its square root in PEFT.
 static tn_status take_config(const struct adapter_source *s,
                              const struct peft_config *config, struct lm_adapter *out)
 {
@@ -330,7 +330,8 @@ static tn_status save_with(tn_lm *model, const char *path, bool is_peft,
     return status;
 }
 
-// A folder as PEFT reads it: made where there is none; the configuration comes last.
+// Writes a folder as PEFT reads it, and makes the folder if need be; the configuration
+// comes last.
 static tn_status save_folder(tn_lm *model, const char *folder)
 {
     char arrays[PATH_MAX];

@@ -14,11 +14,11 @@
 #define SQUARES ".in_sum2"
 #define COUNTS ".counts"
 
-// Sums over all windows, of the products of one, in its order.
+// Sums over all windows, for each product in the order of `gathered`.
 struct importance {
     tn_lm *model;
-    struct lm_gathered gathered; // of the window that is run; names and extents of all
-    double **sums;               // of each product, `columns`
+    struct lm_gathered gathered; // of the current window; names and extents hold for all
+    double **sums;               // by product, `columns` numbers each
     double *rows;
     uint64_t count; // products; 0: no window has been run
     int64_t windows, window;

@@ -18,8 +18,8 @@
 #define HEAD "base_model.model.lm_head"
 #define MOST_CONFIG (1 << 20) // bytes
 
-// Names behind the layer's, in peft and here. Of two rows with one name of ours the first
-// is for models whose queries, keys and values have one matrix.
+// Names behind the layer's, in PEFT and here. Where two rows have one name of ours, the
+// first row is for models whose queries, keys and values share a matrix.
 static const struct {
     const char *theirs, *ours;
     bool is_fused;
@@ -126,8 +126,8 @@ bool peft_array(tn_lm *model, const char *weight, bool is_up, char out[PEFT_NAME
 
 // --- the configuration -----------------------------------------------------------------
 
-// Members that change what an adapter computes, and what they are where it is the sum of
-// products of low rank alone.
+// Refuses members that change what an adapter computes, unless they have the value that
+// stands for a sum of low-rank products alone.
 static tn_status check_config(const char *path, const json_t *config)
 {
     static const char *const flags[] = {"use_dora", "fan_in_fan_out", "use_qalora",

@@ -13,8 +13,8 @@
 
 // Values of the folder's configuration.
 struct peft_config {
-    double alpha; // 0: not said
-    bool is_root; // alpha counts over the root of the rank
+    double alpha; // 0: absent
+    bool is_root; // the factor is alpha / sqrt(rank)
 };
 
 // Whether the path is a folder that has an adapter, or could get one.
@@ -22,8 +22,8 @@ bool peft_is_folder(const char *path);
 // The path of the folder's arrays.
 const char *peft_arrays(const char *folder, char out[PATH_MAX]);
 
-// Reads adapter_config.json. TN_ERR_UNSUPPORTED: it asks for what only PEFT computes, such
-// as weights beside those of low rank.
+// Reads adapter_config.json. TN_ERR_UNSUPPORTED: it asks for a computation that only PEFT
+// has, such as weights beside those of low rank.
 tn_status peft_read_config(const char *folder, struct peft_config *out);
 tn_status peft_write_config(tn_lm *model, const char *folder);
 

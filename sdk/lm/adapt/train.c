@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Training of adapters: a step is one function of a window of tokens and of the state,
-// whose memory the step's results take over.
+// Training of adapters: a step is one function of a window of tokens and of the state; its
+// results are written over the old state.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "adapter.h"
 #include "train.h"
 
-// Inputs of a step, in front of the state: the parameters, and two moments of each.
+// Inputs of a step before the state, which is the parameters and two moments of each.
 enum { IN_TOKENS, IN_NEXT, IN_NUMBER, IN_STATE };
 enum { OUT_LOSS, OUT_STATE };
 
@@ -29,7 +29,7 @@ struct training {
     uint64_t num_parameters; // down and up of each item
     tn_array **state;        // kept: 3 * num_parameters
     tn_function *step;
-    int64_t share; // windows of a step that this process reads, the first one's number
+    int64_t share; // windows of a step that this process reads, from `first` on
     int64_t first;
     int32_t size; // of the group; 1: this process alone
     uint64_t random;
@@ -95,7 +95,7 @@ static tn_array *window_loss(const struct training *t, tn_scope *scope, tn_array
     return tn_op(scope, "base.mean/1", TN_IN(losses), TN_NO_ATTRS);
 }
 
-// Window `number` of arrays of several.
+// Window `number` of arrays that hold several windows.
 static tn_array *adapt_train_row_of(const struct training *t, tn_scope *scope,
                                     tn_array *rows, int64_t number)
 {
@@ -156,10 +156,9 @@ static tn_status build_training(tn_scope *scope, tn_array *const *inputs,
     return tn_scope_status(scope);
 }
 
-// --- the adapter that a training begins with
-// -----------------------------------------------
+// --- the adapter that a training begins with --------------------------------------------
 
-// Whether a weight is one of those that the training names.
+// Whether the training names this weight.
 static bool is_trained(const tn_lm_training *how, const char *name, uint8_t *used)
 {
     bool found = false;
@@ -176,7 +175,7 @@ static bool is_trained(const tn_lm_training *how, const char *name, uint8_t *use
     return found;
 }
 
-// Experts' weights have an axis more.
+// Whether a weight is a matrix: experts' weights have one axis more.
 static bool adapt_train_is_matrix(const tn_lm *model, const char *name)
 {
     tn_type type;
@@ -255,7 +254,7 @@ static tn_status begin_adapter(struct training *t)
 
 // --- training --------------------------------------------------------------------------
 
-// Parameters are those of the adapter; their moments begin as zeros.
+// Makes the state: the adapter's parameters, and their moments as zeros.
 static tn_status make_state(struct training *t)
 {
     const struct lm_adapter *adapter = &t->model->adapter;
@@ -275,7 +274,8 @@ static tn_status make_state(struct training *t)
     return status == TN_OK && !t->state ? TN_ERR_MEMORY : status;
 }
 
-// In a group the state is not donated: it has to outlive a step that fails.
+// Makes the step's function. In a group the state is not donated: it has to outlive a step
+// that fails.
 static tn_status adapt_train_make_step(struct training *t)
 {
     uint64_t count = 3 * t->num_parameters;
@@ -297,7 +297,8 @@ static tn_status adapt_train_make_step(struct training *t)
     return lm_fail_core(status);
 }
 
-// The state behind a step. In a group it is kept in the place of the one before.
+// Takes the state behind a step. In a group the new arrays are kept, and the old ones
+// released.
 static tn_status take_state(struct training *t, tn_scope *scope, tn_array *const *outputs)
 {
     uint64_t count = 3 * t->num_parameters;
@@ -313,8 +314,8 @@ static tn_status take_state(struct training *t, tn_scope *scope, tn_array *const
     return TN_OK;
 }
 
-// One step on windows, which `ids` has behind each other, of a token more than they have;
-// `arrays` has room for inputs and outputs.
+// Runs one step. `ids` holds the windows behind each other, each with one token more than
+// how.window; `arrays` has room for inputs and outputs.
 static tn_status adapt_train_run_step(struct training *t, const int32_t *ids,
                                       int64_t number, tn_array **arrays, double *out_loss)
 {
@@ -380,7 +381,7 @@ static void draw_windows(struct training *t, const int32_t *ids, uint64_t count,
     }
 }
 
-// Whether one of the members says so.
+// Sets *ends on all members of the group if one of them has set it.
 static tn_status any_ends(const struct training *t, int32_t *ends)
 {
     if (t->size == 1)
@@ -422,7 +423,7 @@ static tn_status adapt_train_run_steps(struct training *t, const int32_t *ids,
     return status;
 }
 
-// Gives the trained parameters to the model's adapter, where they are numbers.
+// Moves the trained parameters to the model's adapter, unless one is NaN or infinite.
 static tn_status take_parameters(struct training *t)
 {
     tn_status status = lm_adapter_check_numbers(t->model, t->state);

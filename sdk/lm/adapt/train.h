@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A window of tokens as a part of a larger function.
+// Logits of a window of tokens, as a part of a larger function.
 #ifndef LM_TRAIN_H
 #define LM_TRAIN_H
 

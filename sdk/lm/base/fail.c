@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Messages, memory, and structs of applications.
+// Messages, memory, and option structs of applications.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ tn_status lm_fail_core(tn_status status)
 
 tn_status lm_fail_scope(const tn_scope *scope)
 {
-    if (!scope) // of a runtime that fork() left behind, or for want of memory
+    if (!scope) // the runtime was inherited over fork(), or memory is short
         return lm_fail(strncmp(tn_last_error(), "out of memory", 13) ? TN_ERR_ARGUMENT
                                                                      : TN_ERR_MEMORY,
                        "%s", tn_last_error());
@@ -103,7 +103,7 @@ tn_status lm_read_struct(void *mine, uint64_t size, const void *given, uint32_t 
 void lm_write_struct(void *out, uint32_t out_size, const void *mine, uint64_t size)
 {
     uint64_t theirs = out_size && out_size < size ? out_size : size;
-    if (theirs > sizeof(uint32_t)) // their struct_size stays
+    if (theirs > sizeof(uint32_t)) // keep the caller's struct_size
         memcpy((char *)out + sizeof(uint32_t), (const char *)mine + sizeof(uint32_t),
                theirs - sizeof(uint32_t));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random numbers of drawing and of training.
+// Random numbers for sampling and for training.
 #ifndef LM_RANDOM_H
 #define LM_RANDOM_H
 

@@ -11,11 +11,11 @@
 
 // --- types -----------------------------------------------------------------------------
 
-// Names that options have for dtypes of caches.
+// Names by which options choose the elements of caches.
 static const struct cache_kind {
     const char *name;
     tn_dtype dtype;
-    const char *format; // of blocks
+    const char *format; // of blocks; NULL: floats
 } kinds[] = {{"f16", TN_F16, NULL}, {"f32", TN_F32, NULL}, {"q8_0", TN_U8, "q8_0"}};
 
 tn_status lm_caches_choose(tn_lm *model, const char *name)
@@ -31,8 +31,8 @@ tn_status lm_caches_choose(tn_lm *model, const char *name)
     return lm_fail(TN_ERR_ARGUMENT, "caches of '%s', expected f16, f32 or q8_0", name);
 }
 
-// Caches of the layout that sequences share get the elements and the slots that the options
-// ask for.
+// Gives a cache type the elements and slots of the options, if its layout is one that
+// sequences can share.
 static tn_status caches_adapt(const tn_lm *model, tn_type *type)
 {
     bool is_shared = type->dtype == TN_F32 && type->rank == 4 && type->extent[0] == 1;

@@ -22,7 +22,7 @@ int64_t lm_part_of(const struct lm_division *division, int64_t layer)
     for (int64_t i = 0; i < division->count; i++)
         if (layer >= division->parts[i].first && layer < division->parts[i].end)
             return i;
-    return division->count - 1; // the output's
+    return division->count - 1; // the part of the output
 }
 
 tn_status lm_scope_on(const struct lm_division *division, int64_t part, tn_scope *scope)
@@ -52,7 +52,7 @@ void lm_line_add_layers(struct lm_line *line, int64_t first, int64_t last)
 
 // --- lost devices ----------------------------------------------------------------------
 
-// The first of the parts' devices that is lost; -1: none.
+// The first part whose device is lost; -1: none.
 static int64_t lost_part(const tn_lm *model, const tn_selected_device *devices)
 {
     for (int64_t i = 0; i < model->division.count; i++)

@@ -53,7 +53,7 @@ void lm_hash_weight(uint64_t *hash, const tn_lm *model, const char *name)
         lm_hash_bytes(hash, format, strlen(format));
 }
 
-// Some bytes of a weight of a file, which is mapped: little of it is read.
+// Hashes some bytes of a weight of a mapped file, so that little of it is read.
 static void hash_sample(uint64_t *hash, const tn_lm *model, tn_scope *scope,
                         const char *name)
 {
@@ -69,7 +69,7 @@ static void hash_sample(uint64_t *hash, const tn_lm *model, tn_scope *scope,
     lm_hash_bytes(hash, data + (bytes - count) / 2, count);
 }
 
-// `sample` NULL: bytes are not looked at.
+// Hashes the weights of a layer. `sample` NULL: no bytes are hashed.
 static tn_status hash_part(uint64_t *hash, uint64_t *sample, const tn_lm *model,
                            tn_scope *scope, int64_t layer)
 {
@@ -91,7 +91,7 @@ static tn_status hash_part(uint64_t *hash, uint64_t *sample, const tn_lm *model,
     return status;
 }
 
-// Whether tn_data gives what is mapped, without a copy to a device.
+// Whether tn_data gives the mapped memory itself, without a copy from a device.
 static tn_status is_at_hand(const tn_lm *model, bool *out)
 {
     tn_selected_device devices[LM_MOST_DEVICES];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hashes of models: whether two are the same.
+// Hashes of models, by which two models are compared.
 #ifndef LM_HASH_H
 #define LM_HASH_H
 
@@ -9,14 +9,14 @@
 #define LM_HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 void lm_hash_bytes(uint64_t *hash, const void *data, uint64_t size);
 
-// All pairs, in their order.
+// Hashes all pairs, in their order.
 void lm_hash_metadata(uint64_t *hash, const tn_metadata_list *list);
 
-// The name of a weight, its format and its extents; nothing where there is none.
+// Hashes name, format and extents of a weight; nothing if the model does not have it.
 void lm_hash_weight(uint64_t *hash, const tn_lm *model, const char *name);
 
-// The metadata and all weights of a model, whatever is loaded: names, formats, extents; and
-// in *out_sample some bytes of each weight, where these are in a file that a device of the
+// Hashes metadata and all weights of a model, loaded or not: names, formats, extents; and
+// in *out_sample some bytes of each weight, if weights are in a file that a device of the
 // host reads, else 0.
 tn_status lm_hash_whole(const tn_lm *model, uint64_t *out, uint64_t *out_sample);
 

@@ -5,8 +5,8 @@
 
 #include "model.h"
 
-// `product`, of x with the weight `name`, and what the adapter adds to it. `trained`, where
-// it is not NULL, has arrays for those of the items, down and up in turns.
+// Adds the adapter's part to `product`, which is x times the weight `name`. `trained`,
+// where it is not NULL, replaces the arrays of the items: down and up in turns.
 tn_array *lm_adapted(const struct lm_adapter *adapter, tn_scope *scope,
                      tn_array *const *trained, const char *name, tn_array *x,
                      tn_array *product);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening and closing models, and what is known of them.
+// Opening and closing models, and facts about them.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,8 @@ static tn_status open_architecture(tn_lm *model)
     return lm_fail_core(ops->open(model->host, &source.base, &model->self, &model->facts));
 }
 
-// Facts that the library computes with have to be positive, whatever the plugin says.
+// Refuses facts that are not positive: the library computes with them, whatever the plugin
+// says.
 static tn_status engine_model_check_facts(const tn_lm *model)
 {
     const tn_model_facts *f = model->facts;
@@ -93,7 +94,8 @@ static tn_status choose_caches(tn_lm *model, const tn_lm_options *options)
     return status == TN_OK ? lm_caches_types(model, 0, types) : status;
 }
 
-// Numbers that do not fit are reported when the devices are known.
+// Copies the option `split`. Numbers that do not fit are reported when the devices are
+// known.
 static tn_status keep_split(tn_lm *model, const char *split)
 {
     if (!split)

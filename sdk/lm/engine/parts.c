@@ -12,15 +12,16 @@
 #include "parts.h"
 #include "weights.h"
 
-// Memory that a device keeps for steps: one part in RESERVED_SHARE of what is left, at
-// most MOST_RESERVED bytes.
+// Memory that a device keeps for steps: 1 / RESERVED_SHARE of what is left, at most
+// MOST_RESERVED bytes.
 #define RESERVED_SHARE 8
 #define MOST_RESERVED (UINT64_C(512) << 20)
-#define SHORTEST_CONTEXT 64 // that is proposed
+#define SHORTEST_CONTEXT 64 // positions: the least context that a message proposes
 
 // --- devices ---------------------------------------------------------------------------
 
-// Devices whose bytes are the same memory have one number.
+// Number of the memory of device `index`: devices that share one memory have the same
+// number.
 static uint32_t model_shards_memory_of(const tn_selected_device *devices, int64_t index)
 {
     static const uint8_t none[sizeof(devices[0].share_id)];
@@ -35,8 +36,8 @@ static uint32_t model_shards_memory_of(const tn_selected_device *devices, int64_
     return (uint32_t)index;
 }
 
-// Bytes of the model's weights that are loaded to a device: they are taken already, and
-// stay or are freed.
+// Bytes of weights that the device has already: they are taken from its memory, and stay or
+// are freed.
 static uint64_t model_shards_loaded_bytes(const tn_lm *model, int64_t device)
 {
     uint64_t bytes = 0;
@@ -46,7 +47,7 @@ static uint64_t model_shards_loaded_bytes(const tn_lm *model, int64_t device)
     return bytes;
 }
 
-// Bytes of a device that the user grants; 0: all.
+// Bytes of a device that the user grants to a model; 0: all.
 static uint64_t lm_parts_granted(const tn_lm *model)
 {
     const char *text = tn_config(model->runtime, "TENON_LM_MEMORY");
@@ -61,8 +62,8 @@ static void lm_room_limit(struct lm_room *room, uint64_t most)
     }
 }
 
-// The host's memory, where nothing comes behind it, takes what is left: the weights of a
-// file are mapped, so the system can do with less than they have.
+// Finds the room of each device. The host's memory, if it is the last device, has no bound:
+// the weights of a file are mapped, so that the system can do with less than their bytes.
 static void find_rooms(const tn_lm *model, const tn_selected_device *devices, int64_t count,
                        struct lm_room *out)
 {
@@ -94,7 +95,7 @@ tn_status lm_room_of_all(const tn_lm *model, struct lm_room *out)
     find_rooms(model, devices, count, rooms);
     *out = (struct lm_room){.is_closed = true};
     for (int64_t i = 0; i < count; i++) {
-        bool is_counted = false; // with another device of the same memory
+        bool is_counted = false; // its memory was counted with an earlier device
         for (int64_t k = 0; k < i; k++)
             is_counted = is_counted || rooms[k].memory == rooms[i].memory;
         if (rooms[i].is_closed)
@@ -155,7 +156,7 @@ struct model_shards_problem {
     const tn_selected_device *devices;
     const struct lm_room *rooms;
     int64_t num_devices, first, end;
-    const int64_t *split; // ends that the options ask for; NULL: none
+    const int64_t *split; // division that the options ask for; NULL: none
     struct lm_sizes sizes;
     struct lm_shortage shortage;
 };
@@ -170,7 +171,7 @@ static bool model_shards_fits(struct model_shards_problem *p, int64_t *out_ends)
                             &p->shortage);
 }
 
-// Whether it would fit if caches had `share` in `of` of their bytes.
+// Whether the model would fit if caches had `share` / `of` of their bytes.
 static bool would_fit(const struct model_shards_problem *p, uint64_t share, uint64_t of)
 {
     struct model_shards_problem trial = *p;
@@ -183,7 +184,7 @@ static bool would_fit(const struct model_shards_problem *p, uint64_t share, uint
     return does;
 }
 
-// Lists options with which the model would fit, each before a comma.
+// Appends options with which the model would fit, each followed by a comma.
 static void model_shards_propose(const struct model_shards_problem *p, struct lm_line *out)
 {
     const tn_lm *model = p->model;
@@ -236,7 +237,7 @@ static tn_status model_shards_refuse(const struct model_shards_problem *p)
 
 // --- dividing --------------------------------------------------------------------------
 
-// The ends that the options ask for, within the layers first .. end - 1.
+// Reads the division that the options ask for, within layers first .. end - 1.
 static tn_status model_shards_read_split(const tn_lm *model, int64_t first, int64_t end,
                                          int64_t count, int64_t *out_ends)
 {

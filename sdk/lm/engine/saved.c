@@ -25,7 +25,7 @@
 
 // --- which model -----------------------------------------------------------------------
 
-// Whether a weight that comes before is the same one on another device.
+// Whether a weight is listed already: the same weight on another device.
 static bool is_on_another(const tn_lm *model, uint64_t index)
 {
     const struct lm_weight *items = model->weights.items;
@@ -36,7 +36,7 @@ static bool is_on_another(const tn_lm *model, uint64_t index)
     return false;
 }
 
-// Hashes the metadata, and names, formats and extents of the weights that are loaded.
+// Hashes the metadata, and names, formats and extents of the loaded weights.
 static void hash_model(const tn_lm *model, char out[HASH_TEXT])
 {
     uint64_t hash = LM_HASH_BEGIN;
@@ -96,7 +96,8 @@ static tn_type saved_part_of(const tn_type *cache, int64_t length)
     return part;
 }
 
-// Caches whose third axis is not that of positions cannot be cut to these.
+// Fails for caches whose third axis is not that of positions: they cannot be cut to a
+// length.
 static tn_status check_caches(const tn_lm *model, const struct lm_caches *caches)
 {
     for (uint64_t i = 0; i < caches->count; i++) {
@@ -219,7 +220,7 @@ static tn_status saved_check_part(const tn_file *file, const char *path, const c
                    expected->extent[2], expected->extent[3]);
 }
 
-// Gives the number of positions, when all that is in the file fits the model.
+// Gives the number of positions, once everything in the file fits the model.
 static tn_status saved_check_file(const tn_lm_sequence *sequence, const tn_file *file,
                                   const char *path, tn_scope *scope, int64_t *out_length)
 {
@@ -277,7 +278,7 @@ static tn_status saved_read_file(const tn_lm_sequence *sequence, const tn_file *
     return status;
 }
 
-// Where a part of a cache is written.
+// Indices at which a part is written into a cache.
 struct update {
     const tn_lm *model;
     int64_t part;
@@ -353,7 +354,7 @@ static tn_status saved_restore(tn_lm_sequence *sequence, const tn_file *file,
     status = ids && parts ? saved_read_file(sequence, file, path, scope, length, ids, parts)
                           : TN_ERR_MEMORY;
     if (status == TN_OK) {
-        sequence->length = 0; // of a failure in between
+        sequence->length = 0; // a failure from here on leaves the sequence empty
         status = saved_write_parts(sequence, scope, parts);
     }
     if (status == TN_OK) {

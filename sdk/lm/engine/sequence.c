@@ -58,20 +58,21 @@ tn_status tn_lm_sequence_cut(tn_lm_sequence *sequence, int64_t length)
 
 // --- inference -------------------------------------------------------------------------
 
-// Chunks of a prompt for each stage behind the first: while they pass, all stages work but
-// for one part in ten at the ends.
+// Chunks of a prompt for each stage behind the first: the stages then idle for one part in
+// ten of the time, at the beginning and the end.
 #define CHUNKS_A_STAGE 9
 
-// Whether a call of `count` positions has chunks enough of this size for all stages.
+// Whether a call of `count` positions has enough chunks of this size to keep all stages
+// busy.
 static bool fills_stages(const tn_lm *model, int64_t count, int64_t size)
 {
     int64_t behind = model->remote ? model->remote->stages - 1 : 0;
     return size <= 64 || count / size >= CHUNKS_A_STAGE * behind;
 }
 
-// The positions of the next chunk, of `left` of a call of `count`: a size that is filled by
-// more than half, so that few plans and few runs serve any number. Logits of all rows are
-// large: then at most 64.
+// Number of positions of the next chunk, where `left` of the call's `count` are left: a
+// size more than half of which is used, so that few plans and few runs serve any number.
+// With all_rows at most 64, since logits of all rows are large.
 static int64_t chunk_size(const tn_lm_sequence *sequence, int64_t count, int64_t left,
                           bool all_rows)
 {
@@ -94,7 +95,7 @@ tn_status lm_check_ids(const tn_lm *model, const int32_t *ids, int64_t count)
     return TN_OK;
 }
 
-// All but what the tokens are.
+// Checks a call's arguments, but not the ids of its tokens.
 static tn_status sequence_check_room(const tn_lm_sequence *sequence, const void *input,
                                      int64_t count, uint32_t flags)
 {
@@ -121,7 +122,8 @@ static tn_status sequence_check_call(const tn_lm_sequence *sequence, const void 
                : lm_check_ids(sequence->model, input, count);
 }
 
-// The rows of images from position `first` on; NULL where the next `count` have none.
+// Rows of images from position `first` on; NULL if none of the next `count` positions has
+// one.
 static const float *const *rows_within(const float *const *rows, int64_t first,
                                        int64_t count)
 {
@@ -131,7 +133,8 @@ static const float *const *rows_within(const float *const *rows, int64_t first,
     return NULL;
 }
 
-// Whether steps give logits: the output is here, or on a process that steps reach.
+// Whether steps give logits: this process has the output, or its steps reach the process
+// that has.
 static bool reaches_output(const tn_lm *model)
 {
     return model->remote || model->end == model->facts->layers;
@@ -223,7 +226,7 @@ tn_status lm_infer_rows(tn_lm_sequence *sequence, const int32_t *ids,
 
 // --- embeddings ------------------------------------------------------------------------
 
-// One row of many, in place of the first.
+// Pools `count` rows into the first one.
 static void sequence_pool(float *rows, int64_t count, int64_t width, uint32_t pooling)
 {
     if (pooling == TN_LM_POOL_LAST)
@@ -298,7 +301,7 @@ static tn_status sequence_check_item(const tn_lm_item *items, uint64_t index)
                            : status;
 }
 
-// Begins a step of the last token of each item. All have the same caches.
+// Begins a step of the last token of each item. All items share the same caches.
 static void begin_together(struct lm_flight *flight)
 {
     tn_lm_item *const *items = flight->items;
@@ -325,7 +328,8 @@ static void begin_together(struct lm_flight *flight)
         items[i]->status = status;
 }
 
-// Begins a step of the first item that waits, and of those that share its caches.
+// Begins a step of the first waiting item, together with the waiting items that share its
+// caches.
 static bool begin_some(struct lm_flights *flights, tn_lm_item *items, uint64_t num_items,
                        int64_t most, bool *waits)
 {
@@ -392,7 +396,7 @@ tn_status lm_batch_end(struct lm_flights *flights)
     return lm_failure_tell(&first);
 }
 
-// Where layers are on several processes, a step for each of them is on its way.
+// Where layers are on several processes, as many steps as there are stages are in flight.
 tn_status tn_lm_infer_batch(tn_lm_item *items, uint64_t num_items)
 {
     struct lm_flights flights;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Dividing the layers of a model among devices.
 //
-// Devices are filled in order, not evenly: the list says which one is preferred, one
-// sequence runs on one device at a time anyway, and a slow device gets what the fast one
-// cannot hold, and no more.
+// Devices are filled in order, not evenly: the list says which device is preferred, one
+// sequence runs on one device at a time anyway, and a slow device gets only the layers that
+// the fast one cannot hold.
 #include "sharding.h"
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ uint64_t lm_bytes_of_layer(const struct lm_needs *needs, int64_t begin, int64_t 
     return bytes;
 }
 
-// Devices that share one memory get the least amount that one of them reports.
+// Devices that share one memory get the least amount that any of them reports.
 static void share_rooms(const struct lm_room *rooms, int64_t num_rooms, uint64_t *left)
 {
     for (int64_t i = 0; i < LM_MOST_DEVICES; i++)

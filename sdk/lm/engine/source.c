@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model's weights and metadata from a file; a source as plugins see it.
+// Weights and metadata of a model from a file; a source in the form that plugins take.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -45,8 +45,8 @@ bool lm_source_is_file(const tn_lm *model)
     return model->source.load == file_load;
 }
 
-// Only for arrays of a file that nothing else refers to: mapped pages are read again at
-// their next use, and copies are about to be freed.
+// Safe only for arrays of a file that nothing else refers to: mapped pages are read again
+// at their next use, and copies are about to be freed.
 void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -60,7 +60,7 @@ void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read)
     begin = (begin + page - 1) / page * page;
     end = end / page * page;
     if (begin < end)
-        madvise((void *)begin, end - begin, MADV_DONTNEED); // as good if it fails
+        madvise((void *)begin, end - begin, MADV_DONTNEED); // a failure is harmless
 }
 
 static void file_close(const tn_lm_source *source)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sources of models: files, and a source as plugins of models see it.
+// Sources of models: files, and a source in the form that plugins of models take.
 #ifndef LM_SOURCE_H
 #define LM_SOURCE_H
 
@@ -7,8 +7,8 @@
 #include <tenon/lm.h>
 #include <tenon/model.h>
 
-// Gives back the pages of an array that a file gave and that nothing reads any more. The
-// system's cache of the file stays.
+// Gives the pages of an array of a file back to the system, once nothing reads the array
+// any more. The system's cache of the file stays.
 void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read);
 
 // Whether weights come from a file.
@@ -17,7 +17,7 @@ bool lm_source_is_file(const tn_lm *model);
 // Opens a file as a source.
 tn_status lm_source_open(tn_runtime *runtime, const char *path, tn_lm_source *out_source);
 
-// A source as the plugin of a model sees it.
+// A source in the form that the plugin of a model takes.
 struct lm_model_source {
     tn_model_source base; // first
     const tn_lm_source *source;

@@ -13,13 +13,14 @@
 #include "step.h"
 #include "weights.h"
 
-// Inputs of a plan: these, then for each part where the step stands, then the caches; and
-// behind them, where the step has rows of images, these and which ones they are.
+// Inputs of a plan: tokens; the rows whose logits are wanted; CURSOR_INPUTS positions for
+// each part; the caches; and, if the step has rows of images, these and a mask of their
+// positions.
 enum { IN_TOKENS, IN_LAST, IN_CURSORS };
 enum { CURSOR_POSITION, CURSOR_LENGTH, CURSOR_START, CURSOR_SLOTS, CURSOR_INPUTS };
 enum { NUM_GIVEN = 2 };
 
-// The number of the first cache among the inputs.
+// Index of the first cache among the inputs.
 static uint64_t first_cache(const tn_lm *model)
 {
     return IN_CURSORS + CURSOR_INPUTS * (uint64_t)model->division.count;
@@ -28,10 +29,10 @@ static uint64_t first_cache(const tn_lm *model)
 // --- building --------------------------------------------------------------------------
 
 struct engine_step {
-    tn_model_step base; // first
+    tn_model_step base; // first: slots get its address
     tn_lm *model;
     tn_scope *scope;
-    int64_t device;                          // of the part
+    int64_t device;                          // the device of the part that is built
     tn_array *const *trained, *const *given; // see lm_build
     struct lm_gathered *gathered;
 };
@@ -65,8 +66,8 @@ static bool is_half(const tn_array *array)
     return type->dtype == TN_F16 || type->dtype == TN_BF16;
 }
 
-// x times all rows of the matrix that has the weight. Equal products of a step are computed
-// once.
+// x times the matrix that holds this weight's rows and those joined with it. Equal products
+// of a step are computed once.
 static tn_array *whole_product(const struct engine_step *step, tn_array *x,
                                const struct lm_weight *weight)
 {
@@ -81,7 +82,8 @@ static tn_array *whole_product(const struct engine_step *step, tn_array *x,
     return tn_op(step->scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
 }
 
-// Where it is asked for, the sums of the squares of what a product reads, by column.
+// Gathers the sums of the squares of a product's input, by column, where they are asked
+// for.
 static void engine_step_gather(const struct engine_step *step, tn_array *x,
                                const char *name)
 {
@@ -100,7 +102,7 @@ static void engine_step_gather(const struct engine_step *step, tn_array *x,
     sum->rows = type->extent[0] * (type->rank > 2 ? type->extent[1] : 1);
 }
 
-// The sum of what processes have of a product, where each has some columns of the weight.
+// Sum over the processes of a product of which each has some columns of the weight.
 static tn_array *whole_sum(const struct engine_step *step, tn_array *product,
                            const char *name)
 {
@@ -111,7 +113,7 @@ static tn_array *whole_sum(const struct engine_step *step, tn_array *product,
                : product;
 }
 
-// The logits of all processes, where each has those of some rows of the output's matrix.
+// Logits of all processes, where each has some rows of the output's matrix.
 static tn_array *whole_logits(const struct engine_step *step, tn_array *product,
                               const char *name)
 {
@@ -192,7 +194,7 @@ static tn_array *engine_step_constant(const tn_model_step *base, tn_dtype dtype,
     return tn_from_data(step->scope, dtype, shape, data);
 }
 
-// Builds the layers of one part, whose input is in *base.
+// Builds the layers of one part; base->input is its input.
 static tn_status build_part(struct engine_step *step, tn_model_step *base, int64_t index,
                             const struct lm_cursor *cursor, tn_array *last)
 {
@@ -326,8 +328,8 @@ tn_status lm_plans_make(tn_lm *model)
 
 // --- running ---------------------------------------------------------------------------
 
-// The input of a chunk: tokens or hidden states, with zeros behind the valid ones, and in
-// the places of rows that are given.
+// Input of a chunk: tokens or hidden states, with zeros behind the valid positions, and at
+// positions whose rows are given.
 static tn_array *chunk_input(const tn_lm *model, tn_scope *scope, const void *input,
                              int64_t valid, int64_t count, bool has_rows)
 {
@@ -353,7 +355,8 @@ static tn_array *chunk_input(const tn_lm *model, tn_scope *scope, const void *in
     return array;
 }
 
-// Rows of images at their positions, zeros elsewhere, and which positions have some.
+// Inputs for rows of images: the rows, with zeros at other positions, and a mask of their
+// positions.
 static void put_rows(const struct lm_chunk *c, tn_scope *scope, tn_array **given)
 {
     int64_t width = c->sequences[0]->model->facts->width;
@@ -374,7 +377,7 @@ static void put_rows(const struct lm_chunk *c, tn_scope *scope, tn_array **given
     free(rows);
 }
 
-// Whether the outputs, `row` elements each, follow each other in memory.
+// Whether the outputs, of `row` elements each, are adjacent in memory and in order.
 static bool are_in_order(float *const *outputs, int64_t num_outputs, uint64_t row)
 {
     for (int64_t i = 0; i < num_outputs; i++)
@@ -383,7 +386,8 @@ static bool are_in_order(float *const *outputs, int64_t num_outputs, uint64_t ro
     return true;
 }
 
-// Reads the rows that count of what a plan gave beside the caches.
+// Copies a plan's result beside the caches, without fillers, to the outputs: `rows` rows
+// each.
 static tn_status engine_step_read_rows(tn_scope *scope, tn_array *array, int64_t rows,
                                        float *const *outputs, int64_t num_outputs)
 {
@@ -402,8 +406,8 @@ static tn_status engine_step_read_rows(tn_scope *scope, tn_array *array, int64_t
     return lm_fail_scope(scope);
 }
 
-// Sequences of the plan: a power of two. Those behind the given ones are left out by their
-// positions, and have no keys.
+// Number of sequences of the plan: a power of two. The sequences behind the given ones are
+// fillers: their positions write nothing, and they have no keys.
 static int64_t sequences_of_plan(const struct lm_chunk *c)
 {
     int64_t count = 1;
@@ -412,7 +416,7 @@ static int64_t sequences_of_plan(const struct lm_chunk *c)
     return count;
 }
 
-// Where each sequence stands, on the device of each part.
+// Uploads the position of each sequence to the device of each part.
 static void cursors_write(const struct lm_chunk *c, tn_scope *scope, int64_t count,
                           tn_array **inputs)
 {
@@ -439,7 +443,7 @@ static void cursors_write(const struct lm_chunk *c, tn_scope *scope, int64_t cou
     inputs[IN_LAST] = tn_from_data(scope, TN_I32, TN_SHAPE(count), last);
 }
 
-// Inputs of the plan of a chunk.
+// Number of inputs of a chunk's plan.
 static uint64_t num_inputs(const struct lm_chunk *c)
 {
     const tn_lm_sequence *sequence = c->sequences[0];

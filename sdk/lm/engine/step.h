@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A step: positions of sequences through the layers that are loaded.
+// A step: runs positions of sequences through the loaded layers.
 #ifndef LM_STEP_H
 #define LM_STEP_H
 
@@ -16,47 +16,48 @@ struct lm_gathered {
     uint64_t count, room;
 };
 
-// How far the sequences of a step are, as arrays on the device of one part; see
+// Positions of the sequences of a step, as arrays on the device of one part; see
 // tn_model_step.
 struct lm_cursor {
     tn_array *position, *length, *start, *slots;
 };
 
-// Builds the layers that are loaded in `scope`, part by part. The step says what it is of:
-// count, capacity, input, last, caches; gets `output`. `cursors` has one of each part.
-// `trained`: see lm_adapted. `given`, where it is not NULL: rows that replace the
-// embedding's, f32 [positions, width], and which ones do, f32 [positions, 1] of 0 and 1.
-// `gathered`: what is to be gathered; NULL: nothing.
+// Builds the loaded layers in `scope`, part by part. The caller sets count, capacity,
+// input, last and caches of the step; lm_build sets `output`. `cursors` has one entry a
+// part. `trained`: see lm_adapted. `given`, where it is not NULL: rows that replace the
+// embedding's, f32 [positions, width], and a mask of the positions, f32 [positions, 1] of 0
+// and 1. `gathered`: gets the sums for importance; NULL: none.
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *step,
                    const struct lm_cursor *cursors, tn_array *const *trained,
                    tn_array *const *given, struct lm_gathered *gathered);
 
-// Makes the functions for the layers that are loaded, or destroys them.
+// Makes the functions for the loaded layers; destroys them.
 tn_status lm_plans_make(tn_lm *model);
 void lm_plans_destroy(tn_lm *model);
 
 // The most sequences of a step.
 #define LM_MOST_TOGETHER 32
 
-// A step: `count` positions of each sequence, of which the first `valid` are meant. All
-// sequences have the same caches. Several sequences have one position each.
+// A step: `count` positions of each sequence, of which the first `valid` are real and the
+// others padding. All sequences share the same caches. Several sequences have one position
+// each.
 struct lm_chunk {
     tn_lm_sequence *const *sequences;
     int64_t num_sequences;
-    const void *input;        // of the valid positions, sequence by sequence
-    const float *const *rows; // of each valid position, that of an image, or NULL; NULL:
-                              // there are none
+    const void *input;        // for the valid positions, sequence by sequence
+    const float *const *rows; // by valid position: an image's row, or NULL; NULL:
+                              // no position has one
     int64_t valid, count;
     enum lm_kind kind;
     float *const *outputs; // one a sequence; any may be NULL
 };
 tn_status lm_step(const struct lm_chunk *chunk);
 
-// A step that was begun, and whose outputs are not there yet.
+// A step that has begun, and whose outputs are not written yet.
 struct lm_pending {
     struct lm_remote *remote; // NULL: the step has ended
-    void *work;               // of the remote's
-    float *rows;              // that come; NULL: none
+    void *work;               // the remote's own
+    float *rows;              // rows that will arrive; NULL: none
     uint64_t row;             // elements of each output
     int64_t num_outputs;
     float *outputs[LM_MOST_TOGETHER];

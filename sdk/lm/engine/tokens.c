@@ -35,7 +35,8 @@ static tn_status open_tokenizer(tn_lm *model)
     return lm_fail_core(status);
 }
 
-// The lock is held for as long as opening takes, and by the first threads alone.
+// A spin lock: it is held as long as opening takes, but only the first threads find it
+// held.
 void lm_tokenizer_lock(tn_lm *model)
 {
     while (atomic_flag_test_and_set_explicit(&model->tokenizer_lock, memory_order_acquire))
@@ -55,8 +56,8 @@ tn_status lm_tokenizer(tn_lm *model)
     return status;
 }
 
-// Gives a copy that tn_lm_free takes, of memory that is the plugin's host's, with `room`
-// bytes in front.
+// Copies memory of the plugin's host to memory for tn_lm_free, with `room` bytes in front;
+// frees the original.
 static void *engine_tokens_take(const tn_lm *model, void *memory, uint64_t size,
                                 uint64_t room)
 {
@@ -67,7 +68,8 @@ static void *engine_tokens_take(const tn_lm *model, void *memory, uint64_t size,
     return copy;
 }
 
-// Ids of the plugin's, as the application frees them; behind `first`, unless that is -1.
+// Gives the plugin's ids as memory for tn_lm_free; `first` comes before them, unless it is
+// -1.
 static tn_status give_ids(const tn_lm *model, tn_status status, int32_t *ids,
                           uint64_t count, int32_t first, int32_t **out_ids,
                           uint64_t *out_count)

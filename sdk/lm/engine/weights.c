@@ -14,7 +14,7 @@
 
 // The most weights that a layer may list.
 #define MOST_WEIGHTS 4096
-// The most that one matrix has the rows of.
+// The most weights whose rows are joined to one matrix.
 #define MOST_JOINED 8
 
 struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name,
@@ -117,7 +117,7 @@ static void write_shape(char *text, size_t size, int32_t rank, const int64_t *ex
         snprintf(text + used, size - used, "]");
 }
 
-// Compares the file's weight with the one that the model expects.
+// Compares a weight of the file with the weight that the model expects.
 static tn_status engine_check_weight(const tn_lm *model, const tn_model_weight *weight,
                                      bool *out_absent)
 {
@@ -156,7 +156,7 @@ static tn_status engine_check_weight(const tn_lm *model, const tn_model_weight *
     return TN_OK;
 }
 
-// Checks the weights of a part, and with `division` marks them as wanted there.
+// Checks the weights of a part; with `division` also marks them as wanted.
 static tn_status visit_part(tn_lm *model, int64_t layer, const struct lm_division *division)
 {
     tn_model_weight *list = NULL;
@@ -197,16 +197,16 @@ tn_status lm_weights_check(tn_lm *model)
 
 // --- sizes ------------------------------------------------------------------------------
 
-// Whether elements of a weight, of these flags of TN_MODEL_PRODUCT and TN_MODEL_ROWS, stay
-// as the file has them: halves of a matrix. Others become f32.
+// Whether a weight with these flags of TN_MODEL_PRODUCT and TN_MODEL_ROWS keeps the file's
+// elements: half floats of a matrix. Others become f32.
 static bool stays_half(uint32_t flags, tn_dtype dtype)
 {
     const uint32_t halves = TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16);
     return flags & (TN_MODEL_PRODUCT | TN_MODEL_ROWS) && tn_dtype_in(dtype, halves);
 }
 
-// Bytes of a weight of the file as it is loaded: blocks as they are, of any order; elements
-// as halves or as f32. A format of another plugin counts as bytes.
+// Bytes of a weight once it is loaded: blocks keep their size, in any packing; elements are
+// half floats or f32. A format of another plugin counts as bytes.
 static uint64_t engine_weights_loaded_bytes(const tn_type *type, const char *format,
                                             uint32_t flags)
 {
@@ -263,7 +263,7 @@ static uint64_t engine_weights_bytes_of(const tn_array *array)
     return bytes;
 }
 
-// The array as steps read it: blocks and halves of a matrix as they are, others in f32.
+// The array in the form that steps read: blocks, half floats of a matrix, or else f32.
 static tn_array *as_read(tn_scope *scope, const struct lm_weight *weight, tn_array *array,
                          const char *format)
 {
@@ -288,15 +288,15 @@ static const struct lm_part *engine_weights_part_of(const tn_lm *model,
     return &parts[i];
 }
 
-// Whether the weight's device computes in the memory of the host, also in that of the file.
+// Whether the weight's device computes in the host's memory, including mapped files.
 static bool is_on_host(const tn_lm *model, const struct lm_weight *weight)
 {
     return engine_weights_part_of(model, weight)->flags & TN_DEVICE_HOST_MEMORY;
 }
 
 // The packing in which kernels of the weight's device read blocks of `format` fastest, with
-// all the `flags`; NULL: rows as the file has them. The next call on a device that is gone
-// fails with its loss.
+// all of these `flags`; NULL: plain rows. For a lost device NULL: the next call on it fails
+// and reports the loss.
 static const char *weight_packing(const tn_lm *model, const struct lm_weight *weight,
                                   const char *format, uint32_t flags)
 {
@@ -309,7 +309,7 @@ static const char *weight_packing(const tn_lm *model, const struct lm_weight *we
                : NULL;
 }
 
-// Gives a scope whose arrays are on the weight's device.
+// Opens a scope on the weight's device.
 static tn_status open_scope(const tn_lm *model, const struct lm_weight *weight,
                             tn_scope **out_scope)
 {
@@ -321,10 +321,10 @@ static tn_status open_scope(const tn_lm *model, const struct lm_weight *weight,
         *out_scope = scope;
     else
         tn_scope_close(scope);
-    return status == TN_ERR_NOT_FOUND ? TN_ERR_DEVICE : status; // it is there no longer
+    return status == TN_ERR_NOT_FOUND ? TN_ERR_DEVICE : status; // the device was lost
 }
 
-// Rows are whole blocks, so every format is ordered as its bytes are.
+// Rows are whole blocks, so rows of any format are reordered as bytes.
 tn_array *lm_rows_in_halves(tn_scope *scope, tn_array *array,
                             const struct lm_weight *weight, bool back)
 {
@@ -353,9 +353,9 @@ tn_array *lm_rows_in_halves(tn_scope *scope, tn_array *array,
     return ordered;
 }
 
-// `made` computed, for tn_release: before the next weight is read, so that this one's
-// intermediate values are not beside those of others. The pages of the file's arrays that
-// it was made of are given back; a GPU has these in memory of its own.
+// Keeps `made`, which is computed before the next weight is read, so that intermediate
+// values of two weights are never in memory at once. Gives back the pages of the file's
+// arrays that it was made of; a GPU has these in memory of its own.
 static tn_array *engine_weights_settle(const tn_lm *model, tn_scope *scope,
                                        const struct lm_weight *weight, tn_array *made,
                                        tn_array *const *read, int64_t count)
@@ -368,11 +368,10 @@ static tn_array *engine_weights_settle(const tn_lm *model, tn_scope *scope,
     return kept;
 }
 
-// --- weights that share a product
-// ---------------------------------------------------------
+// --- weights that share a product --------------------------------------------------------
 
-// Whether the weight is still to be read, as rows of a matrix that has others, too. What
-// products read in the memory of the file stays there.
+// Whether the weight has yet to be loaded, and may share a matrix with others. A weight
+// that products read in the file's own memory stays there, alone.
 static bool engine_weights_may_join(const tn_lm *model, const struct lm_weight *weight,
                                     const char *format, const tn_type *type)
 {
@@ -384,7 +383,8 @@ static bool engine_weights_may_join(const tn_lm *model, const struct lm_weight *
            !weight->product && !is_in_place;
 }
 
-// Lists the weights that are joined with this one, itself included: at most MOST_JOINED.
+// Lists the weights that share a matrix with this one, itself included: at most
+// MOST_JOINED.
 static int64_t engine_weights_list_joined(tn_lm *model, const struct lm_weight *weight,
                                           struct lm_weight **out)
 {
@@ -408,7 +408,7 @@ static int64_t engine_weights_list_joined(tn_lm *model, const struct lm_weight *
     return count;
 }
 
-// The rows of the weights one behind the other, in the format `packed` where it is not
+// Rows of the weights, one weight behind the other, in the packing `packed` unless it is
 // NULL.
 static tn_array *engine_weights_join_rows(const tn_lm *model, tn_scope *scope,
                                           struct lm_weight *const *joined, int64_t count,
@@ -429,7 +429,7 @@ static tn_array *engine_weights_join_rows(const tn_lm *model, tn_scope *scope,
     return engine_weights_settle(model, scope, joined[0], all, read, count);
 }
 
-// Reads weights as rows of one matrix.
+// Loads weights as rows of one matrix.
 static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int64_t count)
 {
     tn_type type;
@@ -462,7 +462,7 @@ static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int6
     return status;
 }
 
-// Whether nothing is to be read of the weight: it was loaded before, or there is none.
+// Whether nothing has to be loaded: the weight is loaded, or absent from the file.
 static bool is_loaded(const struct lm_weight *weight)
 {
     bool product = weight->flags & TN_MODEL_PRODUCT, rows = weight->flags & TN_MODEL_ROWS;
@@ -470,7 +470,7 @@ static bool is_loaded(const struct lm_weight *weight)
                                  (product || rows || weight->plain));
 }
 
-// Reads a weight in the forms that the model asks for.
+// Loads a weight in the forms that the model asks for.
 static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
 {
     tn_type type;
@@ -498,7 +498,7 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
         array = tn_op(scope, "quant.pack/1", TN_IN(array),
                       tn_attrs("format", format, "to", packed));
     array = engine_weights_settle(model, scope, weight, array, &read, 1);
-    // Rows are looked up in what products read, so that there is one of both.
+    // `rows` shares the array of `product`, so that the weight is in memory once.
     weight->format = weight->packed = packed ? packed : format;
     if (rows)
         weight->rows = array ? tn_retain(NULL, array) : NULL;
@@ -514,7 +514,7 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     return status;
 }
 
-// Bytes of what is still to be read of a weight.
+// Bytes of a weight that have yet to be loaded.
 static uint64_t missing_bytes(const tn_lm *model, const struct lm_weight *weight)
 {
     tn_type type;
@@ -525,7 +525,7 @@ static uint64_t missing_bytes(const tn_lm *model, const struct lm_weight *weight
                : 0;
 }
 
-// Reads all that is wanted and not there yet, and tells how far it is.
+// Loads the wanted weights that are missing, and reports progress.
 static tn_status load_missing(tn_lm *model)
 {
     struct lm_weights *weights = &model->weights;
@@ -539,7 +539,7 @@ static tn_status load_missing(tn_lm *model)
         if (is_loaded(&weights->items[i]))
             continue;
         status = weight_load(model, &weights->items[i]);
-        uint64_t left = 0; // without those that share its product
+        uint64_t left = 0; // without weights that share its product
         for (uint64_t k = 0; k < weights->count; k++)
             left += is_loaded(&weights->items[k]) ? 0 : bytes[k];
         if (model->progress && status == TN_OK)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Trees of grammars to networks of states over bytes. Graphs are made from their end: what
-// compiles a node is given the state that follows, and gives the one that begins.
+// Compiles trees of grammars to networks of states over bytes. Graphs are made from their
+// end: the function that compiles a node gets the state that follows, and gives the state
+// that begins.
 #include <stdlib.h>
 #include <string.h>
 #include "../base/fail.h"
@@ -69,7 +70,7 @@ static int32_t grammar_compile_add_bytes(struct compiling *c, uint32_t first, ui
     return add_state(c, GRAMMAR_BYTES, next, add_set(c, &set));
 }
 
-// Either of two, where 0 or more are there already; -1: none yet.
+// A state that goes on to a or to b; a or b itself where the other is -1, not made yet.
 static int32_t grammar_compile_either(struct compiling *c, int32_t a, int32_t b)
 {
     return a < 0 ? b : add_state(c, GRAMMAR_SPLIT, a, b);
@@ -78,8 +79,8 @@ static int32_t grammar_compile_either(struct compiling *c, int32_t a, int32_t b)
 // --- characters as bytes of UTF-8 ------------------------------------------------------
 
 struct utf8_class {
-    struct grammar_set leads[4]; // first bytes behind which 0 .. 3 of any follow
-    int32_t any[4];              // the state of that many; -1: not made yet
+    struct grammar_set leads[4]; // first bytes before 0 .. 3 arbitrary continuation bytes
+    int32_t any[4];              // by number of such bytes: their state; -1: not made yet
     int32_t others;              // the transition for all other bytes; -1: none
     int32_t next;
 };
@@ -110,7 +111,7 @@ static bool is_all(const uint8_t *bytes, int size, uint8_t byte)
     return true;
 }
 
-// The continuation bytes a .. b, of one size.
+// States for the continuation bytes a .. b, where a and b have one size.
 static int32_t grammar_compile_between(struct compiling *c, struct utf8_class *u,
                                        const uint8_t *a, const uint8_t *b, int size)
 {
@@ -144,7 +145,7 @@ static void add_lead(struct compiling *c, struct utf8_class *u, uint32_t first,
                                       grammar_compile_between(c, u, a, b, size)));
 }
 
-// Characters whose encodings are of one size.
+// Adds characters whose encodings have the same size.
 static void add_characters(struct compiling *c, struct utf8_class *u, uint32_t first,
                            uint32_t last)
 {
@@ -191,7 +192,7 @@ static int32_t compile_class(struct compiling *c, const struct grammar_range *ra
 
 // --- nodes -----------------------------------------------------------------------------
 
-// States that a node takes, roughly.
+// Estimates the number of states that a node takes.
 static uint64_t grammar_compile_weight(const struct grammar_builder *b, grammar_node at)
 {
     const struct grammar_tree_node *node = &b->nodes[at];
@@ -279,9 +280,9 @@ static int32_t grammar_compile_rule(struct compiling *c, grammar_node at, int32_
     }
 }
 
-// --- what is known of states -----------------------------------------------------------
+// --- properties of states --------------------------------------------------------------
 
-// Lists of states: those before each one, and the calls of each rule.
+// Lists of states: the predecessors of each state, and the calls of each rule.
 struct grammar_compile_backward {
     uint32_t *first, *list; // of state i: list[first[i]] .. list[first[i + 1] - 1]
     uint32_t *first_call, *calls;
@@ -297,7 +298,7 @@ static void backward_finish(struct grammar_compile_backward *w)
     free(w->todo);
 }
 
-// Counts, or puts down, one entry.
+// Counts one entry, or writes it to the list.
 static void grammar_compile_note(uint32_t *first, uint32_t *list, int32_t at,
                                  uint64_t value)
 {
@@ -317,7 +318,7 @@ static void note_all(const struct grammar_network *n, struct grammar_compile_bac
         grammar_compile_note(w->first, is_second ? w->list : NULL, s->next, i);
         if (s->kind == GRAMMAR_SPLIT)
             grammar_compile_note(w->first, is_second ? w->list : NULL, s->other, i);
-        if (s->kind == GRAMMAR_CALL) // what begins the rule, and what is behind it, counts
+        if (s->kind == GRAMMAR_CALL) // also a predecessor of the rule's start
             grammar_compile_note(w->first_call, is_second ? w->calls : NULL,
                                  n->starts[s->other], i);
     }
@@ -359,8 +360,8 @@ static bool is_good(const struct grammar_network *n, const uint8_t *good, bool w
     }
 }
 
-// Marks the states from which the end of their rule is reached, by the empty text, or by
-// any.
+// Marks the states from which the end of their rule can be reached: by the empty text or,
+// if with_bytes, by any text.
 static void grammar_compile_reach(const struct grammar_network *n,
                                   const struct grammar_compile_backward *w, bool with_bytes,
                                   uint8_t *good)

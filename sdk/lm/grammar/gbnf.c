@@ -89,7 +89,7 @@ static bool gbnf_is_name(char c)
            c == '-' || c == '_';
 }
 
-// White space and comments; lines only where they do not end a rule.
+// Skips white space and comments; ends of lines only where they do not end a rule.
 static void gbnf_skip(struct gbnf_reader *r, bool with_lines)
 {
     for (; r->at < r->size; r->at++) {
@@ -144,7 +144,7 @@ static bool gbnf_read_escape(struct gbnf_reader *r, uint32_t *out)
     return false;
 }
 
-// One character of a text or class, as it is or escaped.
+// Reads one character of a text or class, plain or escaped.
 static bool gbnf_read_character(struct gbnf_reader *r, uint32_t *out)
 {
     uint8_t c = (uint8_t)gbnf_peek(r);
@@ -374,7 +374,7 @@ static grammar_node gbnf_read_sequence(struct gbnf_reader *r, bool is_nested)
     return node;
 }
 
-// Whether "|" comes next, perhaps on the next line.
+// Whether "|" comes next, possibly on the next line.
 static bool is_bar(struct gbnf_reader *r, bool is_nested)
 {
     uint64_t at = r->at;
@@ -412,7 +412,7 @@ static bool is_rule(struct gbnf_reader *r)
     return found;
 }
 
-// To the body of a rule, which may begin on a later line; one that has no text ends where
+// Skips to the body of a rule, which may begin on a later line; an empty body ends where
 // the next rule begins.
 static void skip_to_body(struct gbnf_reader *r)
 {

@@ -13,10 +13,10 @@
 
 // --- building --------------------------------------------------------------------------
 
-// No upper bound of a repetition.
+// The upper bound of a repetition without one.
 #define GRAMMAR_MANY UINT32_MAX
 
-// Groups within groups, and schemas within schemas.
+// The deepest nesting of groups, and of schemas.
 #define GRAMMAR_DEPTH 128
 
 #define GRAMMAR_BUCKETS 4096
@@ -33,7 +33,7 @@ enum { NODE_LITERAL, NODE_CLASS, NODE_SEQUENCE, NODE_CHOICE, NODE_REPEAT, NODE_C
 
 struct grammar_tree_node {
     uint32_t kind; // NODE_...
-    int32_t first; // of children, ranges or bytes; a rule
+    int32_t first; // index of the first child, range or byte; or a rule
     uint32_t count;
     uint32_t min, max; // of a repetition
 };
@@ -60,8 +60,8 @@ struct grammar_builder {
 
 void grammar_builder_finish(struct grammar_builder *b);
 
-// Each gives a node. Of no child: the empty text for a sequence, nothing at all for a
-// choice.
+// Each function gives a node. Without children a sequence is the empty text, and a choice
+// has no text at all.
 grammar_node grammar_literal(struct grammar_builder *b, const char *bytes, uint64_t size);
 grammar_node grammar_text(struct grammar_builder *b, const char *text);
 grammar_node grammar_class(struct grammar_builder *b, const struct grammar_range *ranges,
@@ -78,35 +78,36 @@ grammar_node grammar_call(struct grammar_builder *b, int32_t rule);
     (const grammar_node[]){__VA_ARGS__},                                                   \
         sizeof((const grammar_node[]){__VA_ARGS__}) / sizeof(grammar_node)
 
-// A rule that has no body yet, by a name of `size` bytes that is copied, or NULL. Negative
+// Adds a rule without a body. The name, `size` bytes, is copied, and may be NULL. Negative
 // after a failure.
 int32_t grammar_rule_add(struct grammar_builder *b, const char *name, uint64_t size);
 
-// A call of a new rule that is this node.
+// Makes a rule whose body is this node, and gives a call of it.
 grammar_node grammar_own_rule(struct grammar_builder *b, grammar_node node);
 
-// The same for each 64th node of a list that is joined one by one, so that trees stay low.
+// As grammar_own_rule for every 64th node of a list that is joined one by one, so that
+// trees stay low; other nodes are given back.
 grammar_node grammar_lower(struct grammar_builder *b, grammar_node node, uint64_t index);
 
 // The rule of that name, or -1.
 int32_t grammar_rule_find(const struct grammar_builder *b, const char *name, uint64_t size);
 
-// Ranges in ascending order that neither touch nor overlap, without what is no character;
-// `is_negated`: all other characters. `out` has room for count + 3. Returns their number.
+// Sorts and merges ranges, and leaves out numbers that are no characters; `is_negated`:
+// gives all other characters. `out` has room for count + 3. Returns the number of ranges.
 uint64_t grammar_ranges_tidy(struct grammar_range *ranges, uint64_t count, bool is_negated,
                              struct grammar_range *out);
 
-// Makes room for `count` more of a growing array. False, with the failure recorded, where
-// there is no memory, or where it would pass `most`.
+// Makes room for `count` more items of a growing array. False, with the failure recorded,
+// when there is no memory, or the array would have more than `most` items.
 bool grammar_grow(tn_status *status, void *items, uint64_t used, uint64_t count,
                   uint64_t *room, uint64_t size, uint64_t most, const char *what);
 
-// Read a text into rules; matching begins at rule 0. `what` begins messages.
+// These read a text into rules; matching begins at rule 0. `what` begins messages.
 tn_status grammar_read_gbnf(struct grammar_builder *b, const char *text, uint64_t size);
 tn_status grammar_read_schema(struct grammar_builder *b, const char *text, uint64_t size);
 
-// A pattern of JSON schema, as the characters between the quotes of a string, of which
-// there are min to max. `where` begins messages.
+// Reads a pattern of JSON schema, as min to max characters between the quotes of a string.
+// `where` begins messages.
 grammar_node grammar_read_pattern(struct grammar_builder *b, const char *pattern,
                                   uint32_t min, uint32_t max, const char *where);
 
@@ -114,14 +115,14 @@ grammar_node grammar_read_pattern(struct grammar_builder *b, const char *pattern
 
 enum { GRAMMAR_ACCEPT, GRAMMAR_SPLIT, GRAMMAR_BYTES, GRAMMAR_CALL, GRAMMAR_FAIL };
 
-// State 0 is the one that accepts, of every rule.
+// A state of a rule's graph. State 0 is the end of every rule.
 struct grammar_state {
     uint8_t kind;
     uint8_t is_productive; // some text leads to the end of the rule
     uint8_t is_tail;       // a call behind which the rule ends
     uint8_t reserved;
-    int32_t next;  // of SPLIT, BYTES and CALL
-    int32_t other; // of SPLIT, the second way; of BYTES, the set; of CALL, the rule
+    int32_t next;  // the next state of SPLIT, BYTES and CALL
+    int32_t other; // SPLIT: the second next state; BYTES: the set; CALL: the rule
 };
 
 struct grammar_set {
@@ -130,9 +131,9 @@ struct grammar_set {
 
 struct grammar_network {
     struct grammar_state *states;
-    struct grammar_set *sets; // of classes of bytes
-    int32_t *starts;          // of each rule
-    uint8_t *is_nullable;     // a rule that has the empty text
+    struct grammar_set *sets; // sets of classes of bytes
+    int32_t *starts;          // by rule: its first state
+    uint8_t *is_nullable;     // by rule: it has the empty text
     uint64_t num_states, num_sets, num_rules;
     uint64_t room_states, room_sets, room_rules, room_nullable;
     uint8_t class_of[256]; // bytes of one class are in the same sets
@@ -145,8 +146,8 @@ void grammar_network_finish(struct grammar_network *n);
 
 // --- matching --------------------------------------------------------------------------
 
-// Runs a network over texts. Positions of texts are numbers of sets of items, equal for
-// equal futures, and -1 where no text goes on.
+// Runs a network over texts. A position in a text is the number of a set of items, or -1
+// where no text continues; positions with the same continuations have the same number.
 struct grammar_matcher;
 
 tn_status grammar_matcher_open(const struct grammar_network *network,
@@ -156,8 +157,8 @@ void grammar_matcher_close(struct grammar_matcher *m);
 // Goes back to the beginning.
 tn_status grammar_matcher_reset(struct grammar_matcher *m);
 
-// Appends bytes. *out_fits is whether some text of the grammar begins so; the matcher is
-// unchanged where none does.
+// Appends bytes. *out_fits: some text of the grammar begins with the text so far and these
+// bytes; else the matcher is unchanged.
 tn_status grammar_matcher_append(struct grammar_matcher *m, const char *bytes,
                                  uint64_t size, bool *out_fits);
 
@@ -167,13 +168,14 @@ bool grammar_matcher_may_go_on(const struct grammar_matcher *m);
 // A vocabulary as a tree of bytes.
 struct grammar_vocabulary;
 
-// `bytes` of each token, of which those of no bytes never match. Borrows them for the call.
+// Makes a vocabulary from the bytes of each token, borrowed for the call. A token without
+// bytes never matches.
 tn_status grammar_vocabulary_make(const tn_text *bytes, int32_t count,
                                   struct grammar_vocabulary **out_vocabulary);
 void grammar_vocabulary_destroy(struct grammar_vocabulary *v);
 
-// Gives the tokens that may be appended, a bit each, valid until the matcher is changed.
-// `serial` tells vocabularies apart.
+// Gives a mask with one bit for each token that may be appended, valid until the matcher
+// changes. `serial` identifies the vocabulary.
 tn_status grammar_matcher_mask(struct grammar_matcher *m,
                                const struct grammar_vocabulary *v, uint64_t serial,
                                const uint64_t **out_mask);

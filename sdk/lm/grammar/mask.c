@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: MIT
-// Which tokens of a vocabulary may come next: the tokens are a tree of bytes that is walked
-// together with the sets of a matcher.
+// Masks: the tokens of a vocabulary that may come next. The tokens are a tree of bytes,
+// which is walked together with the sets of a matcher.
 //
-// There are two such trees. In the coarse one bytes are replaced by their class, of a few
-// that most grammars treat alike: all letters, digits and signs are one. Within the text of
-// a string, where nearly all tokens may come, it is walked in their place: tokens of one
-// pattern are allowed together. Where a grammar does tell bytes of a class apart, the
-// tokens from there on are followed one by one.
+// There are two such trees. In the coarse tree each byte is replaced by its coarse class,
+// one of a few that most grammars treat alike: letters, digits and signs are one class.
+// Within the text of a string, where nearly all tokens may come, the coarse tree is walked
+// instead: tokens with equal classes are allowed together. Where a grammar does tell bytes
+// of a class apart, the tokens from there on are followed one by one.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../base/fail.h"
 #include "match.h"
 
-// Bytes of the longest token that a mask has.
+// The most bytes of a token that masks may allow.
 #define MOST_TOKEN 512
 
-// Tokens of a node that has a mask of its own.
+// Nodes of more tokens than this have a mask of their own.
 #define MANY_TOKENS 256
 
-// In the order of a walk: a node's children come next, up to `end`.
+// A node of a tree, in the order of a walk: its descendants come next, up to `end`.
 struct trie_node {
     uint32_t end;
-    uint32_t first, num_tokens, end_tokens; // that end here, and all below: of `order`
-    int32_t mask;                           // of the tokens that end here; -1: none
-    uint16_t depth;                         // of the node's byte: 0, 1, ...
-    uint8_t byte;                           // or class
+    uint32_t first, num_tokens, end_tokens; // in `order`: tokens that end here; all below
+    int32_t mask;                           // mask of the tokens that end here; -1: none
+    uint16_t depth;                         // position of the node's byte in texts
+    uint8_t byte;                           // in the coarse tree: a class
     uint8_t reserved;
 };
 
 struct trie {
     struct trie_node *nodes;
-    int32_t *order;  // tokens
-    uint32_t *texts; // of `bytes`, of each in that order
-    uint16_t *sizes; // of each in that order
+    int32_t *order;  // tokens, sorted by their texts
+    uint32_t *texts; // by position in `order`: where the text begins in `bytes`
+    uint16_t *sizes; // by position in `order`: bytes
     uint64_t *masks; // of nodes with many tokens
     uint64_t num_nodes, num_masks;
 };
@@ -43,7 +43,7 @@ struct grammar_vocabulary {
     char *bytes;
     int32_t count;
     uint8_t classes[256];
-    uint8_t first[GRAMMAR_COARSE]; // a byte of each class
+    uint8_t first[GRAMMAR_COARSE]; // by class: one byte of it
     struct grammar_set sets[GRAMMAR_COARSE];
 };
 
@@ -72,7 +72,7 @@ static void make_classes(struct grammar_vocabulary *v)
 }
 
 struct sorted {
-    uint64_t head; // the first 8 bytes, zeros behind them: in the order of texts
+    uint64_t head; // first 8 bytes, zeros behind them, as a big-endian number
     const char *bytes;
     uint32_t size;
     int32_t id;
@@ -100,7 +100,7 @@ static uint64_t grammar_mask_shared_bytes(const struct sorted *a, const struct s
     return i;
 }
 
-// Adds the nodes of one text behind those that it shares with the one before.
+// Adds the nodes of a text that are not those of the text before it.
 static void trie_add(struct trie *t, const struct sorted *token,
                      const struct sorted *before, uint32_t rank, uint32_t *path)
 {
@@ -138,7 +138,7 @@ static bool make_masks(struct trie *t, uint64_t words)
     return t->masks != NULL;
 }
 
-// Makes a tree of the tokens, which it sorts, and whose bytes are in `bytes`.
+// Sorts the tokens, whose texts are in `bytes`, and makes a tree of them.
 static bool trie_make(struct trie *t, struct sorted *sorted, uint64_t num, uint64_t total,
                       const char *bytes, uint64_t words)
 {
@@ -276,7 +276,7 @@ static void walk_fine(struct grammar_matcher *m, const struct grammar_vocabulary
     }
 }
 
-// The set behind any byte of a class.
+// The set that each byte of a coarse class leads to, or PARTS.
 static int32_t coarse_next(struct grammar_matcher *m, const struct grammar_vocabulary *v,
                            int32_t set, uint8_t class)
 {
@@ -304,7 +304,7 @@ static int32_t coarse_next(struct grammar_matcher *m, const struct grammar_vocab
     return next;
 }
 
-// Follows each token below a node from the node's byte on.
+// Follows each token below a node by itself, from the node's byte on.
 static void allow_each(struct grammar_matcher *m, const struct grammar_vocabulary *v,
                        const struct trie_node *node, int32_t set, uint64_t *mask)
 {
@@ -380,7 +380,7 @@ tn_status grammar_matcher_mask(struct grammar_matcher *m,
     }
     tn_status status = m->sets[m->at].mask >= 0 ? TN_OK : make_mask(m, v, words);
     if (status == TN_ERR_UNSUPPORTED &&
-        !m->is_slow) { // full of what came before: once more
+        !m->is_slow) { // memory is full of old sets: tried once more without
         status = grammar_matcher_rebuild(m);
         if (status == TN_OK)
             status = make_mask(m, v, words);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matching a network of rules byte by byte, as Earley's parser does, any grammar at all:
-// left recursion and ambiguity cost no more than a bounded number of items a byte.
+// Matches a network of rules byte by byte, as Earley's parser does: any grammar, left
+// recursion and ambiguity included, at the cost of a bounded number of items a byte.
 //
 // An item is a state of a rule, and the frame in which it runs: the rule, and the set of
 // items that called it. A set is determined by the items that bytes lead to, its kernel, so
@@ -57,7 +57,7 @@ static bool seen_grow(struct grammar_matcher *m)
     return true;
 }
 
-// Puts an item down to be taken, once for each set.
+// Puts an item on the list of items to follow, once for each set.
 static void grammar_match_push(struct grammar_matcher *m, int32_t state, int32_t frame)
 {
     struct item item = {state, frame};
@@ -83,7 +83,7 @@ static void grammar_match_keep(struct grammar_matcher *m, struct item item)
         m->items[m->num_items++] = item;
 }
 
-// The frame of a rule that the set being made calls.
+// The frame for a rule that the set under construction calls.
 static int32_t frame_for(struct grammar_matcher *m, int32_t rule, int32_t set)
 {
     if (m->frame_set[rule] == set)
@@ -97,7 +97,7 @@ static int32_t frame_for(struct grammar_matcher *m, int32_t rule, int32_t set)
     return (int32_t)m->num_frames++;
 }
 
-// A rule has ended: what called it goes on.
+// A rule has ended: the items that called it go on.
 static void grammar_match_complete(struct grammar_matcher *m, int32_t number, int32_t set)
 {
     struct frame frame = m->frames[number];
@@ -106,7 +106,7 @@ static void grammar_match_complete(struct grammar_matcher *m, int32_t number, in
         return;
     }
     if (frame.set == set)
-        return; // of the empty text: the call itself has gone on
+        return; // the rule had the empty text: its call has gone on already
     const struct item_set *caller = &m->sets[frame.set];
     m->work += (uint64_t)caller->num_calls;
     for (int32_t i = 0; i < caller->num_calls && m->work < m->most_work; i++) {
@@ -140,7 +140,7 @@ static void grammar_match_take(struct grammar_matcher *m, struct item item, int3
     }
 }
 
-// Keeps the items of one kind that were taken, and gives where they begin.
+// Appends the followed items of one kind to the pool; gives the index of the first.
 static int32_t keep_kind(struct grammar_matcher *m, uint64_t taken, uint8_t kind,
                          int32_t *out_count)
 {
@@ -154,7 +154,7 @@ static int32_t keep_kind(struct grammar_matcher *m, uint64_t taken, uint8_t kind
     return first;
 }
 
-// Follows all that a set's kernel leads to without a byte.
+// Follows all items that a set's kernel leads to without a byte.
 static void close_set(struct grammar_matcher *m, int32_t set)
 {
     memset(m->seen, 0, m->room_seen * sizeof(*m->seen));
@@ -207,13 +207,14 @@ static bool grammar_match_rehash(struct grammar_matcher *m)
     return true;
 }
 
-// The set whose kernel is the last items of the pool, which it takes.
+// The set whose kernel is the items of the pool from `kernel` on; they leave the pool if
+// the set exists already.
 static int32_t grammar_match_set_of(struct grammar_matcher *m, uint64_t kernel)
 {
     uint64_t count = m->num_items - kernel, hash = 0, left = 0;
     if (count > 1)
         qsort(m->items + kernel, count, sizeof(struct item), compare_items);
-    for (uint64_t i = 0; i < count; i++) { // each once
+    for (uint64_t i = 0; i < count; i++) { // drops repeated items
         struct item item = m->items[kernel + i];
         if (left > 0 &&
             grammar_match_key_of(item) == grammar_match_key_of(m->items[kernel + left - 1]))
@@ -254,7 +255,7 @@ static int32_t grammar_match_set_of(struct grammar_matcher *m, uint64_t kernel)
     return m->status == TN_OK ? set : DEAD;
 }
 
-// The set behind a byte of a class; DEAD also after a failure.
+// The set that a byte of a class leads to; DEAD also after a failure.
 static int32_t grammar_match_step(struct grammar_matcher *m, int32_t set, uint32_t class)
 {
     const struct grammar_network *n = m->network;
@@ -284,7 +285,7 @@ int32_t grammar_matcher_next(struct grammar_matcher *m, int32_t set, uint8_t byt
 
 // --- texts -----------------------------------------------------------------------------
 
-// Begins with no set but that of the empty text.
+// Forgets all sets, and makes that of the empty text.
 static tn_status grammar_match_clear(struct grammar_matcher *m)
 {
     m->status = TN_OK;
@@ -349,7 +350,7 @@ void grammar_matcher_close(struct grammar_matcher *m)
 tn_status grammar_matcher_reset(struct grammar_matcher *m)
 {
     m->size = 0;
-    m->at = 0; // the first set that was made
+    m->at = 0; // the set of the empty text
     return m->status == TN_OK ? TN_OK : grammar_match_clear(m);
 }
 
@@ -381,7 +382,7 @@ tn_status grammar_matcher_append(struct grammar_matcher *m, const char *bytes,
     tn_status status = TN_OK;
     int32_t at = grammar_match_follow(m, bytes, size);
     if (m->status == TN_ERR_UNSUPPORTED &&
-        !m->is_slow) { // full of what came before: once more
+        !m->is_slow) { // memory is full of old sets: tried once more without
         status = grammar_matcher_rebuild(m);
         at = status == TN_OK ? grammar_match_follow(m, bytes, size) : DEAD;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reads JSON schemas as grammars of the JSON that is valid by them. Each text of the
-// grammar is valid; of valid texts the grammar has those whose members are in the schema's
-// order, with little white space.
+// grammar is valid; of the valid texts the grammar has those with members in the schema's
+// order and little white space.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ grammar_node schema_read_at(struct schema_reader *r, json_t *schema, const char 
     return node;
 }
 
-// Upper bounds beyond what is read count as the largest that is.
+// Upper bounds above the largest readable count are that count.
 uint32_t schema_count(struct schema_reader *r, const json_t *schema, const char *key,
                       uint32_t otherwise)
 {
@@ -67,7 +67,7 @@ static grammar_node schema_text(struct schema_reader *r, const char *bytes)
     return grammar_text(r->b, bytes);
 }
 
-// Nothing, a space, or a line with what indents the next.
+// The empty text, a space, or a line's end and the indentation of the next line.
 static grammar_node schema_space(struct schema_reader *r)
 {
     struct grammar_builder *b = r->b;
@@ -119,7 +119,7 @@ static grammar_node schema_rule_of(struct schema_reader *r, grammar_node node)
     return grammar_own_rule(r->b, node);
 }
 
-// `node`, and white space, where something is there at all.
+// `node` and white space behind it; none if the text of `node` is empty.
 grammar_node schema_then_space(struct schema_reader *r, grammar_node node)
 {
     return grammar_sequence(r->b, GRAMMAR_NODES(node, schema_space(r)));
@@ -127,7 +127,7 @@ grammar_node schema_then_space(struct schema_reader *r, grammar_node node)
 
 // --- values ----------------------------------------------------------------------------
 
-// A value that is given whole.
+// A constant, as JSON writes it.
 grammar_node schema_constant(struct schema_reader *r, json_t *value)
 {
     struct grammar_builder *b = r->b;
@@ -313,7 +313,7 @@ static grammar_node read_types(struct schema_reader *r, json_t *schema)
 
 // --- several at once -------------------------------------------------------------------
 
-// Constants, of which those count that the rest of their schema allows.
+// The constants of a schema that the rest of the schema allows.
 static grammar_node schema_read_constants(struct schema_reader *r, json_t *schema)
 {
     grammar_node whole = grammar_choice(r->b, NULL, 0);
@@ -338,7 +338,7 @@ static grammar_node schema_read_constants(struct schema_reader *r, json_t *schem
     return whole;
 }
 
-// `schema` and `beside` as one that is read; it is kept until the end.
+// Reads `schema` and `beside` merged to one schema, which the reader keeps until the end.
 static grammar_node read_merged(struct schema_reader *r, json_t *schema, json_t *beside)
 {
     char why[SCHEMA_WHY];
@@ -353,8 +353,9 @@ static grammar_node read_merged(struct schema_reader *r, json_t *schema, json_t 
     return read_schema(r, merged);
 }
 
-// The rule of a schema, made when it is first met, so that one that contains itself ends.
-// `tag` "": it is merged with what is beside it; else a member that is required besides.
+// The rule of a schema, made when the schema is first met, so that a schema may contain
+// itself. `tag`: a member that is required besides; "": the schema is merged with the keys
+// beside it.
 static grammar_node read_known(struct schema_reader *r, json_t *schema, const char *tag)
 {
     for (uint64_t i = 0; i < r->num_known; i++) {
@@ -394,7 +395,7 @@ static grammar_node read_reference(struct schema_reader *r, const json_t *refere
 
 // --- alternatives ----------------------------------------------------------------------
 
-// One of the alternatives of a list. A `tag` is a member that it has.
+// Reads one alternative of a list. `tag`: a member that it requires.
 static grammar_node read_alternative(struct schema_reader *r, json_t *schema,
                                      const char *key, size_t index, const char *tag)
 {
@@ -428,8 +429,8 @@ static grammar_node schema_read_list(struct schema_reader *r, json_t *list, cons
     return whole;
 }
 
-// Alternatives of which a value fits one alone. Where the schema has a discriminator, its
-// member is always there.
+// Reads alternatives of which exactly one may fit a value. If the schema has a
+// discriminator, its member is required.
 static grammar_node read_one_of(struct schema_reader *r, json_t *schema)
 {
     size_t one = 0, other = 0;
@@ -452,7 +453,7 @@ static grammar_node read_one_of(struct schema_reader *r, json_t *schema)
     return schema_refuse(r, TN_ERR_UNSUPPORTED, what, "");
 }
 
-// A schema with one of these keys. What is beside it holds as well.
+// Reads a schema with one of these keys, merged with the keys beside it.
 static grammar_node read_combined(struct schema_reader *r, json_t *schema, const char *key)
 {
     json_t *value = json_object_get(schema, key), *item;

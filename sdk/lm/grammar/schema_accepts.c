@@ -118,7 +118,7 @@ static bool is_among(const json_t *list, const json_t *value)
 
 // --- bounds ----------------------------------------------------------------------------
 
-// -1, 0 or 1: whether a number is below another.
+// -1, 0 or 1: whether number x is below, equal to or above number y.
 static int schema_accepts_compare(const json_t *x, const json_t *y)
 {
     if (json_is_integer(x) && json_is_integer(y))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether the alternatives of a oneOf exclude each other. A text that is generated from one
-// of them must not be valid by another; what cannot be decided counts as if it were.
+// Whether the alternatives of a oneOf exclude each other: a text that is generated from one
+// alternative must not be valid by another. Undecided pairs count as overlapping.
 #include <math.h>
 #include <string.h>
 #include "../base/fail.h"
@@ -24,7 +24,7 @@ enum {
 
 struct disjoint_search {
     json_t *root;
-    json_t *made;    // schemas of constants, an array that owns them
+    json_t *made;    // array that owns the schemas made of constants
     const char *tag; // a member that objects always have, or NULL
     int depth, steps, num_merged;
 };
@@ -62,7 +62,7 @@ static json_t *array_schema(json_t *value)
                      "items", 0, "minItems", count, "maxItems", count);
 }
 
-// A schema that has what the constant has; of a scalar a "const".
+// A schema that describes a constant by its members or elements; of a scalar a "const".
 static json_t *schema_of(struct disjoint_search *a, json_t *value)
 {
     json_t *made = json_is_object(value)  ? object_schema(value)
@@ -103,8 +103,8 @@ static uint32_t kind_named(const char *name)
     return OF_ALL;
 }
 
-// The kinds that a schema has; one without a type has all, of which the grammar writes
-// those that its other keys are about.
+// Kinds of values of a schema. A schema without a type has all kinds, but its grammar
+// writes only those that its other keys are about.
 static uint32_t kinds_of(const json_t *schema, bool is_generated)
 {
     const json_t *constant = json_object_get(schema, "const"),
@@ -143,7 +143,8 @@ static void schema_disjoint_narrow(struct schema_disjoint_range *range, const js
     }
 }
 
-// The values of numbers, the lengths of texts, the elements of arrays.
+// The range of a schema: of numbers their values, of texts their lengths, of arrays their
+// sizes.
 static struct schema_disjoint_range schema_disjoint_range_of(const json_t *schema,
                                                              uint32_t kind)
 {
@@ -212,7 +213,7 @@ static bool schema_disjoint_lacks(const json_t *schema, const char *name)
     return !has_more && !json_object_get(properties, name) && !is_required(schema, name);
 }
 
-// Compares members or elements of two schemas, which have no tag.
+// Compares members or elements of two schemas, which are disjoint without regard to a tag.
 static bool are_parts_disjoint(struct disjoint_search *a, json_t *generated, json_t *other)
 {
     const char *tag = a->tag;
@@ -222,8 +223,8 @@ static bool are_parts_disjoint(struct disjoint_search *a, json_t *generated, jso
     return good;
 }
 
-// Whether the member `name` keeps any object from being valid by both: the one always has
-// it and the other never, or with disjoint values.
+// Whether the member `name` keeps every object from being valid by both: one schema always
+// has it, and the other never has it, or has it with disjoint values.
 static bool are_members_disjoint(struct disjoint_search *a, json_t *generated,
                                  json_t *other, const char *name)
 {
@@ -265,7 +266,7 @@ static json_t *schema_disjoint_element_of(const json_t *schema, size_t index)
     return own ? own : json_object_get(schema, "items");
 }
 
-// Whether an element that both arrays always have has disjoint values.
+// Whether some element that both arrays always have takes disjoint values.
 static bool are_arrays_disjoint(struct disjoint_search *a, json_t *generated, json_t *other)
 {
     struct schema_disjoint_range mine = schema_disjoint_range_of(generated, OF_ARRAY),
@@ -302,7 +303,7 @@ static bool are_leaves_disjoint(struct disjoint_search *a, json_t *generated, js
     return common == 0;
 }
 
-// The schemas of which `schema` is one, or NULL where it is a leaf.
+// The list of alternatives of `schema`; NULL: it has none.
 static json_t *schema_disjoint_alternatives(const json_t *schema)
 {
     static const char *const keys[] = {"anyOf", "oneOf", "allOf", "enum"};
@@ -314,7 +315,7 @@ static json_t *schema_disjoint_alternatives(const json_t *schema)
     return NULL;
 }
 
-// Whether something holds beside a schema's reference or alternatives.
+// Whether a schema has keys beside its reference or alternatives.
 static bool has_beside(json_t *schema)
 {
     static const char *const keys[] = {"$ref", "anyOf", "oneOf", "allOf"};
@@ -329,8 +330,8 @@ static bool has_beside(json_t *schema)
     return num > 1;
 }
 
-// Merges the keys beside a schema's alternatives into them. Gives `true`, by which all
-// values are valid, where that is not possible.
+// Merges the keys beside a schema's alternatives into these. If that is impossible, gives
+// the schema `true`, by which all values are valid.
 static json_t *merged_alone(struct disjoint_search *a, json_t *schema)
 {
     char why[SCHEMA_WHY];
@@ -356,8 +357,8 @@ static json_t *schema_disjoint_resolve(struct disjoint_search *a, json_t *schema
                                                                : schema;
 }
 
-// Whether each alternative of `list` is disjoint from the schema that is not NULL,
-// `generated` or `other`. Constants of an "enum" become schemas.
+// Whether each alternative of `list` is disjoint from `generated` or `other`, whichever is
+// not NULL. Constants of an "enum" become schemas.
 static bool are_all_disjoint(struct disjoint_search *a, json_t *list, bool is_enum,
                              json_t *generated, json_t *other)
 {

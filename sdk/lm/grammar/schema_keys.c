@@ -43,7 +43,7 @@ static int schema_keys_hex_digit(char c)
                                   : -1;
 }
 
-// The byte that "%3C" is, as references have what is not allowed in addresses; -1: none.
+// The byte that a percent-escape of a reference ("%3C") stands for; -1: it is none.
 static int schema_keys_percent(const char *at)
 {
     int high = schema_keys_hex_digit(at[1]),
@@ -51,7 +51,7 @@ static int schema_keys_percent(const char *at)
     return low < 0 ? -1 : 16 * high + low;
 }
 
-// "~1" is "/" in a pointer, and "~0" is "~".
+// Replaces the escapes of JSON pointers: "~1" by "/", "~0" by "~".
 static void schema_keys_untilde(char *key)
 {
     char *to = key;
@@ -183,7 +183,7 @@ const char *schema_unknown_key(json_t *schema)
 
 // --- other keys ------------------------------------------------------------------------
 
-// Names that begin as the key so far does.
+// Sorted names that begin with the same bytes as the key so far.
 struct schema_keys_names {
     const char **items;
     uint64_t count;
@@ -205,7 +205,7 @@ static uint32_t schema_keys_character_at(const char *at, size_t *out_size)
     return value;
 }
 
-// Ends of a key that shares `used` bytes with these names and is none of them.
+// Ends of keys that share `used` bytes with these names and are none of them.
 static grammar_node other_key(struct grammar_builder *b, struct schema_keys_names names,
                               size_t used, grammar_node plain, int depth)
 {

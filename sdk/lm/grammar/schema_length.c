@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The texts of a pattern that have a number of characters within bounds: parts of a fixed
-// length take theirs, and the others share what is left in each way there is.
+// Restricts a pattern to texts of min to max characters: parts of fixed length take theirs,
+// and the other parts share the rest in every possible way.
 #include <stdlib.h>
 #include "schema.h"
 
@@ -11,7 +11,7 @@ struct length_span {
     uint32_t min, max; // characters; MANY: no bound
 };
 
-// A node whose texts within bounds are known.
+// A node that was restricted to a span, with its result.
 struct fitted {
     grammar_node node, result;
     struct length_span span;
@@ -96,7 +96,8 @@ static grammar_node schema_length_behind(struct fitter *f, grammar_node left,
     return grammar_sequence(f->b, GRAMMAR_NODES(left, right));
 }
 
-// Two parts, the right one with each length that leaves one to the left.
+// Two parts in sequence: tries each length of the right part that leaves a possible length
+// to the left.
 static grammar_node fit_two(struct fitter *f, grammar_node left, grammar_node right,
                             struct length_span span)
 {
@@ -111,7 +112,7 @@ static grammar_node fit_two(struct fitter *f, grammar_node left, grammar_node ri
                 (struct length_span){schema_length_less(span.min, mine.min),
                                      schema_length_less(span.max, mine.min)}));
     uint32_t need =
-        schema_length_less(span.min, mine.min); // from here on the left one may have any
+        schema_length_less(span.min, mine.min); // from here on: any left length
     uint32_t last = span.max == MANY ? need : schema_length_less(span.max, mine.min) + 1;
     grammar_node whole = schema_length_nothing(f);
     for (uint32_t i = others.min; i < last && i <= others.max && f->b->status == TN_OK;
@@ -152,10 +153,10 @@ static void known_add(struct fitter *f, grammar_node node, struct length_span sp
         f->known[f->num_known++] = (struct fitted){node, result, span};
 }
 
-// The rest of a repetition behind its first element: one node, so that it is fitted once.
+// The rest of a repetition behind its first element, as one node, which is restricted once.
 static grammar_node rest_of(struct fitter *f, grammar_node node)
 {
-    static const struct length_span whole = {MANY, 0}; // no bounds that are asked for
+    static const struct length_span whole = {MANY, 0}; // no span: the key of rests
     const struct grammar_tree_node n = f->b->nodes[node];
     grammar_node rest = n.min == 0 && n.max == MANY ? node : known_find(f, node, whole);
     if (rest >= 0)
@@ -179,7 +180,7 @@ static grammar_node fit_repeated(struct fitter *f, grammar_node node,
         return low > high ? schema_length_nothing(f)
                           : grammar_repeat(f->b, n.first, low, high);
     }
-    if (one.min == 0) { // any number of them has any length
+    if (one.min == 0) { // elements may be empty: any number fits
         f->is_too_large = true;
         return -1;
     }

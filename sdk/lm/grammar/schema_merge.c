@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Schemas that hold at once, as one: what "allOf" has, and what stands beside a reference
-// or alternatives. Alternatives are multiplied out; what cannot be one schema is named.
+// Merges schemas that hold at once to one: those of "allOf", and the keys beside a
+// reference or alternatives. Alternatives are multiplied out; keywords that cannot be
+// merged are named.
 #include <stdio.h>
 #include <string.h>
 #include "../base/fail.h"
@@ -15,7 +16,7 @@ struct merger {
     int depth, steps;
 };
 
-// Each gives a new reference, or NULL with the reason in m->why.
+// Each function gives a new reference, or NULL with the reason in m->why.
 static json_t *grammar_schema_merge(struct merger *m, json_t *a, json_t *b);
 
 static json_t *merge_fail(struct merger *m, const char *why)
@@ -29,7 +30,7 @@ static json_t *merge_fail(struct merger *m, const char *why)
 
 static const char *const choices[] = {"anyOf", "oneOf"};
 
-// The key of a schema's alternatives, or NULL.
+// The keyword of a schema's alternatives ("anyOf", ...), or NULL.
 static const char *schema_merge_choice_of(const json_t *schema)
 {
     for (size_t i = 0; i < COUNT(choices); i++)
@@ -80,7 +81,7 @@ static bool schema_merge_has_type(const json_t *types, const char *name)
                                  : schema_lists(types, name);
 }
 
-// The types of both; a list of none where there are none.
+// The types that both lists have; an empty list if none is common.
 static json_t *common_types(const json_t *x, const json_t *y)
 {
     static const char *const names[] = {"object",  "array", "string", "number",
@@ -91,7 +92,7 @@ static json_t *common_types(const json_t *x, const json_t *y)
              right = schema_merge_has_type(y, names[i]);
         if (strcmp(names[i], "integer") == 0) {
             if (schema_merge_has_type(x, "number") && schema_merge_has_type(y, "number"))
-                continue; // of "number" already
+                continue; // "number" in the list covers it
             left |= schema_merge_has_type(x, "number");
             right |= schema_merge_has_type(y, "number");
         }
@@ -154,7 +155,7 @@ static json_t *merge_values(struct merger *m, const char *key, json_t *x, json_t
 
 // --- members and elements --------------------------------------------------------------
 
-// The schema of one member or element: its own, or that of all others; NULL: there is
+// The schema that applies to one member or element: its own, else that of all others; NULL:
 // none.
 static json_t *says_of(json_t *own, json_t *others)
 {
@@ -241,7 +242,7 @@ static json_t *merge_leaves(struct merger *m, json_t *a, json_t *b)
     return out;
 }
 
-// The constants of the one that are valid by both.
+// The constants of one schema that are valid by both.
 static json_t *merge_constants(struct merger *m, json_t *a, json_t *b)
 {
     json_t *list = schema_constants(schema_has_constants(a) ? a : b), *kept = json_array(),
@@ -265,8 +266,8 @@ static json_t *merge_constants(struct merger *m, json_t *a, json_t *b)
     return m->why[0] ? NULL : out;
 }
 
-// Alternatives of `a`, each with what is beside them and with `b`, which is first where
-// `is_behind`.
+// Merges each alternative of `a` with the keys beside it and with `b`, which comes first
+// where `is_behind`.
 static json_t *schema_merge_distribute(struct merger *m, json_t *a, const char *key,
                                        json_t *b, bool is_behind)
 {

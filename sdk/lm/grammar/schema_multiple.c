@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Multiples of a number as digits: each digit leads to the remainder of what is written so
-// far.
+// Multiples of a number as digits: a rule for each remainder of the digits so far.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +36,7 @@ struct multiples {
     struct grammar_builder *b;
     int64_t step;
     int decimals;
-    int32_t *rules; // of each width and remainder, plus 1; 0: not yet
+    int32_t *rules; // by width and remainder: the rule plus 1; 0: not made yet
 };
 
 static grammar_node multiples_digits(struct multiples *m, int64_t low, int64_t high,
@@ -53,7 +52,8 @@ static grammar_node multiples_digit(struct multiples *m, int64_t digit, int64_t 
                                                            (rest * 10 + digit) % m->step)));
 }
 
-// Numbers low .. high of `width` digits behind digits with the remainder `rest`.
+// Numbers low .. high of `width` more digits, where the digits so far have remainder
+// `rest`.
 static grammar_node multiples_expand(struct multiples *m, int64_t low, int64_t high,
                                      int width, int64_t rest)
 {
@@ -124,7 +124,7 @@ static grammar_node multiples_signed(struct multiples *m, int64_t low, int64_t h
     return grammar_choice(m->b, ways, num);
 }
 
-// Few multiples, one by one.
+// Lists the multiples one by one, where they are few.
 static grammar_node multiples_listed(struct multiples *m, int64_t low, int64_t high)
 {
     grammar_node whole = grammar_choice(m->b, NULL, 0);
@@ -139,7 +139,7 @@ static grammar_node multiples_listed(struct multiples *m, int64_t low, int64_t h
     return whole;
 }
 
-// A bound in units of 10^-places, inwards, and within what `most` stands for.
+// A bound in units of 10^-decimals, rounded inwards, and at most `most` in magnitude.
 static int64_t schema_multiple_scaled(double value, int decimals, bool is_low, bool is_open,
                                       int64_t most)
 {

@@ -54,7 +54,7 @@ static grammar_node schema_number_padded(struct grammar_builder *b, int64_t low,
     return grammar_choice(b, choices, num);
 }
 
-// Numbers low .. high, of 0 or more; nothing where there are none.
+// Numbers low .. high, both at least 0; no text if low > high.
 static grammar_node schema_number_natural(struct grammar_builder *b, int64_t low,
                                           int64_t high)
 {
@@ -97,8 +97,8 @@ struct schema_number_bound {
     bool is_open; // the bound itself is left out
 };
 
-// Digits of a fraction of low .. high units of 10^-width, of which zeros at the end may be
-// missing. `is_tight`: nothing but zeros may follow `high`.
+// Digits of a fraction of low .. high units of 10^-width; trailing zeros may be missing.
+// `is_tight`: only zeros may follow the digits of `high`.
 static grammar_node schema_number_fraction(struct grammar_builder *b, int64_t low,
                                            int64_t high, int width, bool is_tight)
 {

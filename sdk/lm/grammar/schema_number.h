@@ -10,7 +10,7 @@ struct schema_bounds {
     bool low_open, high_open;
 };
 
-// 10 to the power of an exponent of 0 to 18.
+// 10 to the power of an exponent from 0 to 18.
 int64_t schema_power(int exponent);
 
 // Decimal places of a number; -1: more than 6.

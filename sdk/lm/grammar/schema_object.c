@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Objects of JSON schemas: members in the schema's order, then others.
+// Objects of JSON schemas: listed members in the schema's order, then other members.
 #include <stdlib.h>
 #include <string.h>
 #include "../base/fail.h"
@@ -13,12 +13,13 @@ struct schema_object_member {
     bool is_required;
 };
 
-// The members of an object. Others than those of the list come behind them.
+// The members of an object. Members that the list does not name come behind those of the
+// list.
 struct members {
     struct schema_object_member *items;
     uint64_t count;
     grammar_node other; // -1: none
-    uint32_t min, max;  // how many there are, or 0 and GRAMMAR_MANY
+    uint32_t min, max;  // bounds of the number of members; 0 and GRAMMAR_MANY: none
 };
 
 static grammar_node schema_object_read_pair(struct schema_reader *r, const char *name,
@@ -36,7 +37,8 @@ static grammar_node schema_object_read_pair(struct schema_reader *r, const char 
                                       value)));
 }
 
-// Members in the schema's order: behind others, each with a comma; and as the first one.
+// Joins members in the schema's order: `behind` others, each with a comma; and as the first
+// one.
 static grammar_node join_members(struct schema_reader *r, const struct members *all)
 {
     struct grammar_builder *b = r->b;
@@ -61,14 +63,14 @@ static grammar_node join_members(struct schema_reader *r, const struct members *
 
 // --- counted members -------------------------------------------------------------------
 
-// Others behind the list, of which `used` members are there.
+// Other members behind the list, where `used` members of the list are present.
 static grammar_node count_others(struct schema_reader *r, const struct members *all,
                                  uint32_t used)
 {
     struct grammar_builder *b = r->b;
     uint32_t min = all->min > used ? all->min - used : 0;
     uint32_t max = all->max == GRAMMAR_MANY ? GRAMMAR_MANY : all->max - used;
-    if (all->other < 0 || max == 0 || min > 1) // two others may have one name
+    if (all->other < 0 || max == 0 || min > 1) // two others might have the same name
         return min > 0 ? grammar_choice(b, NULL, 0) : grammar_text(b, "");
     if (used > 0)
         return schema_repeat(r, all->other, min, max);
@@ -78,8 +80,8 @@ static grammar_node count_others(struct schema_reader *r, const struct members *
     return min > 0 ? some : grammar_repeat(b, some, 0, 1);
 }
 
-// The members from `index` on, of which `used` are there before; `next` has those behind
-// this one, by how many are there.
+// The members from `index` on, where `used` members before are present; `next` has the
+// rules of the members behind this one, by the number of present members.
 static grammar_node count_member(struct schema_reader *r, const struct members *all,
                                  uint64_t index, uint32_t used, uint32_t most,
                                  const grammar_node *next)
@@ -88,7 +90,7 @@ static grammar_node count_member(struct schema_reader *r, const struct members *
     const struct schema_object_member *m = &all->items[index];
     grammar_node ways[2];
     uint64_t num = 0;
-    uint32_t more = used < most ? used + 1 : used; // `min` are enough to count
+    uint32_t more = used < most ? used + 1 : used; // counts no further than `most`
     if (used < most || all->max == GRAMMAR_MANY)
         ways[num++] = grammar_sequence(
             b, GRAMMAR_NODES(used > 0 ? schema_comma(r) : grammar_text(b, ""), m->pair,
@@ -111,7 +113,7 @@ static grammar_node count_members(struct schema_reader *r, const struct members 
     for (uint32_t used = 0; now && used <= most; used++)
         now[used] = grammar_own_rule(r->b, count_others(r, all, used));
     for (uint64_t i = all->count; now && i > 0; i--)
-        for (uint32_t used = 0; used <= most; used++) // reads `used` and the next
+        for (uint32_t used = 0; used <= most; used++) // reads entries `used` and used + 1
             now[used] = count_member(r, all, i - 1, used, most, now);
     if (now)
         whole = now[0];
@@ -132,7 +134,7 @@ static bool are_counted(const struct members *all)
 
 // --- reading ---------------------------------------------------------------------------
 
-// Whether a name is in the first `count` of a list.
+// Whether a name is among the first `count` of a list.
 static bool schema_object_is_before(const json_t *list, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++) {
@@ -143,7 +145,7 @@ static bool schema_object_is_before(const json_t *list, size_t count, const char
     return false;
 }
 
-// Fills all->items, which has room.
+// Fills all->items, which has room for all members.
 static void read_members(struct schema_reader *r, json_t *properties,
                          const json_t *required, json_t *additional, struct members *all)
 {
@@ -170,7 +172,7 @@ static void read_members(struct schema_reader *r, json_t *properties,
     }
 }
 
-// A member whose name is none of the list.
+// A member whose name the list does not have.
 static grammar_node read_other(struct schema_reader *r, json_t *properties,
                                const json_t *required, json_t *additional)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Strings of JSON whose characters follow a pattern.
-// Characters are of the text that is meant; the grammar is of the text as JSON writes it,
-// with escapes where it needs them.
+// The pattern is about the characters of the text; the grammar is about the text as JSON
+// writes it, with escapes where it needs them.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static grammar_node schema_text_fail(struct pattern *p, const char *expected)
 
 // --- characters as JSON has them -------------------------------------------------------
 
-// Characters that JSON has as an escape of a letter.
+// Characters that JSON escapes by a letter.
 static const struct {
     uint8_t character;
     const char *text;
@@ -83,7 +83,7 @@ grammar_node schema_characters(struct grammar_builder *b, struct grammar_range *
 
 // --- patterns --------------------------------------------------------------------------
 
-// A node of one character, kept for bounds of lengths.
+// Makes a node of one character, and keeps it for bounds of lengths.
 static grammar_node one_of(struct pattern *p, struct grammar_range *ranges, uint64_t count,
                            bool is_negated)
 {
@@ -122,7 +122,8 @@ static void schema_text_put(struct pattern *p, struct ranges *list, uint32_t fir
         schema_text_fail(p, "fewer ranges in a class: at most 64");
 }
 
-// Behind a backslash: \d and the like give ranges and true; else a character.
+// Reads an escape behind its backslash: \d and the like append ranges and give true; else
+// gives the character.
 static bool schema_text_read_escape(struct pattern *p, struct ranges *list, uint32_t *out)
 {
     static const char names[] = "nrtfv0", values[] = "\n\r\t\f\v\0";
@@ -271,7 +272,7 @@ static bool schema_text_read_bounds(struct pattern *p, uint32_t *min, uint32_t *
         }
         p->at++;
     }
-    p->at += *p->at == '?'; // how much is preferred makes no difference
+    p->at += *p->at == '?'; // lazy repetition matches the same texts
     return true;
 }
 
@@ -303,7 +304,7 @@ static grammar_node schema_text_read_choice(struct pattern *p)
     return whole;
 }
 
-// Any characters.
+// Any text.
 static grammar_node any_text(struct pattern *p)
 {
     return grammar_repeat(p->b, one_of(p, NULL, 0, true), 0, GRAMMAR_MANY);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Images: read, cut into tiles, encoded, and put where the marks of a prompt stand.
+// Images: reads them, cuts them into tiles, encodes these, and puts them at the marks of a
+// prompt.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ enum { CHANNELS = 3 };
 struct tn_lm_image {
     tn_lm_image_info info;
     float *rows;  // info.tokens of the model's width
-    int32_t *ids; // info.positions; those of rows are below -1
+    int32_t *ids; // info.positions of them; ids of rows are below -1
 };
 
 void tn_lm_image_close(tn_lm_image *image)
@@ -43,7 +44,7 @@ const float *tn_lm_image_rows(const tn_lm_image *image)
 
 // --- cutting ---------------------------------------------------------------------------
 
-// Refuses a plugin's tiles that are impossible.
+// Refuses impossible cuts of a plugin.
 static tn_status check_cut(const tn_lm *model, const tn_vision_cut *cut)
 {
     int64_t tile = model->vision.facts->tile;
@@ -68,7 +69,7 @@ static tn_status check_cut(const tn_lm *model, const tn_vision_cut *cut)
                    cut->num_sizes);
 }
 
-// Gives the image resized as the cut says. `out->bytes` is for free().
+// Resizes the image as the cut says. `out->bytes` is for free().
 static tn_status resize_image(const tn_lm *model, const struct image *given,
                               const tn_vision_cut *cut, struct image *out)
 {
@@ -91,7 +92,7 @@ static tn_status resize_image(const tn_lm *model, const struct image *given,
     return TN_OK;
 }
 
-// A tile of an image whose first pixel is at (top, left), as the network reads it:
+// Writes a tile, whose first pixel is at (top, left) of an image, as the network reads it:
 // f32 [3, tile, tile].
 static void normalise_tile(const tn_vision_facts *facts, const struct image *image,
                            int64_t top, int64_t left, float *out)
@@ -110,7 +111,8 @@ static void normalise_tile(const tn_vision_facts *facts, const struct image *ima
     }
 }
 
-// Encodes the tiles of an image that has its last size, and the whole of it.
+// Encodes the tiles of an image, which has its final size, and the whole image as the last
+// tile.
 static tn_status encode_tiles(tn_lm *model, const struct image *image, tn_lm_image *to)
 {
     const tn_vision_facts *facts = model->vision.facts;
@@ -141,7 +143,7 @@ static uint64_t image_mix(uint64_t state, uint64_t word)
     return (uint64_t)wide ^ (uint64_t)(wide >> 64);
 }
 
-// A number that follows from what an image shows.
+// Hashes an image's pixels to a number for the ids of its rows.
 static uint64_t image_number_of(const struct image *image)
 {
     uint64_t state =
@@ -175,7 +177,7 @@ static tn_status image_write_text(const tn_lm *model, const tn_lm_image_info *in
     return status;
 }
 
-// Makes the ids that stand for the image, of which marks become numbers of its rows.
+// Makes the ids of the image: tokens of its text, in which marks become ids of rows.
 static tn_status make_ids(tn_lm *model, uint64_t number, tn_lm_image *image)
 {
     char *text = NULL;
@@ -220,7 +222,7 @@ static tn_status check_pixels(const void *pixels, int64_t height, int64_t width,
     return TN_OK;
 }
 
-// The vision encoder is ready.
+// Fills the image. The vision encoder has to be ready.
 static tn_status fill_image(tn_lm *model, const struct image *given, tn_lm_image *image)
 {
     const struct lm_vision *vision = &model->vision;

@@ -38,7 +38,7 @@ static double resize_bicubic(double x)
 
 static const struct filter {
     double (*value)(double x);
-    double reach; // it is 0 beyond
+    double reach; // beyond it the filter is 0
 } filters[] = {
     [TN_VISION_LANCZOS] = {resize_lanczos, 3},
     [TN_VISION_BILINEAR] = {resize_bilinear, 1},
@@ -62,7 +62,7 @@ static void weights_finish(struct resize_weights *w)
     free(w->count);
 }
 
-// The weights of output `i`, which sum up to 1, as whole numbers.
+// Fills the weights of output `i`: whole numbers that sum up to 1 in their unit.
 static void fill_weights(struct resize_weights *w, int64_t i, const struct filter *filter,
                          int64_t from, double scale, double *scratch)
 {
@@ -111,7 +111,7 @@ static uint8_t to_byte(int64_t sum)
     return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x);
 }
 
-// Output i of one line, whose pixels are `step` bytes apart.
+// Computes output i of one line, whose pixels are `step` bytes apart.
 static void sum_pixel(const struct resize_weights *w, int64_t i, const uint8_t *line,
                       int64_t step, uint8_t *out)
 {
@@ -128,7 +128,7 @@ static void sum_pixel(const struct resize_weights *w, int64_t i, const uint8_t *
         out[c] = to_byte(sums[c]);
 }
 
-// One axis: the vertical one where `down`.
+// Resizes along one axis: the vertical one if `down`.
 static bool resize_axis(const struct image *from, int64_t size, bool down,
                         const struct filter *filter, struct image *out)
 {

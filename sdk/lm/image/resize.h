@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Resizing images of bytes, to the bit as Pillow does: models were trained on its pixels.
 //
-// Each axis alone, the horizontal one first: a byte is a sum of bytes times weights, which
-// are whole numbers of 2^-22, rounded and cut to 0 .. 255. Where an image becomes smaller,
-// the filter is as much wider.
+// Each axis is resized alone, the horizontal one first: a byte is a sum of bytes times
+// weights, which are whole numbers of 2^-22, rounded and clamped to 0 .. 255. Where an
+// image becomes smaller, the filter is widened by the same factor.
 //
 // Threads. Pure functions of their arguments: any thread.
 #ifndef LM_RESIZE_H

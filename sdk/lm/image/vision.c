@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The vision encoder of a model: found, opened, its weights read when the first image is,
-// and run on tiles.
+// The vision encoder of a model: finds and opens it, reads its weights with the first
+// image, and runs it on tiles.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,8 @@ static tn_status vision_find_plugin(tn_lm *encoder, const tn_vision **out_ops)
     return TN_OK;
 }
 
-// Facts that the library computes with have to be positive, whatever the plugin says.
+// Refuses facts that are not positive: the library computes with them, whatever the plugin
+// says.
 static tn_status vision_check_facts(const tn_lm *model, const tn_lm *encoder,
                                     const tn_vision_facts *facts)
 {
@@ -102,7 +103,7 @@ static tn_status open_facts(const tn_lm *model, struct lm_vision *vision, tn_lm 
     return status == TN_OK ? lm_weights_check(encoder) : status;
 }
 
-// Opens the vision encoder of a source, which is closed on failure, too.
+// Opens the vision encoder of a source; closes the source on failure, too.
 static tn_status open_encoder(tn_lm *model, const tn_lm_source *source)
 {
     struct lm_vision *vision = &model->vision;
@@ -150,7 +151,7 @@ static tn_status build_tile(tn_scope *scope, tn_array *const *inputs, uint64_t n
     return TN_OK;
 }
 
-// The id of the mark, which is one token.
+// Finds the id of the mark, which has to be one token.
 static tn_status find_mark(tn_lm *model)
 {
     struct lm_vision *vision = &model->vision;
@@ -186,7 +187,7 @@ static tn_status encoder_choose_device(tn_lm *model)
     return status;
 }
 
-// Under the lock.
+// Opens and loads the encoder. The lock is held.
 static tn_status make_ready(tn_lm *model)
 {
     struct lm_vision *vision = &model->vision;
@@ -198,7 +199,7 @@ static tn_status make_ready(tn_lm *model)
     vision->is_ready = false;
     if (!vision->encoder) {
         tn_lm_source source = model->source;
-        source.close = NULL; // it is the model's
+        source.close = NULL; // the model owns the source now
         status = open_encoder(model, &source);
     }
     if (status == TN_OK)

@@ -5,14 +5,15 @@
 
 #include "../engine/model.h"
 
-// Takes away the vision encoder, and what it left in parts.
+// Closes the vision encoder, opened in full or in part.
 void lm_vision_close(tn_lm *model);
 
-// Opens the vision encoder, reads its weights and finds the mark, where that has not been
-// done yet.
+// Opens the vision encoder, reads its weights and finds the mark, unless that has been
+// done.
 tn_status lm_vision_ready(tn_lm *model);
 
-// Runs the vision encoder, which is ready, on a tile, f32 [3, tile, tile]: `tokens` rows.
+// Runs the vision encoder, which is ready, on a tile, f32 [3, tile, tile]; writes `tokens`
+// rows.
 tn_status lm_vision_encode(tn_lm *model, const float *tile, float *out_rows);
 
 #endif // LM_VISION_H

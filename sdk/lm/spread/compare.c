@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether processes fit together: each sends its versions and options, and all compare
-// those of all.
+// Checks that processes fit together: each sends its versions and options, and all compare
+// the records of all.
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static const char *spread_compare_text_at(const struct lm_introduction *rank, si
     return (const char *)rank + at;
 }
 
-// Texts that have to be equal, and the words for a difference.
+// Texts that have to be equal on all processes, and words for a difference.
 static const struct {
     const char *what;
     size_t at;
@@ -101,7 +101,7 @@ static tn_status spread_compare(const struct lm_introduction *first,
 tn_status lm_spread_gather(struct lm_spread *spread, const struct lm_introduction *mine)
 {
     tn_status status = lm_mail_gather(&spread->mail, mine, sizeof(*mine), spread->ranks);
-    if (status != TN_OK) { // the library may still write there
+    if (status != TN_OK) { // the library may still write to this memory
         lm_mail_abandon(spread->ranks);
         spread->ranks = NULL;
     }

@@ -7,7 +7,7 @@
 #include <tenon/dist.h>
 #include <time.h>
 
-// A thread that waits looks again and again, then sleeps between, the longer the longer it
+// A waiting thread polls LOOKS times, then sleeps between polls, the longer the longer it
 // has waited: a user may be typing.
 #define LOOKS 20000
 #define LEAST_SLEEP_NS 20000
@@ -15,7 +15,8 @@
 
 // --- joining ---------------------------------------------------------------------------
 
-// The pack joins the world for as long as the runtime is open: a process joins once.
+// Joins the world. The pack stays in it for as long as the runtime is open: a process joins
+// once.
 static tn_status join_world(tn_runtime *runtime)
 {
     const void *dist;
@@ -54,7 +55,7 @@ tn_status lm_mail_init(struct lm_mail *mail, tn_runtime *runtime)
     return TN_OK;
 }
 
-// --- what is given up -------------------------------------------------------------------
+// --- abandoned memory -------------------------------------------------------------------
 
 static struct abandoned {
     struct abandoned *next;
@@ -66,7 +67,7 @@ void lm_mail_abandon(void *memory)
 {
     struct abandoned *entry = malloc(sizeof(*entry));
     if (!entry)
-        return; // it is kept all the same
+        return; // leaked: the memory is kept anyway
     pthread_mutex_lock(&abandoned_lock);
     *entry = (struct abandoned){abandoned, memory};
     abandoned = entry;
@@ -88,7 +89,7 @@ static tn_status mail_finish(struct lm_mail *mail, tn_collective_work *work)
 
 // --- sending ---------------------------------------------------------------------------
 
-// Waits for the oldest message. The lock is held.
+// Waits for the oldest message in flight. The lock is held.
 static tn_status end_oldest(struct lm_mail *mail)
 {
     struct lm_sent oldest = mail->sent[0];
@@ -102,7 +103,8 @@ static tn_status end_oldest(struct lm_mail *mail)
     return status;
 }
 
-// Takes back what has arrived, and waits where too much is on its way.
+// Frees messages that have arrived, and waits while too many, or too many bytes, are in
+// flight.
 static tn_status mail_make_room(struct lm_mail *mail, uint64_t bytes)
 {
     tn_status status = TN_OK;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Steps of rank 0, whose layers, or parts of products, are on other processes, too.
+// Steps of rank 0 in a model whose layers, or parts of products, are on other processes,
+// too.
 #include <stdlib.h>
 #include <string.h>
 #include "../engine/caches.h"
@@ -15,7 +16,7 @@ int64_t lm_row_of_kind(const tn_lm *model, enum lm_kind kind)
     return kind == LM_HIDDEN ? model->facts->width : model->facts->vocabulary;
 }
 
-// A copy of `size` bytes, which a message takes.
+// A copy of `size` bytes, for a message that takes it.
 static void *copy_of(const void *data, uint64_t size)
 {
     void *copy = lm_alloc(1, size);
@@ -77,7 +78,7 @@ static tn_status begin_layers(struct lm_spread *spread, const struct lm_chunk *c
     return status;
 }
 
-// Prepares for the rows that the last rank will send.
+// Begins to receive the rows that the last rank will send.
 static tn_status await_rows(struct lm_spread *spread, const struct lm_chunk *chunk,
                             struct lm_pending *out)
 {
@@ -103,7 +104,7 @@ static tn_status await_rows(struct lm_spread *spread, const struct lm_chunk *chu
 
 // --- products --------------------------------------------------------------------------
 
-// The rows of images, and in front of each 1 where there is one.
+// Packs the rows of images, each behind a number that is 1 where the position has a row.
 static float *spread_orders_pack_rows(const struct lm_chunk *chunk, int64_t width,
                                       uint64_t *out_bytes)
 {
@@ -131,7 +132,7 @@ static tn_status send_input(struct lm_spread *spread, const struct lm_chunk *chu
     return copy ? lm_mail_send(&spread->mail, to, LM_TAG_ROWS, copy, bytes) : TN_ERR_MEMORY;
 }
 
-// All ranks run the whole step, whose sums meet.
+// Runs the whole step, as all ranks do: its sums are all-reduced.
 static tn_status run_products(struct lm_spread *spread, const struct lm_chunk *chunk,
                               const struct lm_order *order)
 {
@@ -143,7 +144,8 @@ static tn_status run_products(struct lm_spread *spread, const struct lm_chunk *c
 
 // --- for the engine --------------------------------------------------------------------
 
-// After a failure between an order and its end the others wait for what does not come.
+// Ends the group after a failure between an order and its end: the other ranks wait for
+// messages that will not come.
 static tn_status give_up(struct lm_spread *spread, tn_status status)
 {
     struct lm_failure failure = {TN_OK, ""};
@@ -187,7 +189,7 @@ tn_status lm_spread_end(struct lm_remote *remote, struct lm_pending *pending)
     return TN_OK;
 }
 
-// A failure shows at the next step.
+// Tells the other ranks. A failure shows at the next step.
 void lm_spread_forget(struct lm_remote *remote, uint64_t caches)
 {
     struct lm_spread *spread = orders_spread_of(remote);

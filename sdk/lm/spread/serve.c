@@ -5,15 +5,15 @@
 #include "../engine/caches.h"
 #include "spread.h"
 
-// A step as an order says, with memory of its own.
+// A step that an order describes, with memory of its own.
 struct served {
     struct lm_spread *spread;
     const struct lm_order *order;
     tn_lm_sequence storage[LM_MOST_TOGETHER], *sequences[LM_MOST_TOGETHER];
-    void *input;        // rows of the layers before, or ids
+    void *input;        // hidden states of the rank before, or ids
     float *packed;      // rows of images; NULL: none
-    const float **rows; // in `packed`
-    float *made;        // rows of the next rank, or of rank 0; NULL: none are wanted
+    const float **rows; // by position: a row in `packed`, or NULL
+    float *made;        // rows for the next rank, or for rank 0; NULL: none are wanted
     uint64_t made_bytes;
 };
 
@@ -74,8 +74,8 @@ static bool has_output(const tn_lm *model)
     return model->end == model->facts->layers;
 }
 
-// Where the rows go that the step gives; which are those of all positions but for the last
-// layers'. Over products rank 0 keeps its own.
+// Makes memory for the step's rows: rows of all positions, but for the last layers only the
+// wanted ones. With TN_LM_TENSOR rank 0 keeps the rows, and this rank makes none.
 static tn_status make_outputs(struct served *s, enum lm_kind kind, float **outputs)
 {
     const tn_lm *model = s->spread->model;
@@ -141,7 +141,7 @@ static tn_status serve_step(struct lm_spread *spread, const struct lm_order *ord
         status = receive_input(&s);
     if (status == TN_OK)
         status = receive_rows(&s);
-    if (status != TN_OK) { // the library may still write there
+    if (status != TN_OK) { // the library may still write to this memory
         lm_mail_abandon(s.input);
         lm_mail_abandon(s.packed);
         free(s.rows);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A model of which each process has a part of every product: a source between the model's
-// and its architecture, whose metadata have fewer heads and a narrower feed-forward, and
-// whose weights are rows or columns of the model's. So the architecture's plugin builds its
-// layers as ever; what has columns gives a part of a sum.
+// A source that gives each process a part of every product. It stands between the model and
+// its architecture: its metadata have fewer heads and a narrower feed-forward, and its
+// weights are rows or columns of the model's. So the architecture's plugin builds its
+// layers as ever; products by columns give a part of a sum.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 enum { MOST_SECTIONS = 3, NUMBERS = 7 };
 
-// The elements of a weight that a process has: of those along an axis, or of each section
-// of them, one part.
+// Elements of a weight that a process has: one part of those along an axis, or of each
+// section of the axis.
 enum along {
     ROWS,    // the first axis
     EXPERTS, // the rows of each expert's matrix
@@ -22,8 +22,8 @@ enum along {
     TWICE,   // rows of the gate, then of what it multiplies
 };
 
-// By GGUF's names within a layer. Biases of rows are theirs; of columns, they are added
-// once to the sum.
+// Weights that are divided, by GGUF's names within a layer. The bias of divided rows is
+// divided with them; the bias of divided columns is added once to the sum.
 static const struct {
     const char *name;
     enum along along;
@@ -37,7 +37,8 @@ static const struct {
     {"ffn_up_shexp", ROWS},     {"ffn_down_shexp", COLUMNS},
 };
 
-// Keys of the architecture whose numbers are divided; the last two are of one head.
+// Keys of the architecture whose numbers are divided. Two keys of one head's sizes follow
+// them.
 static const char *const divided[] = {"attention.head_count", "attention.head_count_kv",
                                       "feed_forward_length", "expert_feed_forward_length",
                                       "expert_shared_feed_forward_length"};
@@ -46,9 +47,9 @@ enum { HEADS, GROUPS, DIVIDED = COUNT(divided), KEY_LENGTH = DIVIDED, VALUE_LENG
 struct slice {
     tn_lm_source whole;
     int32_t rank, size;
-    int64_t heads, groups, head; // of the whole
+    int64_t heads, groups, head; // of the whole model; elements of a head
     bool is_fused;               // ffn_up has the gate's rows, too
-    const char *output; // the weight whose rows are the output's; NULL: not divided
+    const char *output; // the weight whose rows are divided as the output; NULL: none
     char keys[NUMBERS][96];
     int64_t numbers[NUMBERS];
     tn_metadata *entries;
@@ -59,7 +60,7 @@ struct slice {
 
 static const char OUTPUT[] = "output.weight";
 
-// Whether a weight is of a layer, or the output's, and divided, and how.
+// Whether and how a weight of a layer, or the output, is divided.
 static bool find_along(const struct slice *s, const char *name, enum along *out)
 {
     int layer, at = 0;
@@ -92,7 +93,7 @@ static bool is_partial(const char *name)
 struct weight_cut {
     int32_t axis;
     int num_sections;
-    int64_t sections[MOST_SECTIONS]; // elements of each, of the whole
+    int64_t sections[MOST_SECTIONS]; // elements of each section of the whole weight
 };
 
 static void find_cut(const struct slice *s, enum along along, const tn_type *type,
@@ -112,8 +113,7 @@ static void find_cut(const struct slice *s, enum along along, const tn_type *typ
     }
 }
 
-// The file's name of a weight: an output that is the embedding is divided as one of its
-// own.
+// Name of a weight in the file, where the divided output may be the embedding.
 static const char *whole_name(const struct slice *s, const char *name)
 {
     return s->output && strcmp(name, OUTPUT) == 0 ? s->output : name;
@@ -137,7 +137,7 @@ static int32_t slice_find(const tn_lm_source *source, const char *name, tn_type 
 }
 
 // Copies this rank's part of each section, row by row. `unit`: bytes of one element along
-// the axis, with all axes behind it.
+// the axis, all axes behind it included.
 static void copy_cut(const struct slice *s, const struct weight_cut *cut, const char *from,
                      int64_t outer, int64_t unit, char *to)
 {
@@ -150,7 +150,7 @@ static void copy_cut(const struct slice *s, const struct weight_cut *cut, const 
         }
 }
 
-// The part of an array of the file; rows of blocks are bytes.
+// Cuts this rank's part out of an array of the file; rows of blocks are bytes.
 static tn_array *cut_array(const struct slice *s, tn_scope *scope, tn_array *whole,
                            const struct weight_cut *cut)
 {
@@ -210,7 +210,7 @@ static tn_status check_divisible(const struct slice *s, const char *what, int64_
                          s->whole.metadata->name, what, number, s->size);
 }
 
-// A part of a row of blocks is whole blocks.
+// Fails where a part of a row of blocks would not be whole blocks.
 static tn_status spread_slice_check_weight(const struct slice *s, const char *name)
 {
     tn_type type;
@@ -258,7 +258,8 @@ static void spread_slice_name_key(struct slice *s, int at, const char *architect
     snprintf(s->keys[at], sizeof(s->keys[at]), "%s.%s", architecture, name);
 }
 
-// Reads what is divided, each number into its position; 0 where the file does not have it.
+// Reads the numbers that are divided, in the order of their keys; 0: the file does not have
+// it.
 static tn_status spread_slice_read_numbers(struct slice *s, const tn_lm *model)
 {
     const tn_metadata_list *list = s->whole.metadata;
@@ -286,7 +287,7 @@ static tn_status spread_slice_read_numbers(struct slice *s, const tn_lm *model)
     return status;
 }
 
-// The pairs of the whole, with these numbers in place of theirs.
+// Writes the metadata of the whole model with the divided numbers in place of its own.
 static tn_status write_metadata(struct slice *s)
 {
     const tn_metadata_list *list = s->whole.metadata;
@@ -311,7 +312,7 @@ static tn_status write_metadata(struct slice *s)
     return TN_OK;
 }
 
-// The output's rows are divided where their number allows it.
+// Divides the output's rows, if their number is a multiple of the processes.
 static void find_output(struct slice *s, const tn_lm *model)
 {
     tn_type type;

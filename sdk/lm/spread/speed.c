@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// How fast a process runs layers: measured on one of the model's, of which the first that a
-// process loads anyway may be.
+// Measures how fast a process runs layers, on one layer of the model, which may be the
+// first layer that the process loads anyway.
 #include <stdlib.h>
 #include <time.h>
 #include "../engine/weights.h"
 #include "spread.h"
 
-#define STEPS 3 // that are measured, behind one that makes the plan
+#define STEPS 3 // measured steps, behind one that makes the plan
 
 static double spread_speed_seconds(void)
 {
@@ -15,7 +15,7 @@ static double spread_speed_seconds(void)
     return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
 }
 
-// The least time of a step of one position.
+// Gives the least time of a step of one position, in seconds.
 static tn_status time_steps(tn_lm *model, const void *input, float *output, double *out)
 {
     tn_lm_sequence *sequence;

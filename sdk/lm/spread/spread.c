@@ -12,7 +12,7 @@
 
 // --- layers of each rank ----------------------------------------------------------------
 
-// Whether all are on the same devices: then all are as fast.
+// Whether all ranks have the same devices, and so the same speed.
 static bool are_alike(const struct lm_spread *spread)
 {
     for (int32_t i = 1; i < spread->base.size; i++)
@@ -21,7 +21,7 @@ static bool are_alike(const struct lm_spread *spread)
     return true;
 }
 
-// A failure of this rank alone, for which the others would wait.
+// Ends the group after a failure of this rank alone: the other ranks would wait for it.
 static tn_status break_off(struct lm_spread *spread, tn_status status)
 {
     struct lm_failure failure = {TN_OK, ""};
@@ -31,7 +31,7 @@ static tn_status break_off(struct lm_spread *spread, tn_status status)
     return lm_failure_tell(&failure);
 }
 
-// Measures how fast each rank is, all at once.
+// Measures the speed of each rank, of all at once.
 static tn_status spread_measure(struct lm_spread *spread)
 {
     struct lm_introduction mine = spread->ranks[spread->base.rank];
@@ -69,7 +69,7 @@ static void write_stages(const struct lm_spread *spread, struct lm_stage *out)
     }
 }
 
-// The layers that the options ask for.
+// Reads the layers of each rank from the options.
 static tn_status spread_read_split(struct lm_spread *spread, const char *split)
 {
     int32_t size = spread->base.size;
@@ -124,7 +124,7 @@ static tn_status spread_layers(struct lm_spread *spread, const char *split)
 
 // --- parts of products ------------------------------------------------------------------
 
-// Makes the group in which sums meet, under a name of its own.
+// Makes the group of the all-reduces, under a name of its own.
 static tn_status join_products(tn_lm *model, int32_t rank)
 {
     static atomic_uint made;
@@ -156,7 +156,7 @@ static tn_status spread_products(struct lm_spread *spread, const char *split)
 
 // --- opening and closing ---------------------------------------------------------------
 
-// Rank 0 tells the others that there is nothing more to run.
+// Rank 0 tells the other ranks that no step will follow.
 static void spread_close(struct lm_remote *remote)
 {
     struct lm_spread *spread = (struct lm_spread *)(void *)remote;
@@ -186,7 +186,7 @@ static tn_status spread_make(tn_lm *model, const tn_lm_dist_options *options,
     const tn_group_facts *facts = spread->mail.facts;
     spread->model = model;
     spread->kind = options->kind ? options->kind : TN_LM_PIPELINE;
-    spread->is_over = true; // until all have their part
+    spread->is_over = true; // until all ranks have their part
     spread->base =
         (struct lm_remote){.rank = facts->rank,
                            .size = facts->size,
@@ -224,7 +224,7 @@ static tn_status check_options(const tn_lm *model, const tn_lm_dist_options *opt
                : TN_OK;
 }
 
-// Divides, and waits until all have loaded their part.
+// Divides the model, and waits until all ranks have loaded their part.
 static tn_status spread_divide(struct lm_spread *spread, const char *split)
 {
     uint8_t mine = 1;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// A model on several processes: what they agree on, and the orders by which rank 0 has the
-// others run their part of a step.
+// A model on several processes: what they agree on, and the orders by which rank 0 makes
+// the other ranks run their part of a step.
 //
-// Pipeline. Each rank has some layers. Rank 0 runs its own, sends the hidden state to rank
-// 1 and an order to all; each rank takes the orders one after the other, receives the state
-// from the rank before, and sends what it made to the next one; the last one sends the rows
-// that are wanted to rank 0. No rank waits for its messages to arrive, so steps of several
-// sequences, or chunks of a prompt, are in different stages at once.
+// Pipeline. Each rank has some layers. Rank 0 runs its layers, sends the hidden state to
+// rank 1 and an order to all ranks. Each rank takes the orders in sequence, receives the
+// hidden state from the rank before, and sends its result to the next rank; the last rank
+// sends the wanted rows to rank 0. No rank waits for its messages to arrive, so steps of
+// several sequences, or chunks of a prompt, are in different stages at once.
 //
-// Products. Each rank has all layers, and of each product some rows or columns of the
-// weight. Rank 0 sends order and input to all; all run the same step, whose sums meet in
-// dist.all_reduce, and rank 0 keeps the rows.
+// Products. Each rank has all layers, and some rows or columns of the weight of each
+// product. Rank 0 sends order and input to all ranks; all run the same step, whose sums
+// meet in dist.all_reduce, and rank 0 keeps the rows.
 #ifndef LM_SPREAD_H
 #define LM_SPREAD_H
 
@@ -27,7 +27,7 @@ struct lm_order {
     int32_t action;
     int32_t kind; // enum lm_kind
     int32_t num_sequences;
-    int32_t has_rows; // of images
+    int32_t has_rows; // the input has rows of images
     int64_t valid, count;
     uint64_t caches;
     int32_t position[LM_MOST_TOGETHER], slot[LM_MOST_TOGETHER];
@@ -36,7 +36,7 @@ struct lm_order {
 // Tags of messages.
 enum { LM_TAG_ORDER = 1, LM_TAG_HIDDEN, LM_TAG_REPLY, LM_TAG_INPUT, LM_TAG_ROWS };
 
-// A process as it introduces itself to the others. Texts end in a NUL.
+// The record by which a process introduces itself to the others. Texts end in a NUL.
 struct lm_introduction {
     char version[64], name[144], plugin[128], options[128], devices[224];
     char kind[32]; // "pipeline"
@@ -47,27 +47,28 @@ struct lm_introduction {
 };
 
 struct lm_spread {
-    struct lm_remote base; // first
+    struct lm_remote base; // first: its functions cast it back
     tn_lm *model;
     int32_t kind; // TN_LM_PIPELINE, ...
     struct lm_mail mail;
     struct lm_introduction *ranks;
-    int64_t *ends;        // of each rank's layers
-    pthread_mutex_t lock; // of beginning a step: orders and states come in one order
+    int64_t *ends;        // by rank: the end of its layers
+    pthread_mutex_t lock; // held while a step begins: orders and states keep one sequence
     atomic_bool is_over;  // rank 0 has left, or a rank failed
 };
 
 // --- compare.c --------------------------------------------------------------------------
 
-// Fills `ranks` with what all say, and fails where they are unlike: which rank, in what.
+// Fills `ranks` with the records of all ranks; fails where they differ: which rank, in
+// what.
 tn_status lm_spread_compare(struct lm_spread *spread, const char *split);
 
-// Fills `ranks` with what all give; after a failure it is NULL.
+// Fills `ranks` with the records of all ranks; NULL after a failure.
 tn_status lm_spread_gather(struct lm_spread *spread, const struct lm_introduction *mine);
 
 // --- speed.c ----------------------------------------------------------------------------
 
-// Bytes of weights that this process multiplies by in a second, on one layer of the model.
+// Bytes of weights that this process multiplies by in a second, measured on one layer.
 tn_status lm_spread_speed(tn_lm *model, int64_t layer, double *out);
 
 // --- slice.c ----------------------------------------------------------------------------
@@ -82,11 +83,11 @@ tn_status lm_spread_begin(struct lm_remote *remote, const struct lm_chunk *chunk
 tn_status lm_spread_end(struct lm_remote *remote, struct lm_pending *pending);
 void lm_spread_forget(struct lm_remote *remote, uint64_t caches);
 
-// Sends an order to all others. The lock is held.
+// Sends an order to all other ranks. The lock is held.
 tn_status lm_spread_order(struct lm_spread *spread, const struct lm_order *order);
 
-// Elements of a row of the input of layers from `first` on, and of what a step of `kind`
-// gives behind layer `end` - 1.
+// Elements of a row of a step's input to layers from `first` on, and of its result of
+// `kind` behind layer `end` - 1.
 int64_t lm_row_of_kind(const tn_lm *model, enum lm_kind kind);
 
 #endif // LM_SPREAD_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Dividing the layers of a model among processes that work at once.
 //
-// Stages are filled in order, each up to a bound of time; the smallest bound with which all
-// layers find room is found by halving.
+// Stages are filled in order, each up to a bound of time; the least bound with which all
+// layers find room is found by bisection.
 #include "stages.h"
 
 #define HALVINGS 60
@@ -26,7 +26,7 @@ static void spread_stages_tell_shortage(const struct lm_needs *needs,
         .device = device, .placed = next, .missing = bytes > has ? bytes - has : 0};
 }
 
-// Fills the stages up to this time each. The first layer of a stage has no bound.
+// Fills the stages up to this time each. The first layer of a stage always fits the time.
 static bool spread_stages_fill(const struct lm_needs *needs, const uint64_t *work,
                                const struct lm_stage *stages, int64_t num_stages,
                                double time, int64_t *out_ends,
@@ -37,7 +37,7 @@ static bool spread_stages_fill(const struct lm_needs *needs, const uint64_t *wor
         const struct lm_stage *stage = &stages[k];
         uint64_t used = 0;
         double spent = 0;
-        int64_t end = needs->layers - (num_stages - 1 - k); // others have one each
+        int64_t end = needs->layers - (num_stages - 1 - k); // later stages: one layer each
         for (begin = next; next < end; next++) {
             uint64_t bytes = lm_bytes_of_layer(needs, begin, next);
             spent += work_of(needs, work, next) / stage->speed;
@@ -71,7 +71,7 @@ bool lm_stages_divide(const struct lm_needs *needs, const uint64_t *work,
         slowest = stages[k].speed < slowest ? stages[k].speed : slowest;
     for (int64_t i = 0; i < needs->layers; i++)
         high += work_of(needs, work, i) / slowest;
-    high *= 2; // beyond what rounding takes
+    high *= 2; // above any error of rounding
     if (!spread_stages_fill(needs, work, stages, num_stages, high, out_ends, out_shortage))
         return false;
     for (int i = 0; i < HALVINGS; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The text of a conversation, by the model's template.
+// Writes the text of a conversation by the model's template.
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/lm_image.h>
@@ -31,7 +31,7 @@ static tn_status choose_template(const tn_lm *model, const char *family,
         list->name, known);
 }
 
-// A conversation's text, and where messages are in it.
+// A conversation's text, and the ranges of its messages.
 struct text_chat_written {
     struct chat_template form;
     char *text; // for tn_lm_free
@@ -41,7 +41,7 @@ struct text_chat_written {
     uint64_t num_ranges;
 };
 
-// Gives marks of images, one text for each message or NULL, for free().
+// Writes the marks of images, one text for each message or NULL, for free().
 static tn_status write_marks(tn_lm *model, const uint32_t *num_images,
                              uint64_t num_messages, char ***out)
 {
@@ -74,7 +74,8 @@ static enum lm_begin text_chat_begin_of(const struct chat_template *form)
     return form->flags & TEMPLATE_BEGINS ? LM_BEGIN : LM_BEGIN_NOT;
 }
 
-// `marks`, where it is not NULL, has the marks of images in front of each message.
+// Writes a conversation. `marks`, unless NULL, has texts of image marks in front of each
+// message.
 static tn_status write_chat(const tn_lm *model, const char *family,
                             const tn_lm_message *messages, uint64_t num_messages,
                             char *const *marks, struct text_chat_written *out)
@@ -122,7 +123,8 @@ tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
     return TN_OK;
 }
 
-// A known template writes the end token of the file; its form has one alone.
+// Checks that the end token of the file, which a known template writes, is that of the
+// form.
 static tn_status text_chat_check_end(tn_lm *model, const struct chat_template *form)
 {
     const char *end = chat_template_end(form);

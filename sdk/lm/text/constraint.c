@@ -141,7 +141,7 @@ struct lm_held {
     struct grammar_matcher *matcher;
     const struct grammar_vocabulary *vocabulary;
     tn_lm *model;
-    uint64_t *mask; // with the ends of texts
+    uint64_t *mask; // the tokens that may come next, ends of texts included
 };
 
 tn_status lm_held_open(const tn_lm_grammar *grammar, tn_lm *model, struct lm_held **out)

@@ -12,10 +12,10 @@ struct lm_held;
 tn_status lm_held_open(const tn_lm_grammar *grammar, tn_lm *model, struct lm_held **out);
 void lm_held_close(struct lm_held *held);
 
-// The tokens that may come next, a bit each, the ends of texts included.
+// Gives the tokens that may come next, a bit each, ends of texts included.
 tn_status lm_held_mask(struct lm_held *held, const uint64_t **out_mask);
 
-// Appends a token's text. *out_is_over: nothing may follow.
+// Appends a token's text. *out_is_over: no text may follow.
 tn_status lm_held_append(struct lm_held *held, const char *text, uint64_t size,
                          bool *out_is_over);
 

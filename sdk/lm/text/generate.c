@@ -12,8 +12,8 @@
 #include "constraint.h"
 #include "sample.h"
 
-// Text that is not given to the application yet: it may become a stop word, or is the
-// beginning of a character.
+// Text that the application has not got yet: it may become a stop word, or is the beginning
+// of a character.
 struct text_generate_pending {
     char *text;
     uint64_t size, room;
@@ -24,18 +24,18 @@ struct generating {
     tn_lm_generation how;
     tn_lm_sampler *sampler;
     float *logits;
-    struct lm_held *held; // to a grammar; NULL: to none
-    tn_lm_candidate *top; // how->top of them
+    struct lm_held *held; // NULL: no grammar constrains the text
+    tn_lm_candidate *top; // num_top of them
     int64_t num_top;
     bool has_text; // the model has a vocabulary
     struct text_generate_pending pending;
     tn_lm_result result;
-    double begin, between;         // seconds: of the call, and where the first logits came
-    int32_t *prompt;               // tokens of a text
+    double begin, between;         // times in seconds: of the call, and of the first logits
+    int32_t *prompt;               // tokens of how.prompt
     struct lm_positions positions; // of a prompt with images
     const float *const *rows;      // of `next`; NULL: no images
-    int32_t id;                    // that was drawn, or is read again
-    const int32_t *next;           // what the sequence gets next
+    int32_t id;                    // token that was drawn, or that is read again
+    const int32_t *next;           // tokens that the sequence gets next
     int64_t num_next;
     bool is_own; // the sequence was opened for this
 };
@@ -67,13 +67,13 @@ static tn_status pending_add(struct text_generate_pending *p, const char *text,
     return TN_OK;
 }
 
-// The bytes of the character that begins with `first`; 1 for what begins none.
+// Bytes of the character that begins with `first`; 1 if none begins so.
 static uint64_t text_generate_character_bytes(unsigned char first)
 {
     return first >= 0xf0 && first < 0xf8 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
 }
 
-// Where the text ends in whole characters.
+// Length of the text in whole characters, in bytes.
 static uint64_t text_generate_whole_characters(const struct text_generate_pending *p)
 {
     for (uint64_t back = 1; back <= 3 && back <= p->size; back++) {
@@ -84,7 +84,7 @@ static uint64_t text_generate_whole_characters(const struct text_generate_pendin
     return p->size;
 }
 
-// Where the first stop word begins; the size when there is none.
+// Offset of the first stop word; the text's size when there is none.
 static uint64_t find_stop(const struct text_generate_pending *p,
                           const tn_lm_generation *how)
 {
@@ -98,7 +98,7 @@ static uint64_t find_stop(const struct text_generate_pending *p,
     return first;
 }
 
-// Where the end begins that may become a stop word.
+// Offset from which on the text may become a stop word.
 static uint64_t maybe_stop(const struct text_generate_pending *p,
                            const tn_lm_generation *how)
 {
@@ -135,7 +135,8 @@ static bool text_generate_give(struct generating *g, int32_t id, uint64_t size,
     return goes_on;
 }
 
-// Takes a token's text, and gives what is certain. Sets the reason when this ends it.
+// Takes a token's text, and gives the part that is certain. Sets the reason when generating
+// ends.
 static tn_status text_generate_take_token(struct generating *g, int32_t id,
                                           double log_probability)
 {
@@ -172,7 +173,7 @@ static tn_status text_generate_take_token(struct generating *g, int32_t id,
 
 // --- tokens ----------------------------------------------------------------------------
 
-// Puts the images in the places of the prompt's marks.
+// Replaces the prompt's marks by images.
 static tn_status text_generate_expand(struct generating *g, const int32_t **prompt,
                                       uint64_t *count)
 {
@@ -189,7 +190,7 @@ static tn_status text_generate_expand(struct generating *g, const int32_t **prom
     return TN_OK;
 }
 
-// Finds what the sequence gets first: the prompt, or its own last token again.
+// Finds the tokens that the sequence gets first: the prompt, or its own last token again.
 static tn_status prepare_prompt(struct generating *g)
 {
     const tn_lm_generation *how = &g->how;
@@ -209,7 +210,7 @@ static tn_status prepare_prompt(struct generating *g)
             return status;
     }
     if (how->prompt_flags & TN_LM_WHOLE) {
-        uint64_t common = 0; // the last token's logits are wanted in any case
+        uint64_t common = 0; // the last token is always read: its logits are wanted
         while (common + 1 < count && common < (uint64_t)sequence->length &&
                sequence->ids[common] == prompt[common])
             common++;
@@ -228,15 +229,15 @@ static tn_status prepare_prompt(struct generating *g)
     if (g->id < 0)
         return lm_fail(TN_ERR_ARGUMENT, "there is nothing to generate from: the "
                                         "prompt and the sequence are empty");
-    sequence->length--; // the logits behind what is there
+    sequence->length--; // reads the last token again for its logits
     g->rows = NULL;
     g->next = &g->id;
     g->num_next = 1;
     return TN_OK;
 }
 
-// Draws a token from the logits and takes its text: it is what the sequence gets next,
-// unless generating ends.
+// Draws a token from the logits and takes its text: the token is read next, unless
+// generating ends.
 static tn_status draw_token(struct generating *g)
 {
     tn_lm_sequence *sequence = g->sequence;
@@ -289,7 +290,7 @@ static tn_status check_generation(const tn_lm_generation *how)
     return TN_OK;
 }
 
-// Makes what generating needs.
+// Makes sampler, memory and the grammar's state.
 static tn_status text_generate_prepare(struct generating *g, tn_lm *model)
 {
     int64_t vocabulary = model->facts->vocabulary;
@@ -299,7 +300,7 @@ static tn_status text_generate_prepare(struct generating *g, tn_lm *model)
     status = lm_tokenizer(model);
     if (status == TN_ERR_MEMORY)
         return status;
-    g->has_text = status == TN_OK; // a model may have none, and goes on in tokens
+    g->has_text = status == TN_OK; // a model without a vocabulary generates tokens alone
     g->num_top = g->how.top < vocabulary ? g->how.top : vocabulary;
     g->top = lm_alloc((uint64_t)g->num_top, sizeof(*g->top));
     g->logits = lm_alloc((uint64_t)vocabulary, sizeof(float));
@@ -308,7 +309,7 @@ static tn_status text_generate_prepare(struct generating *g, tn_lm *model)
     return g->how.grammar ? lm_held_open(g->how.grammar, model, &g->held) : TN_OK;
 }
 
-// `sequence` NULL: one is opened.
+// Begins a request. `sequence` NULL: opens one.
 static tn_status text_generate_begin(struct generating *g, tn_lm *model,
                                      tn_lm_sequence *sequence, const tn_lm_generation *how)
 {
@@ -329,7 +330,7 @@ static tn_status text_generate_begin(struct generating *g, tn_lm *model,
 }
 
 // Appends all but the last position of a prompt with images: steps of several sequences
-// have none. The last one is a token's, as that behind the rows of an image.
+// take no rows of images. The last position is a token, as there is one behind each image.
 static tn_status begin_images(struct generating *g)
 {
     int64_t count = g->num_next - 1;
@@ -342,7 +343,7 @@ static tn_status begin_images(struct generating *g)
     return status;
 }
 
-// Takes the logits behind what the sequence was given.
+// Takes the logits of the step that has ended.
 static tn_status go_on(struct generating *g)
 {
     if (g->result.tokens == 0) {
@@ -388,17 +389,17 @@ tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
 
 // --- several at once -------------------------------------------------------------------
 
-// Requests that share steps, at most `room`.
+// Requests that share steps, at most `room` of them.
 struct wave {
     struct generating *running;
-    tn_lm_request **owners; // of what runs
+    tn_lm_request **owners; // by running request
     tn_lm_item *items;
     uint64_t num_running, room;
-    struct lm_flights flights; // of the step that is on its way
+    struct lm_flights flights; // the step in flight
 };
 
-// Requests, those that run in waves: while a wave's step is in one stage of a model on
-// several processes, the next wave's is in the stage before.
+// All requests, and the waves in which they run: while one wave's step is in one stage of a
+// model on several processes, the next wave's step is in the stage before.
 struct schedule {
     tn_lm *model;
     tn_lm_request *requests;
@@ -454,7 +455,7 @@ static void end_step(struct schedule *s, struct wave *w)
 {
     lm_failure_note(&s->first, lm_batch_end(&w->flights));
     for (uint64_t count = w->num_running; count > 0; count--) {
-        uint64_t at = count - 1; // from the end: those that end are replaced
+        uint64_t at = count - 1; // from the end: the last request replaces one that ends
         tn_status status = w->items[at].status;
         if (status == TN_OK)
             status = go_on(&w->running[at]);
@@ -463,7 +464,7 @@ static void end_step(struct schedule *s, struct wave *w)
     }
 }
 
-// Runs one step of each wave. Returns whether any goes on.
+// Runs one step of each wave. Returns whether any wave goes on.
 static bool run_waves(struct schedule *s)
 {
     bool goes_on = s->num_begun < s->num_requests;
@@ -488,7 +489,7 @@ static void waves_free(struct schedule *s)
     free(s->waves);
 }
 
-// `at_once` requests, at least one a wave.
+// Makes waves for `at_once` requests, at least one a wave.
 static tn_status waves_make(struct schedule *s, uint64_t at_once)
 {
     uint64_t stages = s->model->remote ? (uint64_t)s->model->remote->stages : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Marks: the tokens that the form of a conversation is made of. Files call some of them
-// user-defined, which tokenizers find in any text; in messages they stay text.
+// Marks: the tokens that the form of a conversation is made of. Files call some marks
+// user-defined tokens, which tokenizers find in any text; within messages they stay text.
 #include <stdlib.h>
 #include <string.h>
 #include "../base/fail.h"
@@ -9,13 +9,13 @@
 
 #define MOST_MARKS 64
 
-// Texts of tokens, which are the tokenizer's.
+// Texts of the marks; the tokenizer owns them.
 struct text_marks {
     tn_text items[MOST_MARKS];
     uint64_t count;
 };
 
-// White space is a part of messages as well.
+// Whether a token is a mark. White space is none: messages have it as well.
 static bool is_mark(const tn_token *token)
 {
     static const char white[] = " \t\r\n\v\f";
@@ -40,7 +40,7 @@ static tn_status add_mark(tn_lm *model, int32_t id, struct text_marks *marks)
     return TN_OK;
 }
 
-// Adds the tokens of a text of the form.
+// Adds the marks among the tokens of a text of the form.
 static tn_status add_marks_of(tn_lm *model, const char *text, struct text_marks *marks)
 {
     int32_t *ids = NULL;

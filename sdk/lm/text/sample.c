@@ -19,7 +19,7 @@ struct tn_lm_sampler {
     tn_lm_bias *biases;
     struct text_sample_candidate *candidates; // one for each token
     double *shares;                           // of the candidates, less than or equal to 1
-    float *before; // logits before biases and penalties; NULL: there are none
+    float *before; // logits before biases and penalties; NULL: neither is set
     uint64_t state;
 };
 
@@ -101,7 +101,7 @@ void tn_lm_sampler_close(tn_lm_sampler *s)
     free(s);
 }
 
-// --- what changes logits ---------------------------------------------------------------
+// --- changes of logits -----------------------------------------------------------------
 
 static void text_sample_penalise(const tn_lm_sampler *s, float *logits, const int32_t *last,
                                  int64_t num_last)
@@ -142,7 +142,7 @@ static double log_sum(const float *logits, int64_t count)
     return most + log(sum);
 }
 
-// --- which tokens are left -------------------------------------------------------------
+// --- candidates ------------------------------------------------------------------------
 
 static int text_sample_compare(const void *a, const void *b)
 {
@@ -152,8 +152,8 @@ static int text_sample_compare(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-// The candidates whose logit is at most `depth` temperatures below the greatest one, and
-// the sum of their shares.
+// Collects the candidates whose logit is at most `depth` temperatures below the greatest
+// one, and sums their shares.
 static int64_t text_sample_collect(tn_lm_sampler *s, const float *logits, float most,
                                    double depth, double *out_sum)
 {
@@ -169,8 +169,8 @@ static int64_t text_sample_collect(tn_lm_sampler *s, const float *logits, float 
     return count;
 }
 
-// The candidates for top_k and top_p, in descending order: more and more of the greatest
-// ones, until the rest does not matter, so that few are sorted.
+// Collects the candidates for top_k and top_p, in descending order: more and more of the
+// greatest ones, until the others cannot matter, so that few are sorted.
 static int64_t collect_greatest(tn_lm_sampler *s, const float *logits, float most)
 {
     double all, sum;
@@ -220,7 +220,7 @@ static int32_t text_sample_draw(tn_lm_sampler *s, const float *logits)
     for (int64_t i = 0; i < count; i++) {
         if (s->shares[i] <= 0)
             continue;
-        chosen = i; // the last one, where rounding leaves something
+        chosen = i; // the last candidate, if rounding leaves a rest
         left -= s->shares[i];
         if (left < 0)
             break;
@@ -229,8 +229,8 @@ static int32_t text_sample_draw(tn_lm_sampler *s, const float *logits)
                       : s->candidates[chosen].id;
 }
 
-// Makes tokens without a bit impossible. Where biases have forbidden all others, the first
-// one that is allowed stays.
+// Makes tokens without a bit impossible. If biases have forbidden all other tokens, the
+// first allowed token stays possible.
 static void text_sample_forbid(const tn_lm_sampler *s, float *logits,
                                const uint64_t *allowed)
 {

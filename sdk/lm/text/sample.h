@@ -5,7 +5,7 @@
 
 #include <tenon/lm.h>
 
-// As tn_lm_sample, of the tokens whose bit in `allowed` is set; NULL: of all.
+// As tn_lm_sample, but only of tokens whose bit in `allowed` is set; NULL: of all.
 int32_t lm_sample(tn_lm_sampler *s, float *logits, const int32_t *last, int64_t num_last,
                   const uint64_t *allowed, double *out_log_probability);
 

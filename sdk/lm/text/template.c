@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Families of chat templates as a table: what is before and behind a message of each role.
+// Families of chat templates as a table: the texts before and behind a message of each
+// role.
 #include "template.h"
 #include <stdio.h>
 #include <string.h>
@@ -30,15 +31,15 @@ struct chat_family {
     const char *name;
     const char *before[NUM_ROLES], *behind[NUM_ROLES];
     const char *reply;     // the beginning of a reply; NULL: none
-    const char *begin;     // of a conversation; NULL: none
-    const char *again;     // before the second turn of the user and later ones, or NULL
+    const char *begin;     // the beginning of a conversation; NULL: none
+    const char *again;     // text before the second and later turns of the user, or NULL
     const char *system;    // the text of a conversation without a system message, or NULL
     bool trims[NUM_ROLES]; // white space around a text is left out
     enum system_position system_position;
     enum thinking thinking;
-    bool finds_system; // such a text may be in the model's template
-    bool dates_system; // the day it is stands before the system's text: "05 Jun 2024\n\n"
-    bool closes_up;    // no white space between what is before and an image
+    bool finds_system; // the model's template may have such a text itself
+    bool dates_system; // the current day stands before the system's text: "05 Jun 2024\n\n"
+    bool closes_up;    // no white space between `before` and an image
 };
 
 #define CHATML                                                                             \
@@ -204,7 +205,7 @@ void chat_template_names(char *out, uint64_t size)
 
 // --- writing ---------------------------------------------------------------------------
 
-// A text that is counted as a whole and written as far as there is room.
+// A text that is counted as a whole, and written as far as it fits.
 struct template_output {
     char *out;
     uint64_t size, written;
@@ -225,9 +226,9 @@ static void template_put_text(struct template_output *o, const char *text)
     template_put(o, text, text ? strlen(text) : 0);
 }
 
-// --- what messages say -----------------------------------------------------------------
+// --- texts of messages -----------------------------------------------------------------
 
-// Bytes of the text that a message brings.
+// A part of a message's text, in bytes.
 struct template_piece {
     const char *text;
     uint64_t size;
@@ -238,7 +239,7 @@ static struct template_piece piece_of(const char *text)
     return (struct template_piece){text, strlen(text)};
 }
 
-// White space beyond ASCII as Python's strip() has it, in UTF-8.
+// White space beyond ASCII that Python's strip() removes, in UTF-8.
 static const char wide_white[][4] = {
     "\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81",
     "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86",
@@ -250,7 +251,7 @@ static bool template_is_white(char c)
     return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f);
 }
 
-// The bytes of one character of white space at the beginning or the end, or 0.
+// Bytes of the white-space character at the beginning or the end; 0: there is none.
 static uint64_t white_size(struct template_piece p, bool at_end)
 {
     if (p.size && template_is_white(p.text[at_end ? p.size - 1 : 0]))
@@ -292,7 +293,7 @@ static struct template_piece piece_without_thinking(struct template_piece p,
     return p;
 }
 
-// The piece of a message that the template takes.
+// The part of a message that the template writes.
 static struct template_piece piece_taken(const struct chat_family *f, enum role role,
                                          const char *text)
 {
@@ -316,7 +317,7 @@ static void put_message(struct template_output *o, const struct chat_family *f,
     template_put_text(o, f->behind[role]);
 }
 
-// The day as "05 Jun 2024", and an empty line.
+// Writes the day as "05 Jun 2024", and an empty line.
 static void put_day(struct template_output *o, int64_t now)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -343,7 +344,7 @@ static void put_before(struct template_output *o, const struct chat_template *t,
         put_day(o, t->now);
 }
 
-// The system message of a conversation that has none.
+// Writes the system message of a conversation that has none.
 static void put_own_system(struct template_output *o, const struct chat_template *t)
 {
     const struct chat_family *f = t->family;
@@ -363,7 +364,7 @@ static enum role template_role_of(const char *name)
     return NUM_ROLES;
 }
 
-// The last message of the user, or `count`.
+// Index of the user's last message; `count`: there is none.
 static uint64_t last_of_user(const struct chat_message *messages, uint64_t count)
 {
     for (uint64_t i = count; i > 0; i--)
@@ -372,7 +373,7 @@ static uint64_t last_of_user(const struct chat_message *messages, uint64_t count
     return count;
 }
 
-// The system's text that is a part of message `index`, or NULL.
+// The system's text, if message `index` contains it; else NULL.
 static const char *system_within(const struct chat_family *f,
                                  const struct chat_message *messages, uint64_t count,
                                  uint64_t index)

@@ -21,27 +21,27 @@ struct chat_message {
     const char *front; // control text before the message's own, marks of images; or NULL
 };
 
-// Facts of one model's template beside its family. Conversations that it cannot have are
-// refused.
+// Facts about one model's template, beside its family. Conversations that the template does
+// not support are refused.
 enum {
     TEMPLATE_KNOWN = 1,        // it was recognised
-    TEMPLATE_BEGINS = 2,       // it writes the token that begins a text, else there is none
+    TEMPLATE_BEGINS = 2,       // it writes the token that begins a text; else no token does
     TEMPLATE_NO_SYSTEM = 4,    // it has no place for a system message
-    TEMPLATE_NEEDS_SYSTEM = 8, // what it writes without one is not known
-    TEMPLATE_SYSTEM_FIRST = 16, // a system message is the first one, or none
+    TEMPLATE_NEEDS_SYSTEM = 8, // its text without a system message is not known
+    TEMPLATE_SYSTEM_FIRST = 16, // only the first message may be the system's
     TEMPLATE_ALTERNATES = 32,   // after that come the user and the assistant in turn
 };
 
-// A family, and what one model's template says beside it. A copy is as good.
+// A family, with the facts of one model's template. May be copied.
 struct chat_template {
     const struct chat_family *family;
     uint32_t flags;       // TEMPLATE_...; 0 where it was chosen by its name
     const char *system;   // the text of a conversation that has no system message, or NULL;
-    uint64_t system_size; // in the template that was recognised: valid as long as that
-    int64_t now;          // seconds since 1970, for forms that have the day; 0: it is now
+    uint64_t system_size; // points into the recognised template, and is valid as long as it
+    int64_t now;          // seconds since 1970, for forms with the day; 0: the current time
 };
 
-// Where a message's own words are in the text: bytes begin .. end - 1.
+// Where a message's own text lies in the whole: bytes begin .. end - 1.
 struct chat_range {
     uint64_t begin, end;
 };
@@ -59,12 +59,12 @@ bool chat_template_finds_system(const struct chat_template *t);
 // The name of a template's family: "chatml".
 const char *chat_template_name(const struct chat_template *t);
 
-// The text of the token that ends a reply, where templates of this form write the one that
+// Text of the token that ends a reply, if templates of this form write the end token that
 // the model's file names; else NULL.
 const char *chat_template_end(const struct chat_template *t);
 
-// Text `index` of those that the form itself consists of, around messages of any role, ""
-// where it has none; NULL behind the last one.
+// Text `index` of the form itself, around messages of any role; "" where the form has none;
+// NULL behind the last one.
 const char *chat_template_text(const struct chat_template *t, uint32_t index);
 
 // Writes the names of all families, separated by ", ", cut at `size` bytes.
@@ -75,11 +75,11 @@ void chat_template_names(char *out, uint64_t size);
 // TN_ENCODE_ADD_SPECIAL and TN_ENCODE_PARSE_SPECIAL: the token that begins every text is
 // not in it. Gives the bytes of the whole text, without the zero byte, in *out_size.
 //
-// `ranges` may be NULL, else has room for `count`, and gets where words are that messages
-// brought: *num_ranges of them, in ascending order.
+// `ranges` may be NULL; else it has room for `count`, and gets the ranges of the messages'
+// own texts: *num_ranges of them, in ascending order.
 //
-// Returns NULL, or what is wrong with the messages, for a message of the caller: "the role
-// 'tool'; expected system, user or assistant".
+// Returns NULL, or the fault of the messages, for the caller's message: "the role 'tool';
+// expected system, user or assistant".
 const char *chat_template_write(const struct chat_template *t,
                                 const struct chat_message *messages, uint64_t count,
                                 bool add_reply, char *out, uint64_t size,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Which templates are known: those whose text is in a list, by its SHA-256.
+// Recognises templates by the SHA-256 of their text, which a list has.
 #include <nettle/sha2.h>
 #include <string.h>
 #include "template.h"
 
-// One text that was run, and wrote what its family does.
+// A template that was run, and wrote what its family writes.
 struct known_template {
     const char *sha256; // in hexadecimal
     const char *family;
@@ -15,8 +15,9 @@ struct known_template {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// The text of a system message that the template has itself: between the marks of one, with
-// no end of a literal between. A line ends as "\n", or as these two characters.
+// Finds the text of a system message within the template: between the marks of such a
+// message, with no end of a literal in between. A line ends with a newline, or with the two
+// characters "\n".
 static void find_system(const char *jinja, uint64_t size, struct chat_template *out)
 {
     static const char begin[] = "<|im_start|>system", end[] = "<|im_end|>";

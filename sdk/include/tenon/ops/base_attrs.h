@@ -300,7 +300,7 @@ enum { TN_SCATTER_SET = 0, TN_SCATTER_ADD = 1, TN_SCATTER_MAX = 2, TN_SCATTER_MI
 // by `values`, which has x's dtype and broadcasts to the indices' extents, as
 // numpy.put_along_axis leaves x. The other extents of `indices` are x's, or 1.
 //
-// Both: indices out of range as take and scatter_add have them.
+// Indices out of range: take_along_axis clamps them, as take; put_along_axis drops them.
 typedef struct tn_along_axis_attrs {
     int64_t axis; // of x; default -1
     int64_t mode; // put_along_axis: TN_SCATTER_...; default TN_SCATTER_SET
@@ -312,8 +312,8 @@ typedef struct tn_along_axis_attrs {
 // which has x's dtype and broadcasts to what gather gives, put there: NumPy's
 // x[i, j, ...] = updates, += updates, numpy.maximum.at and minimum.at.
 //
-// Indices out of range as take and scatter_add have them: of the last, if one of an
-// element's indices is, the element is dropped.
+// Indices out of range: gather clamps them, as take does; scatter drops an element where
+// one of its indices is out of range, as scatter_add does.
 typedef struct tn_gather_attrs {
     tn_ints axes; // of x, one for each array of indices; not given: the first ones
     int64_t mode; // scatter: TN_SCATTER_...; default TN_SCATTER_SET

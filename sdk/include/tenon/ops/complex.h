@@ -127,10 +127,10 @@ static inline tn_complex128 tn_complex_divide(tn_complex128 a, tn_complex128 b)
 //   exp(x + iy) - 1 = expm1(x) cos(y) - 2 sin(y / 2)^2 + i exp(x) sin(y)
 //
 // since exp(x) cos(y) - 1 is expm1(x) cos(y) + cos(y) - 1, and 1 - cos(y) = 2 sin(y / 2)^2.
-// Where x is not finite exp(a) - 1, as in the array API: of infinity + 0i infinity + 0i, of
-// -infinity -1 beside any y, of infinity beside an infinite y or a NaN infinity + NaN i, of
-// NaN + 0i itself. NumPy's formula multiplies 0 by infinity there: its first result is
-// infinity + NaN i, its second NaN where y is not finite.
+// Where x is not finite: exp(a) - 1, as in the array API: infinity + 0i gives itself,
+// -infinity beside any y gives -1, infinity beside an infinite y or a NaN gives infinity +
+// NaN i, NaN + 0i gives itself. NumPy's formula multiplies 0 by infinity there: its first
+// result is infinity + NaN i, its second NaN where y is not finite.
 static inline tn_complex128 tn_complex_expm1(tn_complex128 a)
 {
     tn_complex128 power = tn_complex_library(TN_EXPR_EXP, a);
@@ -143,9 +143,9 @@ static inline tn_complex128 tn_complex_expm1(tn_complex128 a)
     return result;
 }
 
-// TANH, as the C library's; of an infinite real part 1 or -1, with a zero of the sign of
-// the imaginary part, as in the array API, where C and NumPy have that of its sine. What
-// stands beside an infinite real part, a NaN even, has no other effect.
+// TANH, as the C library's, but of an infinite real part: 1 or -1, with a zero of the sign
+// of the imaginary part, as in the array API (in C and NumPy: of the sign of its sine).
+// Beside an infinite real part the imaginary part, even a NaN, has no other effect.
 static inline tn_complex128 tn_complex_tanh(tn_complex128 a)
 {
     tn_complex128 limit = {__builtin_copysign(1, a.re), __builtin_copysign(0, a.im)};

@@ -67,7 +67,7 @@
 // of its own (rows of several parts, say) computes their least number from it.
 #define TN_COPY_BYTES 131072
 
-// The axes of a copy: those of one element are left out, and neighbours that both views
+// The axes of a copy: axes of one element are left out, and adjacent axes that both views
 // step through as one are joined. Made by tn_copy_range(), of no use to kernels.
 typedef struct tn_copy_walk {
     // All are of `rank` entries. Strides may be negative, and those of `from` 0.
@@ -151,10 +151,10 @@ static inline void tn_copy_row(char *to, int64_t to_step, const char *from,
 #undef TN_COPY_LOOP
 
 // Copies elements [begin, end), counted in row-major order, of view `from` to those of view
-// `to`; what of the range lies before element 0 or behind the last one is left out, so that
-// a body may pass what it got less the elements of the parts before. Both have one dtype,
-// one rank and equal extents, and do not overlap. `from` may have strides of 0: one element
-// is then many. Ranges that follow each other copy what one range of all would.
+// `to`; the part of the range before element 0 or behind the last one is left out, so that
+// a body may pass its range less the elements of the parts before. Both have one dtype, one
+// rank and equal extents, and do not overlap. `from` may have strides of 0: one element is
+// then many. Ranges that follow each other copy what one range of all would.
 static inline void tn_copy_range(const tn_tensor *to, const tn_tensor *from, int64_t begin,
                                  int64_t end)
 {

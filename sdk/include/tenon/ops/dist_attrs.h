@@ -22,15 +22,15 @@
 #include <tenon/types.h>
 
 // dist.all_reduce/1 (x): as x, the elements of all members reduced.
-// dist.all_reduce_start/1 (after, x...): starts that of several arrays: a ticket, one i64.
-// dist.reduce_scatter/1 (x): block `rank` of the `size` blocks of axis 0 of that.
+// dist.all_reduce_start/1 (after, x...): starts it for several arrays: a ticket, one i64.
+// dist.reduce_scatter/1 (x): block `rank` of the `size` blocks of axis 0 of the reduced x.
 typedef struct tn_dist_reduce_attrs {
     int64_t reduction; // TN_COLLECTIVE_SUM, ... of <tenon/collective.h>
     const char *group;
     int64_t size; // reduce_scatter: of the group; required there
 } tn_dist_reduce_attrs;
 
-// dist.all_reduce_finish/1 (ticket): elements of all its arrays, behind each other.
+// dist.all_reduce_finish/1 (ticket): the elements of all arrays of the ticket, in order.
 typedef struct tn_dist_finish_attrs {
     int64_t count; // elements; required
     int64_t dtype; // a tn_dtype; required

@@ -59,9 +59,9 @@ typedef struct tn_mean_pool2d_attrs {
     int64_t divisor;       // what sums are divided by; 0: the elements that count
 } tn_mean_pool2d_attrs;
 
-// nn.resample2d/1 (x: N,H,W,C) -> N,extent,C: rows, then columns, of which each is made of
-// others by places and weights that depend on its number alone (<tenon/ops/resample.h>):
-// what interpolation and adaptive means are made of. nn.resample2d_input/1 (gradient) ->
+// nn.resample2d/1 (x: N,H,W,C) -> N,extent,C: rows, then columns, each a sum of x's, by
+// indices and weights that depend on its number alone (<tenon/ops/resample.h>): what
+// interpolation and adaptive means are made of. nn.resample2d_input/1 (gradient) ->
 // N,extent,C, the images, is its transpose. Steps of 0 are x's extent over the result's.
 typedef struct tn_resample2d_attrs {
     tn_ints extent;        // rows and columns of the result; required
@@ -97,7 +97,7 @@ typedef struct tn_rms_norm_attrs {
 } tn_rms_norm_attrs;
 
 // nn.group_norm/1 (x: N, ..., C, ...; optional weight: C; optional bias: C) -> x's type: of
-// each sample the channels in groups of neighbours, each with its mean m and variance v
+// each sample the channels in groups of adjacent ones, each with its mean m and variance v
 // over its channels and all other axes: (x - m) / sqrt(v + eps) * weight + bias, as
 // torch.nn.functional.group_norm. Channels are last, as in nn.conv2d; axis 1 is that of
 // PyTorch. Half floats are computed in f32.
@@ -152,13 +152,13 @@ typedef struct tn_rope_attrs {
 // ones of the sequence, as in a cache of keys and values that a step has just grown.
 //
 // nn.attention_grad/1 (q, k, v, out, gradient: ..., H, L, F; optional mask; optional
-// lengths) -> q, k, v: the derivative of it in reverse mode, of its output `out` and that
-// output's gradient, which computes the scores again instead of keeping them. Kernels of
-// both have no buffer of L x S elements. Second derivatives, derivatives in forward mode
-// and the gradient of an added mask are those of the definition, which has.
+// lengths) -> q, k, v: its reverse-mode derivative, from its output `out` and that output's
+// gradient, which computes the scores again instead of keeping them. Kernels of both have
+// no buffer of L x S elements. Second and forward-mode derivatives, and the gradient of an
+// added mask, come from the definition, which has such buffers.
 //
 // nn.attention_with_sinks/1 (q; k; v; sinks: H; optional mask; optional lengths): each head
-// has a score more, of no key, whatever a query sees: the softmax divides by exp(sink),
+// has one score more, its sink, which belongs to no key: the softmax divides by exp(sink),
 // too. nn.attention_with_sinks_grad/1 (q, k, v, sinks, out, gradient, mask, lengths) -> q,
 // k, v, and ..., H, L: what each query gives its sink, in f32 for half floats.
 typedef struct tn_attention_attrs {
@@ -169,22 +169,22 @@ typedef struct tn_attention_attrs {
 } tn_attention_attrs;
 
 // nn.recurrence/1 (given: L,N,G*H; w: G*H,H; h: N,H; c: N,H of an LSTM; optional b: G*H, of
-// a GRU 4*H) -> out: L,N,H: what nn.lstm, nn.gru and nn.rnn are made of. `given` is what
-// the elements of a sequence give the gates of H units, w is that of what the position
-// before gives, h and c are before the first position. b is added to the sums of gates, of
-// a GRU to r, z, what n is given, and what w gives n. Gates are PyTorch's, in its order: i,
-// f, g, o of an LSTM (G is 4), r, z, n of a GRU (3), and one else. An LSTM has the outputs
-// c: N,H, of the last position, cells: L,N,H and gates: L,N,4*H behind out; a GRU has own:
-// L,N,H, what w and the last of b give n, and gates: L,N,3*H.
+// a GRU 4*H) -> out: L,N,H: what nn.lstm, nn.gru and nn.rnn are made of. `given` is the
+// input's share of the gates of H units, w the weight of the output of the position before;
+// h and c are the state before the first position. b is added to the sums of gates; of a
+// GRU to r, z, given's share of n, and w's share of n. Gates are PyTorch's, in its order:
+// i, f, g, o of an LSTM (G is 4), r, z, n of a GRU (3), and one else. Behind out, an LSTM
+// has the outputs c: N,H, of the last position, cells: L,N,H and gates: L,N,4*H; a GRU has
+// own: L,N,H, w's share of n with the last of b, and gates: L,N,3*H.
 //
-// nn.recurrence_steps/1, with the same inputs, is what it becomes on a device, and what
-// kernels are for. With `keeps` 0 it has no output for derivatives: of an LSTM out and c,
-// of others out alone.
+// nn.recurrence_steps/1, with the same inputs, is the primitive that nn.recurrence becomes
+// on a device, and that kernels are for. With `keeps` 0 it has no output for derivatives:
+// an LSTM has out and c, others out alone.
 //
 // nn.recurrence_grad/1 (gradient: L,N,H; w; out; h; gates; cells or own; c; gradient_c) ->
 // given: L,N,G*H; h: N,H; and c: N,H of an LSTM, or own: L,N,H of a GRU: the derivative in
-// reverse mode, of which that of w is a product over all positions at once. Of kinds
-// without gates the first four inputs are given, of a GRU six.
+// reverse mode, but for w's, which is a product over all positions at once. Kinds without
+// gates have the first four inputs, a GRU the first six.
 enum { TN_RECURRENCE_LSTM, TN_RECURRENCE_GRU, TN_RECURRENCE_TANH, TN_RECURRENCE_RELU };
 typedef struct tn_recurrence_attrs {
     int64_t kind;    // TN_RECURRENCE_...; default LSTM

@@ -6,8 +6,8 @@
 //   // A step with a program; bytes_of() gives the memory that is bound to a slot.
 //   tn_tensor inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
 //   for (uint32_t i = 0; i < step->num_inputs; i++) {
-//       inputs[i].data = bytes_of(tn_step_input(step, i)->slot) + tn_step_input(step,
-//       i)->offset; inputs[i].layout = tn_step_input(step, i)->layout;
+//       const tn_value *v = tn_step_input(step, i);
+//       inputs[i] = (tn_tensor){bytes_of(v->slot) + v->offset, v->layout};
 //   }
 //   ... // the outputs likewise
 //   tn_program_run(step->program, step->params, inputs, outputs);

@@ -18,13 +18,13 @@
 //   6  PARAM    7  ADD 5, 6   8  RSQRT 7        9  MUL 0, 8   10  LOAD w   11  MUL 9, 10
 //
 // and a backend runs it in phases. The first one computes 0 and 1 for each element and
-// folds
-// 1. Then come, once a row, 2 to 8, whose values are the same for all elements. The last
-// phase computes 9 to 11 for each element and stores them. In general an instruction is in
-// the phase after those of the reductions that it depends on. A row that fits registers,
-// shared memory or a cache is read once, and what the first phase computed of each element
-// is kept; a longer row is read again by each phase. The functions here compute all
-// instructions of the row anew for each reduction, which needs no phases and no memory.
+// folds 1. Then come, once a row, 2 to 8, whose values are the same for all elements. The
+// last phase computes 9 to 11 for each element and stores them. In general an instruction
+// is in the phase after those of the reductions that it depends on. A row that fits
+// registers, shared memory or a cache is read once, and what the first phase computed of
+// each element is kept; a longer row is read again by each phase. The functions here
+// compute all instructions of the row anew for each reduction, which needs no phases and no
+// memory.
 //
 // Functions, from the whole to the parts:
 //

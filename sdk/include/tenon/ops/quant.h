@@ -38,8 +38,8 @@
 // multiplies 16 rows at once: "org.tenon.q4_0_r16" of q4_0. Block i of the 16 rows lies
 // where 16 blocks are, from byte i * 16 * bytes on of the first row. There each block is
 // arranged first, as tn_quant_arrange does it: numbers of 16 bits come to its beginning, a
-// lone byte to its end, bytes to where they are read, and of 32 bits that stand for an
-// element each those of elements 4 apart to one byte. Then come
+// lone byte to its end, other bytes to where kernels read them; of 32 bits with one bit an
+// element, those of elements 4 apart come to one byte. Then come
 //
 //   each number of 16 bits of row 0, of row 1, ... row 15; then the next one, if there are
 //   two; 4 bytes of row 0, of row 1, ... row 15; then the next 4 bytes, ...; what is left,
@@ -71,7 +71,7 @@
 #include <tenon/packing.h>
 
 // The formats: X(name, elements of a block, bytes of a block, number of the type in GGUF).
-// What is known of a format in a word is here; its meaning is tn_quant_decode_NAME.
+// The meaning of a block is tn_quant_decode_NAME.
 #define TN_QUANT_FORMATS(X)                                                                \
     X(q4_0, 32, 18, 2)                                                                     \
     X(q4_1, 32, 20, 3)                                                                     \

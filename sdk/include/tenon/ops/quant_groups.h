@@ -4,9 +4,9 @@
 // For authors of kernels and tools: what each bit means, in plain C, to compare faster code
 // with.
 //
-//   uint32_t code = tn_groupwise_code(row, i, 4);               // of element i of a row
-//   float value = tn_groupwise_affine(code, scale, bias);       // with those of group i /
-//   64
+//   // Element i of a row: codes of 4 bits, with scale and bias of group i / 64.
+//   uint32_t code = tn_groupwise_code(row, i, 4);
+//   float value = tn_groupwise_affine(code, scale, bias);
 //
 // Arrays. A matrix [n, k] has words u32 [n, k * bits / 32] and scales [n, k / group]. Code
 // i of a row is the bits i * bits .. (i + 1) * bits - 1 of its words, counted from the

@@ -8,19 +8,19 @@
 // Elements lie in halves of 128, or in quarters of 64, and the bits of those that are 32
 // (or 64) apart share a byte: a processor takes them out with one shift for all.
 //
-//   q2_k    16 bytes: minimum << 4 | scale of each part. 64 bytes of fractions: element e
-//   of
-//           half h, at bits 2 * (e / 32) of byte 32 * h + e % 32. f16 d, f16 m.
+//   q2_k    16 bytes: minimum << 4 | scale of each part. 64 bytes of fractions:
+//           element e of half h, at bits 2 * (e / 32) of byte 32 * h + e % 32.
+//           f16 d, f16 m.
 //   q3_k    32 bytes: bit 2 of the fractions, at bit (element / 32) of byte element % 32.
-//   64
-//           bytes: bits 0 and 1, as of q2_k. 12 bytes of scales: of part p, bits 0 .. 3 in
-//           the low (p < 8) or high bits of byte p % 8, bits 4 and 5 at bits 2 * (p / 4) of
-//           byte 8 + p % 4. f16 d.
+//           64 bytes: bits 0 and 1, as of q2_k.
+//           12 bytes of scales: of part p, bits 0 .. 3 in the low (p < 8) or high bits of
+//           byte p % 8, bits 4 and 5 at bits 2 * (p / 4) of byte 8 + p % 4.
+//           f16 d.
 //   q4_k    f16 d, f16 m, 12 bytes of scales and minima. 128 bytes: element e of quarter
 //           c, in the low (e < 32) or high bits of byte 32 * c + e % 32.
-//   q5_k    as q4_k, with 32 bytes before the last 128: bit 4, at bit (element / 32) of
-//   byte
-//           element % 32.
+//   q5_k    as q4_k, with 32 bytes before the last 128:
+//           bit 4 of the fractions, at bit (element / 32) of
+//           byte element % 32.
 //   q6_k    128 bytes: bits 0 .. 3 of element e of half h, in the low (e < 64) or high bits
 //           of byte 64 * h + e % 64. 64 bytes: bits 4 and 5, at bits 2 * (e / 32) of byte
 //           32 * h + e % 32. 16 signed bytes of scales. f16 d.

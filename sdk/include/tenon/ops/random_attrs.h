@@ -22,17 +22,17 @@
 // tn_random_bits_attrs.layout: which words of Threefry-2x32 (<tenon/ops/threefry.h>)
 // element i of n gets, and how words become floats.
 enum {
-    // Words (x, y) are the high and the low half of i, encrypted; 32 bits are x ^ y, 64
-    // bits
-    // x << 32 | y. An element's bits depend on the key and its number alone. Floats take as
-    // many bits as a mantissa has. JAX's numbers (jax_threefry_partitionable on, which is
-    // its default).
+    // Words (x, y) are the high and the low half of i, encrypted; 32 bits
+    // are x ^ y, 64 bits x << 32 | y. An element's bits depend on the key
+    // and its number alone. Floats take as many bits as a mantissa has.
+    // JAX's numbers (jax_threefry_partitionable on, which is its
+    // default).
     TN_RANDOM_COUNTERS = 0,
     // The n words are cut in halves: encrypting (i, i + h), h = n / 2 rounded up, gives
     // words i and i + h; of an odd n a 0 takes the place of word n. 64 bits are two words,
-    // the high ones first n. Words of 8 and 16 bits lie one behind the other in words
-    // of 32.
-    // f32 is the word divided by 2^32. MLX's numbers, and JAX's bits without the flag.
+    // of which all high ones come before all low ones. Words of 8 and 16 bits lie one
+    // behind the other in words of 32. f32 is the word divided by 2^32. MLX's numbers, and
+    // JAX's bits without the flag.
     TN_RANDOM_HALVES = 1,
 };
 

@@ -3,11 +3,11 @@
 // references and kernels, which have to agree. Numbers are computed in f64.
 //
 // An axis of `in` elements becomes one of `out`. Result i is the sum of its taps, each an
-// element of x times a weight, in the order of k, divided by tn_resample_divisor(). Places
-// are within the axis: what would be beyond it is its first or last element.
+// element of x times a weight, in the order of k, divided by tn_resample_divisor(). A tap
+// that would be beyond the axis is of the axis's first or last element.
 //
-//   tn_resample_axis a = {.in = 28, .out = 50, .step = 28.0 / 50, .mode =
-//   TN_RESAMPLE_LINEAR}; for (int64_t i = 0; i < a.out; i++) {
+//   tn_resample_axis a = {.in = 28, .out = 50, .step = .56, .mode = TN_RESAMPLE_LINEAR};
+//   for (int64_t i = 0; i < a.out; i++) {
 //       double sum = 0;
 //       for (int64_t k = 0; k < tn_resample_taps(&a, i); k++)
 //           sum += x[tn_resample_index(&a, i, k)] * tn_resample_weight(&a, i, k);
@@ -34,8 +34,8 @@ enum {
     TN_RESAMPLE_PARTS
 };
 
-// An axis, rows or columns of images. Extents and the step are those that the caller has
-// checked: places are computed by numbers of f64, exact below 2^52.
+// An axis, rows or columns of images. The caller has checked extents and the step:
+// positions are computed in f64, exact below 2^52.
 typedef struct tn_resample_axis {
     int64_t in, out;       // elements of x, and results; both at least 1
     double step;           // elements of x from a result to the next

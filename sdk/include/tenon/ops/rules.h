@@ -14,9 +14,9 @@
 //   TN_JVP(multiply_jvp) // a tangent that is NULL, zero, gives a term that is NULL
 //   {
 //       tn_array *x = rule->inputs[0], *y = rule->inputs[1];
-//       tn_array *a = build->expr(build, "t, y -> t * y", TN_IN(tangents[0], y),
-//       TN_NO_ATTRS); tn_array *b = build->expr(build, "t, x -> t * x", TN_IN(tangents[1],
-//       x), TN_NO_ATTRS); out_tangents[0] = tn_add_terms(build, a, b); return TN_OK;
+//       tn_array *a = build->expr(build, "t,y -> t*y", TN_IN(tangents[0], y), TN_NO_ATTRS);
+//       tn_array *b = build->expr(build, "t,x -> t*x", TN_IN(tangents[1], x), TN_NO_ATTRS);
+//       out_tangents[0] = tn_add_terms(build, a, b); return TN_OK;
 //   }
 //   TN_VMAP(multiply_vmap)
 //   {
