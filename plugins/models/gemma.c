@@ -11,16 +11,16 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define NO_CAP 1e9 // bounds from here on count as none
+#define NO_CAP 1e9 // a bound from here on means no bound
 
-// Defaults of a version, where a file does not say.
+// Values of a version that a file may leave out.
 struct gemma_version {
     const char *architecture;
     int64_t window, period; // see decoder_pattern
     int64_t has_norms_behind;
     double score_cap, logit_cap;
-    double local_base; // of the rotary embedding of windowed layers; 0: that of all
-    int64_t largest;   // layers of the size whose scores are scaled by width / heads
+    double local_base; // of windowed layers' rotary embedding; 0: as in all
+    int64_t largest;   // layers of the size that scales scores by the heads' width
 };
 static const struct gemma_version versions[] = {
     {.architecture = "gemma"},
@@ -80,7 +80,7 @@ static tn_status gemma_read(const tn_host *host, const tn_model_source *source,
     d->score_cap = d->score_cap < NO_CAP ? d->score_cap : 0;
     self->logit_cap = self->logit_cap < NO_CAP ? self->logit_cap : 0;
     rope_frequencies(d, local_base, self->local);
-    // Files of GGUF do not have this scale.
+    // GGUF has no key for this scale.
     const tn_model_facts *f = &d->facts;
     if (f->layers == v->largest &&
         !tn_metadata_find(list, decoder_key(d, "attention.scale", key)))
@@ -165,7 +165,7 @@ static tn_array *gemma_layer(tn_model_step *step, const tn_model_self *self, tn_
     return block_add(step, x, h);
 }
 
-// The hidden state that the step begins with: embeddings are scaled.
+// The hidden state at the beginning of the step: embeddings are scaled.
 static tn_array *gemma_embed(const tn_model_step *step, const decoder *d)
 {
     tn_array *x = block_embed(step);

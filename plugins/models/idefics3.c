@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The vision encoder of Idefics3 and SmolVLM: SigLIP (patches of a square tile, positions
-// that are learnt, attention of all patches to all), and a product of s x s neighbours each
-// into one row of the text model's width. Large images are cut into tiles, with the whole
-// behind them.
+// The vision encoder of Idefics3 and SmolVLM: SigLIP (patches of a square tile, learnt
+// positions, attention of all patches to all), and a product that makes one row of the text
+// model's width from s x s patches. Large images are cut into tiles, followed by the whole
+// image.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,26 +13,26 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// The longest side that images are resized to, and that many tiles at most.
+// The longest side that images are resized to, and the most tiles along a side.
 #define MOST_EDGE 4096
 #define MOST_TILES_A_SIDE 64
-// Patches of a tile's side, and neighbours of one that become a row with it.
+// The most patches along a tile's side, and the most that become one row along a side.
 #define MOST_PATCHES 256
 
 struct tn_model_self {
     decoder d; // for reading metadata; its facts are the vision encoder's
     tn_vision_facts vision;
     int64_t patch, side;                  // pixels of a patch, patches of a tile's side
-    int64_t inside, heads, inner, layers; // width within the vision encoder
+    int64_t inside, heads, inner, layers; // `inside`: width within the vision encoder
     int64_t shuffle;                      // s
-    int64_t edge;                         // longest one of an image; 0: as it is
+    int64_t edge;                         // longest side of an image; 0: not resized
     int32_t is_split;                     // large images become tiles
     int32_t is_swapped; // files of llama.cpp once had ffn_up and ffn_down exchanged
 };
 
 // --- dimensions ------------------------------------------------------------------------
 
-// Reads three numbers from `least` to 1; 0.5 each where the file does not have the key.
+// Reads three numbers from `least` to 1; each is 0.5 where the file does not have the key.
 static tn_status read_colours(const decoder *d, const tn_metadata_list *list,
                               const char *name, double least, double out[3])
 {
@@ -87,7 +87,7 @@ static tn_status read_sizes(tn_model_self *self, const tn_metadata_list *list)
         (long long)self->inside, MOST_PATCHES);
 }
 
-// Reads how images become tiles. Files of GGUF do not say all of it.
+// Reads how images become tiles. Files of GGUF have only some of the keys.
 static tn_status read_cutting(tn_model_self *self, const tn_metadata_list *list)
 {
     const decoder *d = &self->d;
@@ -186,7 +186,7 @@ static const char *in_layer(int64_t layer, const char *what, char out[NAME])
     return out;
 }
 
-// A matrix and its bias. Those of a part with the same number above 0 have one x.
+// Adds a matrix and its bias. Matrices with the same `joined` above 0 read the same x.
 static void list_matrix(weight_list *list, const char *what, int64_t rows, int64_t columns,
                         int64_t joined)
 {
@@ -271,10 +271,10 @@ static tn_array *idefics3_norm(const tn_model_step *step, const tn_model_self *s
                            tn_attrs("eps", self->d.eps));
 }
 
-// The patches of a tile, what is beside the last ones left out, each times the kernel of a
-// convolution whose steps are as wide as itself, and their positions: [patches, inside].
-// Tiles are whole, so that of the buckets into which the network sorts positions each patch
-// has its own.
+// The patches of a tile as rows, [patches, inside]: a convolution whose stride is its
+// kernel's size, which leaves out pixels beyond the last patch, plus the positions. Tiles
+// are whole, so each patch has its own bucket of those into which the network sorts
+// positions.
 static tn_array *idefics3_patches(const tn_model_step *step, const tn_model_self *self)
 {
     int64_t n = self->side, p = self->patch;
@@ -334,7 +334,7 @@ static tn_array *idefics3_feed(const tn_model_step *step, const tn_model_self *s
                         in_layer(layer, self->is_swapped ? "ffn_up" : "ffn_down", name));
 }
 
-// Neighbours, s x s patches, one behind the other as one row: [tokens, inside * s * s].
+// The patches of each s x s square joined as one row: [tokens, inside * s * s].
 static tn_array *idefics3_neighbours(const tn_model_step *step, const tn_model_self *self,
                                      tn_array *x)
 {
@@ -373,7 +373,7 @@ static int64_t ceil_to(int64_t x, int64_t unit)
     return at_least((x + unit - 1) / unit, 1) * unit;
 }
 
-// The size whose longer side is `edge`, the other one even; then at most MOST_EDGE.
+// The size whose longer side is `edge`, with an even other side; then at most MOST_EDGE.
 static void fit_edge(int64_t height, int64_t width, int64_t edge, int64_t out[2])
 {
     int wide = width >= height;
@@ -428,7 +428,7 @@ static tn_status idefics3_cut(const tn_host *host, const tn_model_self *self,
 
 // --- the text --------------------------------------------------------------------------
 
-// A text that is counted as a whole and written as far as there is room.
+// A text that is counted in full and written as far as it fits.
 struct idefics3_text {
     char *out; // may be NULL
     uint64_t size, written;

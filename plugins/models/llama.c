@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The architecture of Llama 2 and 3, Mistral and SmolLM2: norms by root mean square, rotary
-// embedding, heads of queries that share keys, and a gated feed-forward. Qwen 2, which adds
+// The architecture of Llama 2 and 3, Mistral and SmolLM2: RMS norms, rotary embedding,
+// key-value heads that query heads share, and a gated feed-forward. Qwen 2, which adds
 // biases, Qwen 3, which has norms of queries and keys instead, and Phi-3 differ in the
-// order of the pairs that the embedding turns; both additions are weights that a file has
-// or not. Phi-3 has some weights as one; Mixtral, a llama, and those called moe have
-// experts.
+// order of the pairs that the embedding turns; biases and norms are weights that a file has
+// or not. Phi-3 joins some weights; Mixtral, whose architecture is llama, and the ones
+// called moe have experts.
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/provider.h>
@@ -12,7 +12,7 @@
 
 struct tn_model_self {
     decoder d;
-    int32_t is_tied; // the embedding is the matrix of the output, too
+    int32_t is_tied; // the embedding is the output matrix, too
 };
 
 static tn_status llama_open(const tn_host *host, const tn_model_source *source,

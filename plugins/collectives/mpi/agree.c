@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// How members agree: whether their records are equal, and the elements of calls that have
-// few, reduced on the way. Members on one machine do so on a board, others by messages.
+// How members agree that their records are equal. The elements of a call with few are
+// reduced on the way. Members on one machine agree on a board, others by messages.
 //
-// Messages go by recursive doubling: in round k a member exchanges what it has with the one
-// whose number differs in bit k. Of n members, between p = 2^k and 2 p, the first n - p at
-// even ranks give theirs to the next one before, and get the result from it afterwards.
+// Messages go by recursive doubling: in round k a member exchanges its message with the
+// member whose number differs in bit k. Of n members, with p = 2^k <= n < 2 p, the first n
+// - p at even ranks send their message to the next rank beforehand, and receive the result
+// from it afterwards.
 #include <string.h>
 #include <tenon/ops/reference.h>
 #include "group.h"
@@ -21,7 +22,8 @@
         }                                                                                  \
         break;                                                                             \
     }
-// Sums and products wrap, so they are unsigned; NaN wins.
+// Sums and products of integers wrap, so they are computed unsigned; an extreme with NaN is
+// NaN.
 #define REDUCE(type, wide)                                                                 \
     switch (reduction) {                                                                   \
     case TN_COLLECTIVE_PRODUCT:                                                            \
@@ -53,7 +55,7 @@ static void mpi_agree_multiply_complex(const void *in, void *out, uint64_t count
     }
 }
 
-// How the elements of a dtype, but complex ones, are computed with.
+// How elements of a dtype that is not complex are computed.
 enum { OF_UNSIGNED = 0, OF_SIGNED = 1, OF_FLOAT = 2 };
 
 static int mpi_agree_class_of(tn_dtype dtype)
@@ -69,8 +71,8 @@ static int mpi_agree_class_of(tn_dtype dtype)
     }
 }
 
-// out = in and out by the reduction, element by element. Cases: 4 times the bytes of an
-// element, and its class.
+// out[i] = the reduction of in[i] and out[i]. A case is 4 * bytes of an element + its
+// class.
 static void reduce_elements(tn_dtype dtype, int64_t reduction, uint64_t count,
                             const void *in, void *out)
 {
@@ -120,7 +122,7 @@ static void reduce_data(const int64_t *record, int count, const void *in, void *
 
 // --- messages ---------------------------------------------------------------------------
 
-// The bytes that a call's message carries for all members; 0: none.
+// The bytes of elements that a call's message carries; 0: elements do not travel along.
 static uint64_t carried_bytes(const int64_t *record, int32_t size)
 {
     bool is_gather = record[RECORD_KIND] == TN_COLLECTIVE_ALL_GATHER;
@@ -136,7 +138,7 @@ static uint64_t carried_bytes(const int64_t *record, int32_t size)
     return bytes <= room ? bytes : 0;
 }
 
-// out = what both say.
+// Merges message `in` into `out`: whether records differ, and the elements.
 static void mpi_agree_combine(const struct message *in, struct message *out, int32_t size)
 {
     out->differs |= in->differs || memcmp(in->record, out->record, sizeof(in->record)) != 0;
@@ -152,10 +154,10 @@ static void mpi_agree_combine(const struct message *in, struct message *out, int
 
 // --- rounds -----------------------------------------------------------------------------
 
-// A member's part in a round; ranks below 0: nothing.
+// The ranks that a member sends to and receives from in a round; -1: none.
 struct round {
     int32_t to, from;
-    bool replaces; // what is received is the result
+    bool replaces; // the received message replaces this member's own
 };
 
 static int log2_of(int32_t size)
@@ -169,7 +171,7 @@ static int log2_of(int32_t size)
 static struct round find_round(int32_t rank, int32_t size, int number)
 {
     int bits = log2_of(size);
-    int32_t more = size - (INT32_C(1) << bits); // members that give theirs to the next one
+    int32_t more = size - (INT32_C(1) << bits); // members that send to the next rank
     bool is_paired = rank < 2 * more, gives = is_paired && rank % 2 == 0;
     bool is_last = number == bits + 1;
     struct round round = {.to = -1, .from = -1};
@@ -229,7 +231,7 @@ _Static_assert((int)RECORD_SIZE == (int)BOARD_RECORD, "a record fits a slot's");
 
 // --- on the board -----------------------------------------------------------------------
 
-// Bytes of each member's elements that are read from the board, for all members at most.
+// The most bytes of elements that a member reads from the board, all members' together.
 enum { BOARD_MOST = 8 * BOARD_ROOM, TURNS_A_PROBE = 32 };
 
 static uint64_t board_carries(const int64_t *record, int32_t size)
@@ -256,7 +258,7 @@ static void board_put(tn_collective_work *work)
     board_say(group->board, rank);
 }
 
-// MPI moves what else is under way, and tells failures, in a process that calls it.
+// MPI moves requests on, and reports failures, only in a process that calls it.
 static int board_probe(tn_collective_work *work)
 {
     _Alignas(16) unsigned char status[64]; // an MPI_Status of any library
@@ -281,8 +283,8 @@ static int board_advance(tn_collective_work *work, bool *out_ended)
     return 0;
 }
 
-// Adds what a member said to `out`. Copied first, as a copy fetches many lines of another
-// processor's cache at once, and a loop over elements few.
+// Reduces the elements of member `rank` into `out`. They are copied first, as a copy
+// fetches many lines of another processor's cache at once, and a loop over elements few.
 static void board_reduce(const tn_collective_work *work, int32_t rank, char *out)
 {
     _Alignas(64) unsigned char part[4096];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A board's memory, which is a file without a name.
+// The memory of a board: a file without a name, which all members map.
 #include "board.h"
 
 #include <fcntl.h>
@@ -13,23 +13,23 @@
 #include <unistd.h>
 
 enum {
-    MOST_MEMBERS = 64, // each reads all slots
+    MOST_MEMBERS = 64, // each member reads all slots
     ALIGNED = 128,     // two lines of a cache, which processors fetch together
-    LOOKS = 64         // at a slot, before others get their turn
+    LOOKS = 64         // polls of a slot before board_is_full() is false
 };
 
 struct board_slot {
     _Alignas(ALIGNED) _Atomic uint64_t turn;
-    int64_t record[BOARD_RECORD]; // the first bytes of `data` are in its line
+    int64_t record[BOARD_RECORD]; // shares a line with the first bytes of `data`
     unsigned char data[BOARD_ROOM];
 };
 
 struct board {
-    unsigned char *memory; // the token, then slots: two of each member
+    unsigned char *memory; // the token, then two slots of each member
     size_t bytes;
     int32_t size;  // members
-    uint64_t turn; // this one, from 1
-    int file;      // rank 0's descriptor, until all have opened it; else -1
+    uint64_t turn; // the current turn, from 1
+    int file;      // rank 0's descriptor until all have opened the file; else -1
 };
 
 static size_t board_bytes(int32_t size)
@@ -45,7 +45,7 @@ static struct board_slot *board_slot(const struct board *board, int32_t rank)
 
 // --- making ------------------------------------------------------------------------------
 
-// The board over a file's memory; takes neither.
+// Maps the board's file, which stays the caller's.
 static struct board *board_map(int file, int32_t size)
 {
     struct board *board = calloc(1, sizeof(*board));
@@ -59,7 +59,7 @@ static struct board *board_map(int file, int32_t size)
     return NULL;
 }
 
-// One boot of one kernel.
+// Names the machine by the boot of its kernel; "": unknown.
 static void read_machine(char machine[64])
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -109,7 +109,7 @@ struct board *board_open(const struct board_offer *offers, int32_t size)
     int file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0)
         return NULL;
-    // In another container the number may be another process's.
+    // In another container the process number may be another process's.
     bool is_whole = fstat(file, &about) == 0 && S_ISREG(about.st_mode) &&
                     about.st_size == (off_t)board_bytes(size);
     struct board *board = is_whole ? board_map(file, size) : NULL;

@@ -8,11 +8,11 @@
 #include <time.h>
 #include "group.h"
 
-// A wait looks at once, then lets others run, then sleeps.
+// A wait first polls, then yields to other threads, then sleeps between polls.
 enum { SPINS = 2000, YIELDS = 20000, TURNS_A_LOOK = 64 };
 static const int64_t MILLISECOND = 1000000;
 
-// How long the watch may take to name a failure that MPI told first.
+// How long the watch may take to name the rank behind a failure that MPI reported first.
 static const int64_t NAMING_NS = 3000 * INT64_C(1000000);
 
 static int64_t clock_ns(void)
@@ -27,7 +27,7 @@ static void pause_ns(long ns)
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-// A member that ended after a note says there why, which it does not by its end.
+// A member that sent a note before it ended gives the reason there; its end has none.
 static tn_status break_by(tn_collective_work *work, const struct watch_failure *failure)
 {
     char text[128];
@@ -37,7 +37,7 @@ static tn_status break_by(tn_collective_work *work, const struct watch_failure *
                        failure->rank, failure->words, work->group->world_rank, text);
 }
 
-// MPI may tell of a failure before the watch, which knows more.
+// Waits for the watch where MPI reported a failure first: the watch knows rank and cause.
 static const struct watch_failure *await_failure(const tn_group *group)
 {
     const struct watch_failure *failure = group_failure(group);
@@ -85,7 +85,7 @@ static tn_status start_agreement(tn_collective_work *work)
     return code ? break_by_mpi(work, code) : TN_OK;
 }
 
-// All members see that they differ, so all of them exchange their records.
+// All members know that their records differ, so all of them exchange the records.
 static tn_status start_comparison(tn_collective_work *work)
 {
     tn_group *group = work->group;
@@ -173,7 +173,7 @@ static tn_status advance_agreement(tn_collective_work *work)
     return code ? break_by_mpi(work, code) : has_ended ? end_agreement(work) : TN_OK;
 }
 
-// Does what can be done now for a work that has begun.
+// Advances a work that has begun as far as possible without waiting.
 static tn_status mpi_call_advance(tn_collective_work *work)
 {
     _Alignas(16) unsigned char status[64] = {0}; // an MPI_Status of any library
@@ -192,8 +192,8 @@ static tn_status mpi_call_advance(tn_collective_work *work)
 
 // --- the queue --------------------------------------------------------------------------
 
-// Calls reach MPI in the order in which they were started: the next one begins when the
-// last part of the one before moves.
+// Calls reach MPI in the order in which they were started: a call begins once the last part
+// of the call before it moves.
 static bool moves_all(const tn_collective_work *work)
 {
     return work->stage == ENDED || (work->stage == MOVING && !work->has_more);
@@ -267,7 +267,7 @@ tn_status work_look(tn_collective_work *work)
                      text, (unsigned long long)group->deadline_ms);
 }
 
-// The same for a work in which this process waits.
+// work_look() for a work in which this process waits: also looks at notes.
 static tn_status work_look_waiting(tn_collective_work *work)
 {
     tn_status status = work_look(work);
@@ -284,7 +284,7 @@ static bool has_ended(const tn_collective_work *work)
     return work->stage == ENDED;
 }
 
-// A group that goes on without a rank that failed: it says so once.
+// Logs each lost rank once, where groups without it go on.
 static void tell_lost(const tn_host *host, struct watch *watch)
 {
     for (; watch->num_told < watch->num_failures; watch->num_told++) {
@@ -295,7 +295,7 @@ static void tell_lost(const tn_host *host, struct watch *watch)
     }
 }
 
-// Works until `is_enough`.
+// Advances the work until `is_enough`.
 static tn_status mpi_call_drive(const tn_host *host, tn_collective_work *work,
                                 bool (*is_enough)(const tn_collective_work *work))
 {
@@ -361,7 +361,7 @@ static tn_collective_work *work_create(tn_group *group, const tn_collective_call
     return work;
 }
 
-// The work, begun unless a thread will do so. What MPI may have of it is not freed.
+// Makes a work, and begins it unless a thread will. Memory that MPI may use is not freed.
 static tn_status mpi_call_work_start(const tn_host *host, tn_group *group,
                                      const tn_collective_call *call,
                                      tn_collective_work **out_work)
@@ -407,7 +407,7 @@ tn_status mpi_test(const tn_host *host, tn_collective_work *work, int32_t *out_d
     return group_tell(host, work->group, status);
 }
 
-// Takes a work that has ended, if it has; else it stays.
+// Keeps the memory of a work that has ended for the next one; false: it has not ended.
 static bool work_take_ended(tn_collective_work *work)
 {
     tn_group *group = work->group;
@@ -430,7 +430,7 @@ static tn_status mpi_call_work_wait(const tn_host *host, tn_collective_work *wor
         return TN_OK;
     tn_status status = mpi_call_drive(host, work, has_ended);
     progress_enter();
-    if (!work_take_ended(work)) { // MPI may still write to it, and to what it lists
+    if (!work_take_ended(work)) { // not freed: MPI may write to it and its lists
         progress_remove(work);
         queue_remove(work);
     }

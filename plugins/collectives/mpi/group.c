@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The world of a process, and groups that are made of it.
+// The world of a process, and the groups made from it.
 #include "group.h"
 #include "join.h"
 
@@ -12,18 +12,18 @@
 // MPI is started and ended once a process.
 enum process_state {
     APART,
-    JOINING, // a thread is joining, without the lock
+    JOINING, // a thread is joining, without holding the lock
     JOINED,
-    LEFT, // MPI was ended, or is of no use any more
+    LEFT, // MPI was finalised, or cannot be used any more
 };
 static struct {
     pthread_mutex_t lock; // guards state, world and references
     pthread_cond_t joined;
     enum process_state state;
-    tn_group *world;     // of a process that has joined
-    uint32_t references; // of it
-    tn_group *groups;    // all, between progress_enter and progress_leave
-    bool is_lost;        // a thread was left behind in MPI; likewise
+    tn_group *world;     // once the process has joined
+    uint32_t references; // to the world
+    tn_group *groups;    // all of them; used between progress_enter and progress_leave
+    bool is_lost;        // a thread was left behind in MPI; used as `groups` is
     bool is_ours;        // we initialised MPI, so we finalise it
     struct watch watch;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -47,7 +47,7 @@ tn_status group_break(tn_group *group, tn_status status, const char *format, ...
         vsnprintf(group->broken, sizeof(group->broken), format, arguments);
         va_end(arguments);
         group->broken_status = status;
-        // Members that wait for this one in MPI, where it knows how to let go of them.
+        // Lets go of members that wait for this one in MPI, where the library can revoke.
         if (group->library->Comm_revoke && group->facts.size > 1 && !process.is_lost) {
             group->library->Comm_revoke(group->calls);
             if (!group->keeps_notes)
@@ -76,7 +76,7 @@ const struct watch_failure *group_failure(const tn_group *group)
 {
     const struct watch_failure *failure =
         watch_poll(group->watch, group->members, group->facts.size);
-    // The first one is the cause of others.
+    // Without fault tolerance the first lost rank is the cause, a member or not.
     const struct watch_failure *lost =
         group->library->Comm_shrink ? NULL : watch_find_lost(group->watch);
     failure = lost ? lost : failure;
@@ -184,7 +184,7 @@ static void group_free(tn_group *group)
         at = &(*at)->next;
     if (*at)
         *at = group->next;
-    // Pending work of a broken group would have to end first, and may write there.
+    // A broken group's works may be pending: MPI may write to these, so they are not freed.
     if (!group->broken[0]) {
         notes_drain(group);
         group->library->Comm_free(&group->agreements);
@@ -247,7 +247,7 @@ tn_status group_find_board(const tn_host *host, tn_group *group)
                      group->facts.size, &mine, &board);
     tn_status status = group_gather(host, group, TN_U8, sizeof(mine), &mine, all);
     if (status != TN_OK)
-        return status; // MPI may write to `all`
+        return status; // not freed: MPI may write to `all`
     if (group->facts.rank > 0)
         board = board_open(all, group->facts.size);
     has_board = board != NULL;
@@ -266,13 +266,13 @@ tn_status group_find_board(const tn_host *host, tn_group *group)
 
 // --- the world --------------------------------------------------------------------------
 
-// MPI of this process, begun, and the world as it makes it.
+// The library, and the world that arrive() makes after MPI has begun.
 struct world_arrival {
     struct mpi_library *library;
     tn_group *world;
 };
 
-// All are waited for.
+// Joining waits for all ranks, so any rank's failure counts.
 static const struct watch_failure *arrival_failure(void *user)
 {
     (void)user;
@@ -319,7 +319,7 @@ static tn_status arrive(void *user, char *why)
     return group_create(library, comm, why, &arrival->world);
 }
 
-// Whoever this rank is, by TENON_RUN.
+// The rank of this process as TENON_RUN says; -1: unknown.
 static int32_t rank_of_run(const char *text)
 {
     int rank = -1;
@@ -329,7 +329,7 @@ static int32_t rank_of_run(const char *text)
 static tn_status mpi_group_world_join(const tn_host *host, tn_group **out_world)
 {
     static struct world_arrival
-        arrival; // a process joins once, and may leave its thread behind
+        arrival; // static, as a thread that was left behind uses it; joined once
     const char *text = host->config(host, "TENON_RUN");
     char why[JOIN_REASON];
     bool is_left;
@@ -405,7 +405,7 @@ static tn_status finalize(void *user, char *why)
     return TN_OK;
 }
 
-// Who ends well has finalised.
+// A rank that ended well has finalised MPI, so its end is no failure here.
 static const struct watch_failure *finalize_failure(void *user)
 {
     (void)user;
@@ -413,7 +413,7 @@ static const struct watch_failure *finalize_failure(void *user)
     return watch_find_lost(&process.watch);
 }
 
-// MPI ends when all members are done; where one has failed that would wait for ever.
+// Finalises MPI, which waits for all members: after a failure it would wait for ever.
 static void world_leave(const tn_host *host, tn_group *world)
 {
     struct mpi_library *library = world->library;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Groups of processes, their works, and how both fail.
 //
-// Each call of a group is agreed upon first: all members give a record of what they are
-// about to do, and those that differ are told to everyone instead of waiting for each
-// other. Such records, and the calls, have communicators of their own. Few elements travel
-// with the record, in one message, or on a board where all members are on one machine.
+// Members agree on each call of a group first: all give a record of the call that they
+// start, and where records differ all of them fail with a message instead of waiting for
+// each other. Records and calls have communicators of their own. Few elements travel with
+// the record, in one message, or on a board where all members are on one machine.
 //
-// One thread at a time is in MPI, or reads and writes what is here (progress_enter). What
-// fails meanwhile is recorded in the group, and told to the host afterwards.
+// One thread at a time calls MPI and uses these structs (progress_enter). A failure is
+// recorded in the group then, and told to the host after progress_leave.
 #ifndef MPI_GROUP_H
 #define MPI_GROUP_H
 
@@ -22,7 +22,7 @@
 
 enum { REASON = 512 };
 
-// Kinds of calls that the interface does not have.
+// Kinds of calls beside TN_COLLECTIVE_...: members agree on them, and no elements move.
 enum { CALL_SPLIT = 100, CALL_LEAVE = 101 };
 
 // Words of the record that the members of a group have to agree on.
@@ -36,9 +36,9 @@ enum {
     RECORD_SIZE
 };
 
-// Message by which members agree: equal records, or `differs`. `data`: elements of a call
-// that has few, reduced; of a broadcast and a gather the bytes of all, which are 0 where a
-// member has none. Bytes behind these are not sent.
+// Message by which members agree: equal records, or `differs`. `data` has the elements of a
+// call with few: the reduced ones, or, of a broadcast and a gather, the bytes of all
+// members, with 0 for those that the sender does not have. The rest of `data` is not sent.
 struct message {
     int64_t record[RECORD_SIZE];
     int64_t differs;
@@ -48,22 +48,22 @@ struct message {
 // Kinds of notes.
 enum { NOTE_RECEIVES = 1, NOTE_SENDS, NOTE_ENDS };
 
-// Facts in a note of a member: it waits in a message with this one, has started so many
-// calls of all members, and sent to this member and received from it so many messages.
+// Facts in a member's note to this one: it waits in a message with this member, has started
+// `sequence` calls of all members, and `sent` messages to and `received` from this member.
 struct note_facts {
-    int64_t kind; // 0: there is none
+    int64_t kind; // NOTE_...; 0: no note
     int64_t sequence, sent, received;
 };
 
-// Another member, by rank: messages that this one started, and the last note of that one.
+// Another member, by rank: the messages that this one started with it, and its last note.
 struct group_peer {
     int64_t sent, received;
     struct note_facts note;
 };
 
 struct tn_group {
-    tn_group *next;         // of all groups of the process
-    const tn_group *parent; // while it is split off: failures there are its own
+    tn_group *next;         // in the list of all groups of the process
+    const tn_group *parent; // while it is split off: failures of the parent count, too
     tn_group_facts facts;
     struct mpi_library *library;
     handle calls, agreements;      // communicators
@@ -71,17 +71,17 @@ struct tn_group {
     struct board *board;           // NULL: members agree by messages
     int32_t *members;              // ranks in the world, by rank here
     int32_t world_rank;            // of this process
-    int64_t sequence;              // of calls that all members make
+    int64_t sequence;              // calls of all members that were started
     uint64_t deadline_ms;          // 0: none
-    struct message *mine, *theirs; // of the work that agrees
+    struct message *mine, *theirs; // of the work in stage AGREEING
     struct group_peer *peers;      // by rank here
-    struct sent_note *notes;       // under way
-    uint64_t note_looks;           // for notes
-    int32_t num_messages;          // works of two members that have not ended
-    tn_collective_work *queue;     // works in their order, whose elements do not move yet
-    tn_collective_work *spare;     // memory of one that has ended
-    bool keeps_notes;              // broken by this member, as notes tell the others
-    char broken[REASON];           // why every call fails; "": it does not
+    struct sent_note *notes;       // being sent
+    uint64_t note_looks;           // notes_read() calls, which choose the member to look at
+    int32_t num_messages;          // sends and receives that have not ended
+    tn_collective_work *queue;     // works in call order whose last part does not move yet
+    tn_collective_work *spare;     // memory of an ended work, for the next one
+    bool keeps_notes;              // `agreements` is not revoked: it carries notes
+    char broken[REASON];           // why every call fails; "": not broken
     tn_status broken_status;
 };
 
@@ -90,19 +90,19 @@ enum work_stage { QUEUED, AGREEING, COMPARING, MOVING, ENDED };
 struct tn_collective_work {
     tn_group *group;
     tn_collective_work *next;       // in the queue
-    tn_collective_work *background; // the next one that a thread drives
+    tn_collective_work *background; // the next work that the thread of progress.c drives
     tn_collective_call call;
     enum work_stage stage;
-    handle request;   // of the stage
-    bool has_more;    // MOVING: elements are left behind this part
-    int part;         // elements of each member in it
-    uint64_t moved;   // those up to its end
+    handle request;   // MPI's, of the current stage
+    bool has_more;    // MOVING: more parts follow this one
+    int part;         // elements of each member in this part
+    uint64_t moved;   // elements of each member up to the end of this part
     int64_t began_ns; // 0: the wait has not begun
     bool has_noted;   // the other member of a message knows that this one waits
     int64_t record[RECORD_SIZE];
-    int round;          // AGREEING, by messages
-    uint64_t turns;     // on the board: looks at it
-    handle requests[2]; // of the round: sending, receiving; those that are under way
+    int round;          // AGREEING by messages: the number of the round
+    uint64_t turns;     // AGREEING on the board: polls so far
+    handle requests[2]; // of the round: send, receive; valid where is_under_way
     bool is_under_way[2];
     int64_t *all; // records of all members, once they are known to differ
 };
@@ -119,31 +119,31 @@ void mpi_abort(const tn_host *host, tn_group *group, const char *reason);
 tn_status group_break(tn_group *group, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Says why `what` failed with a code of MPI; `out`: REASON bytes.
+// Writes why `what` failed, by an error code of MPI, to `out`, which has REASON bytes.
 void group_print_failure(const struct mpi_library *library, int code, const char *what,
                          char *out);
 
-// The same as group_break, by a code of MPI.
+// group_break() with the text of an error code of MPI.
 tn_status group_mpi_failed(tn_group *group, int code, const char *what);
 
-// The same for all groups of the process, where a thread was left behind in MPI: nothing
-// of MPI is called any more.
+// group_break() for all groups of the process, after a thread was left behind in MPI: MPI
+// is not called any more.
 void groups_break(tn_status status, const char *why);
 bool groups_are_lost(void);
 
-// Who failed of those without whom a group cannot go on, or NULL: of its members, and of
-// all ranks where the library has no fault tolerance. Reads the watch.
+// Reads the watch. Gives the failure of a rank without which the group cannot go on, or
+// NULL: of a member, or of any rank where the library has no fault tolerance.
 const struct watch_failure *group_failure(const tn_group *group);
 
 // Tells the host the failure behind a status that is not TN_OK: why the group is broken, or
 // that memory is out. Not between progress_enter and progress_leave.
 tn_status group_tell(const tn_host *host, const tn_group *group, tn_status status);
 
-// Makes a group over communicator `comm`, which it takes. Calls MPI, without entering.
+// Makes a group over communicator `comm`, which it takes. Calls MPI without progress_enter.
 // `why`: JOIN_REASON bytes.
 tn_status group_create(struct mpi_library *library, handle comm, char *why,
                        tn_group **out_group);
-// Lists a group that is complete among those of the process.
+// Adds a complete group to the list of the process's groups.
 void group_enlist(tn_group *group);
 
 // Gathers `count` elements of each member.
@@ -154,8 +154,8 @@ tn_status group_find_board(const tn_host *host, tn_group *group);
 
 // --- introduce.c ------------------------------------------------------------------------
 
-// Compares what the members of the world are: TN_ERR_REFUSED names those of different
-// versions; different devices, and plugins that one lacks, are warnings.
+// Compares facts of the world's members: TN_ERR_REFUSED names members of different
+// versions; different devices, and plugins that one member lacks, are warnings.
 tn_status world_introduce(const tn_host *host, tn_group *world);
 
 // --- notes.c ----------------------------------------------------------------------------
@@ -164,11 +164,12 @@ tn_status world_introduce(const tn_host *host, tn_group *world);
 tn_status group_end(tn_group *group, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Reads a note, if one has come: the group is broken where a member ended it.
+// Reads a note of one member, of the next one at each call. A member's end breaks the
+// group.
 tn_status notes_read(tn_group *group);
 
-// Tells the other member of a message that this process waits in `work`, and breaks the
-// group where two wait for each other.
+// Notes to the other member of a message that this process waits in `work`, and breaks the
+// group where two members wait for each other.
 tn_status notes_look(tn_collective_work *work, int64_t waited_ns);
 
 // Reads the notes that have come from all members.
@@ -191,12 +192,12 @@ tn_status mpi_check(const tn_host *host, tn_group *group, const tn_collective_ca
 
 // Has all members agree on a call that moves nothing: CALL_SPLIT, CALL_LEAVE.
 tn_status call_agree(tn_group *group, int32_t kind);
-// Breaks the group by a failure of MPI in such a call, as soon as it is known who failed.
+// Breaks the group after a failure of MPI in such a call, once the failed rank is known.
 tn_status call_break(tn_group *group, int32_t kind, const char *why);
 
-// Does what can be done now for a work and those before it, without waiting.
+// Advances a work, and the works before it, as far as possible without waiting.
 tn_status work_advance(tn_collective_work *work);
-// Whether somebody failed, or the deadline passed: breaks the group.
+// Breaks the group when a rank failed or the deadline passed; gives the group's status.
 tn_status work_look(tn_collective_work *work);
 
 // --- progress.c -------------------------------------------------------------------------
@@ -204,36 +205,37 @@ tn_status work_look(tn_collective_work *work);
 void progress_enter(void);
 void progress_leave(void);
 
-// Between both, this thread and those that it starts are in MPI, without the lock; the
-// second one enters.
+// Between both, only this thread and threads that it starts call MPI, without the lock;
+// progress_enter_held() takes the lock again.
 void progress_hold(void);
 void progress_enter_held(void);
 
 // Has a thread drive a work to its end; between enter and leave.
 bool progress_add(tn_collective_work *work);
-void progress_remove(tn_collective_work *work); // it need not be there
-// Ends the thread, which has no works. Not between enter and leave.
+void progress_remove(tn_collective_work *work); // may be absent
+// Ends the thread, which drives no works then. Not between enter and leave.
 void progress_stop(void);
 
 // --- agree.c ----------------------------------------------------------------------------
 
-// Begins the agreement on a work's record; goes on with it, and says when it has ended:
-// then group->mine has what came of it. Codes of MPI's.
+// Begin and advance the agreement on a work's record. Once *out_ended, group->mine has the
+// result. Both return error codes of MPI.
 int agree_begin(tn_collective_work *work);
 int agree_advance(tn_collective_work *work, bool *out_ended);
 
-// Whether the call's elements travel along; takes what came of them.
+// Whether the call's elements travel with the record; writes the result to the call's
+// output.
 bool agree_carries(const tn_collective_work *work);
 void agree_unpack(tn_collective_work *work);
 
 // --- move.c -----------------------------------------------------------------------------
 
-// Checks what of a call can be wrong by itself.
+// Checks a call's arguments as far as one member can.
 tn_status move_check(const tn_host *host, const tn_group *group,
                      const tn_collective_call *call);
 
-// Starts the next part of the call's elements; false in *out_more when it is the last. A
-// code of MPI's.
+// Starts moving the next part of the call's elements; *out_more is false for the last part.
+// Returns an error code of MPI.
 int move_start(tn_collective_work *work, bool *out_more);
 
 // Finishes a move on the host when all elements are there.

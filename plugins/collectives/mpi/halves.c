@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Operations on f16 and bf16, which MPI does not know: functions that it calls.
+// Operations on f16 and bf16, which MPI lacks: the functions that MPI calls for them.
 #include <tenon/ops/reference.h>
 #include "library.h"
 

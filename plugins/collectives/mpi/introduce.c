@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Members of the world compare what they are, when they have joined it: versions, devices,
-// installed plugins, and whether their launcher started more of them than MPI sees.
+// Members of the world compare facts when they have joined it: versions, devices, installed
+// plugins, and whether their launcher started more of them than MPI sees.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/installed.h>
 #include "group.h"
 
-// Facts that members must have in common, and others that they should. Never changes:
-// members of other versions are told by it.
+// Facts that members must (version) or should (backend) have in common. The layout never
+// changes, so that members of other versions can compare it.
 struct introduction {
     char version[128];
     char backend[128];
 };
 
-// "vulkan-jit:0,cpu-blas" without the numbers of devices: members on one machine have
-// others of one kind.
+// "vulkan-jit:0,cpu-blas" without the numbers of devices, which differ between members on
+// one machine.
 static void backends_of(const char *list, char *out, size_t size)
 {
     size_t used = 0;
@@ -48,7 +48,7 @@ static tn_status introductions_compare(const tn_host *host, const void *list, in
 
 // --- plugins ----------------------------------------------------------------------------
 
-// Plugins of a member: lines "id version". Lines that find no room are left out.
+// A member's plugins: lines "id version". Lines that do not fit are left out.
 struct plugin_list {
     char lines[8192];
 };
@@ -77,7 +77,7 @@ static const char *plugin_version(const struct plugin_list *list, const char *id
     return *line ? line + size + 1 : NULL;
 }
 
-// Plugins of member `one` beside those of `other`.
+// Compares the plugins of member `one` with those of `other`.
 static tn_status plugins_compare_two(const tn_host *host, const struct plugin_list *all,
                                      int32_t one, int32_t other)
 {
@@ -115,7 +115,7 @@ static tn_status plugins_compare(const tn_host *host, const void *list, int32_t 
     const struct plugin_list *all = list;
     tn_status status = TN_OK;
     for (int32_t i = 1; i < size && status == TN_OK; i++)
-        if (all[0].lines[0] && all[i].lines[0]) // hosts that know the service
+        if (all[0].lines[0] && all[i].lines[0]) // hosts that know <tenon/installed.h>
             status = plugins_compare_two(host, all, 0, i);
     for (int32_t i = 1; i < size && status == TN_OK; i++)
         if (all[0].lines[0] && all[i].lines[0])
@@ -135,13 +135,13 @@ compare(const tn_host *host, tn_group *world, const void *mine, uint64_t size,
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
     tn_status status = group_gather(host, world, TN_U8, size, mine, all);
     if (status != TN_OK)
-        return status; // `all` may be written to later
+        return status; // not freed: MPI may write to `all`
     status = compare_all(host, all, world->facts.size);
     free(all);
     return status;
 }
 
-// A library that is not its launcher's makes a world of each process.
+// With another library than its launcher's, each process is a world of its own.
 static tn_status check_started(const tn_host *host, const tn_group *world)
 {
     const char *variable;
@@ -171,7 +171,7 @@ tn_status world_introduce(const tn_host *host, tn_group *world)
         status = compare(host, world, &mine, sizeof(mine), introductions_compare);
     if (status == TN_OK)
         status = compare(host, world, plugins, sizeof(*plugins), plugins_compare);
-    if (!world->broken[0]) // else MPI may read there
+    if (!world->broken[0]) // else MPI may still read it
         free(plugins);
     return status;
 }

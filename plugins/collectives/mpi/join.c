@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The thread of calls that wait.
+// The thread that makes MPI calls which wait for other ranks.
 #include "join.h"
 
 #include <pthread.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-// From a rank's failure until the others stop waiting: they may be as good as done, and
-// libraries with fault tolerance come back.
+// Time from a rank's failure until this rank gives up: the calls may be almost done, and
+// libraries with fault tolerance return.
 static const int64_t PATIENCE_NS = 1000 * INT64_C(1000000);
 static const int64_t LOOK_NS = 20 * INT64_C(1000000);
 
@@ -17,7 +17,7 @@ struct join_thread {
     struct join_call call;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool has_ended, is_left; // is_left: the thread frees this
+    bool has_ended, is_left; // is_left: the thread frees this struct
     tn_status status;
     char why[JOIN_REASON];
 };
@@ -51,7 +51,7 @@ static int64_t joining_clock(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-// Waits for the thread; NULL when it has ended, else who failed. The lock is held.
+// Waits for the thread; NULL when it has ended, else the failure. The lock is held.
 static const struct watch_failure *joining_wait(struct join_thread *joining)
 {
     const struct watch_failure *failure = NULL;

@@ -9,8 +9,8 @@
 
 enum abi { OPEN_MPI, MPICH, STANDARD };
 
-// Names in the order in which they are tried: that of MPICH's libraries where its launcher
-// started the process.
+// Names in the order in which they are tried: MPICH's first where its launcher started the
+// process.
 enum { NUM_NAMES = 4 };
 static const char *const names[NUM_NAMES] = {"libmpi.so.40", "libmpi_abi.so.1",
                                              "libmpich.so.12", "libmpi.so.12"};
@@ -57,7 +57,7 @@ static bool is_open;
 
 // --- symbols ----------------------------------------------------------------------------
 
-// MPICH has the functions of fault tolerance, too, and ends the process in them.
+// MPICH exports the functions of fault tolerance, too, but they end the process.
 static tn_status library_read_functions(const tn_host *host, const char *name, void *object,
                                         enum abi abi)
 {
@@ -73,7 +73,7 @@ static tn_status library_read_functions(const tn_host *host, const char *name, v
     return TN_OK;
 }
 
-// Open MPI's handles are addresses of variables. They are what tells it from the others.
+// Open MPI's handles are addresses of variables, by which it is told from other libraries.
 static enum abi abi_of(const char *name, void *object)
 {
     if (dlsym(object, "ompi_mpi_comm_world"))
@@ -110,7 +110,7 @@ static tn_status library_read_handles(const tn_host *host, void *object, enum ab
     return status;
 }
 
-// The first words of the library's own text, which may be a page.
+// Reads the first words of the library's description, which may be a page.
 static void read_version(void)
 {
     static char text[LIBRARY_VERSION + 1];
@@ -119,7 +119,7 @@ static void read_version(void)
         return;
     size_t length = strcspn(text, ",\n");
     snprintf(library.version, sizeof(library.version), "%.*s", (int)length, text);
-    for (char *c = library.version; *c; c++) // MPICH has tabs behind its name
+    for (char *c = library.version; *c; c++) // MPICH writes tabs behind its name
         if (*c == '\t')
             *c = ' ';
 }
@@ -152,7 +152,7 @@ static tn_status open_first(const tn_host *host, const char *name, const char **
     const size_t count = NUM_NAMES;
     const char *const *tried = names_in_order();
     char first[256] = "";
-    for (size_t i = 0; i < count && !name; i++) // one that the application uses already
+    for (size_t i = 0; i < count && !name; i++) // one that is loaded already
         if ((*out_object = dlopen(tried[i], RTLD_NOW | RTLD_NOLOAD))) {
             *out_name = tried[i];
             return TN_OK;
@@ -182,7 +182,7 @@ static tn_status library_read(const tn_host *host, const char *name)
         status = library_read_handles(host, object, abi_of(name, object));
     if (status == TN_OK)
         read_version();
-    return status; // a library that does not serve stays open: MPI's threads may run
+    return status; // a refused library stays open: its threads may run
 }
 
 tn_status library_open(const tn_host *host, const char *name, struct mpi_library **out)

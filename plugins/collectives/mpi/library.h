@@ -16,7 +16,7 @@
 
 typedef uintptr_t handle;
 
-// Function of an operation: elements of both, their number, and a datatype.
+// Reduces `in` and `inout` into `inout`: *count elements of *datatype.
 typedef void reduce_function(void *in, void *inout, int *count, handle *datatype);
 
 // The functions: X(result, name without "MPI_", arguments).
@@ -54,7 +54,7 @@ typedef void reduce_function(void *in, void *inout, int *count, handle *datatype
     X(int, Test, (handle *request, int *flag, void *status))                               \
     X(int, Get_count, (const void *status, handle type, int *count))
 
-// Functions of fault tolerance (ULFM), which few libraries have: NULL then.
+// Functions of fault tolerance (ULFM): NULL in most libraries.
 #define MPI_OPTIONAL(X)                                                                    \
     X(int, Comm_revoke, (handle comm))                                                     \
     X(int, Comm_shrink, (handle comm, handle *out))
@@ -107,16 +107,17 @@ struct mpi_library {
     char version[128]; // "Open MPI v4.1.4"
 };
 
-// How many processes the launcher of this one says that it started, and the variable that
-// says so; 0: none does.
+// The number of processes that the launcher says it started, and the variable that says so;
+// 0: no launcher is known.
 int32_t library_find_started(const char **out_variable);
 
-// Opens the library `name` (TENON_MPI: a path or a soname; NULL: the first that is there),
-// once a process; it stays open. TN_ERR_NOT_FOUND says which package has one. One thread at
-// a time.
+// Opens the library `name` (TENON_MPI: a path or a soname; NULL: the first that is found),
+// once a process; it stays open. TN_ERR_NOT_FOUND names a package that has one. One thread
+// at a time.
 tn_status library_open(const tn_host *host, const char *name, struct mpi_library **out);
 
-// Makes the operations on f16 and bf16, once MPI is initialised. A code of MPI's.
+// Makes the operations on f16 and bf16, once MPI is initialised. Returns an error code of
+// MPI.
 int halves_create(struct mpi_library *library);
 
 // The function of an operation on f16, or bf16.

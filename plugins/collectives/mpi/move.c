@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What each kind of call asks of MPI.
+// The MPI functions that each kind of call is made of.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <tenon/ops/reference.h>
 #include "group.h"
 
-// Counts of MPI are ints: elements of a part.
+// The most elements of a part, as MPI's counts are ints.
 static const uint64_t MOST = UINT64_C(1) << 30;
 
 static const char *const kinds[] = {
@@ -140,7 +140,7 @@ static handle operation_of(const struct mpi_library *library,
     return is_half ? library->halves[call->dtype == TN_BF16][op] : library->operations[op];
 }
 
-// Starts elements `from` .. `from` + `count` - 1 of each member's.
+// Starts moving elements `from` .. `from` + `count` - 1 of each member.
 static int start_part(tn_collective_work *work, uint64_t from, int count)
 {
     const tn_collective_call *call = &work->call;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Notes between members, beside their calls: why one of them ended the group, and whom one
-// waits for in a message. A member that waits for the one that waits for it tells all.
+// Notes between members, beside their calls: why a member ended the group, and for which
+// member a member waits in a message. When two wait for each other, one tells the group.
 //
-// A note about a message holds as long as the message is not there: who sent it is in its
-// wait, and starts nothing else in the group. So one note a wait is enough, and the member
-// that gets it keeps it.
+// A note about a message holds until the message arrives: its sender waits, and starts
+// nothing else in the group. So one note a wait is enough, and the receiver stores it.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,8 @@
 
 enum { NOTES_TAG = 1, FLUSHES = 100 };
 
-// From the begin of a wait to its note. A message that is sent may be under way for long.
+// Time from the begin of a wait to its note; longer for sends, whose messages may take
+// long.
 static const int64_t RECEIVES_NS = 500 * INT64_C(1000000);
 static const int64_t SENDS_NS = 10000 * INT64_C(1000000);
 
@@ -24,7 +24,7 @@ struct note {
     char text[REASON]; // ENDS
 };
 
-// A note under way, whose memory is MPI's until then.
+// A note being sent, whose memory MPI uses until then.
 struct sent_note {
     struct sent_note *next;
     handle request;
@@ -49,7 +49,7 @@ static void notes_free_sent(tn_group *group)
     }
 }
 
-// A note that cannot be sent is none: members wait as they did.
+// A note that cannot be sent is dropped: members then wait as without notes.
 static void note_send(tn_group *group, int32_t rank, const struct note *note)
 {
     const struct mpi_library *mpi = group->library;
@@ -82,7 +82,7 @@ tn_status group_end(tn_group *group, tn_status status, const char *format, ...)
     for (int32_t i = 0; i < group->facts.size; i++)
         if (i != group->facts.rank)
             note_send(group, i, &note);
-    // Connections to members may have to be made, and this one may be about to end.
+    // MPI may have to connect to members first, and this process may be about to end.
     for (int turn = 0; group->notes && turn < FLUSHES; turn++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         notes_free_sent(group);
@@ -91,7 +91,7 @@ tn_status group_end(tn_group *group, tn_status status, const char *format, ...)
     return group_break(group, status, "%s", reason);
 }
 
-// This member waits in a message, and in no other.
+// Sends a note where this member waits in a message, and in no other.
 static void note_wait(tn_collective_work *work, int64_t waited_ns)
 {
     tn_group *group = work->group;
@@ -112,7 +112,7 @@ static void note_wait(tn_collective_work *work, int64_t waited_ns)
 
 // --- reading ----------------------------------------------------------------------------
 
-// Takes a note that has come. A code of MPI's.
+// Takes a note that has come. Returns an error code of MPI.
 static int note_take(tn_group *group, int32_t rank, struct note *out)
 {
     const struct mpi_library *mpi = group->library;
@@ -126,8 +126,8 @@ static int note_take(tn_group *group, int32_t rank, struct note *out)
     return code;
 }
 
-// Reads a note of a member; false: none has come. A failure of MPI is found where the call
-// moves.
+// Reads a note of a member; false: none has come. A failure of MPI is found by the call
+// that moves.
 static bool note_read(tn_group *group, int32_t rank)
 {
     _Alignas(16) unsigned char status[64]; // an MPI_Status of any library
@@ -155,7 +155,8 @@ void notes_drain(tn_group *group)
 
 // --- members that wait for each other ---------------------------------------------------
 
-// Whether a member waits for a message that this one has no part in, by its note.
+// Whether a member's note says that it waits for a message that this member has not
+// started.
 static bool waits_in_vain(const struct group_peer *peer)
 {
     const struct note_facts *note = &peer->note;
@@ -163,7 +164,7 @@ static bool waits_in_vain(const struct group_peer *peer)
            (note->kind == NOTE_SENDS && note->sent > peer->received);
 }
 
-// Whether this work, in which the process waits, ends no sooner than that member goes on.
+// Whether `work`, in which this process waits, cannot end before that member goes on.
 static bool waits_for(const tn_collective_work *work, int32_t rank)
 {
     const struct group_peer *peer = &work->group->peers[rank];
@@ -187,7 +188,7 @@ static void tell_wait(const tn_collective_work *work, int32_t rank)
               group->world_rank, text);
 }
 
-// A look at one member, each in turn.
+// Looks at one member a call, each in turn.
 tn_status notes_read(tn_group *group)
 {
     if (group->facts.size > 1 && !group->broken[0])

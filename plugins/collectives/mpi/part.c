@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT
-// Groups of some members of another one.
+// Groups made of some members of another group.
 //
-// MPI makes communicators in calls that wait for all members, without a look at who fails:
-// they are made in a thread (join.h) while nobody else is in MPI. When such a thread is
-// left behind, MPI is of no use any more, and all groups are broken.
+// MPI makes communicators in calls that wait for all members, without a look at failures:
+// they are made in a thread (join.h) while no other thread calls MPI. When such a thread is
+// left behind, MPI cannot be used any more, and all groups are broken.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "group.h"
 #include "join.h"
 
-// A member of the parent: to which part it goes, and what it is ordered by there.
+// A member of the parent: the part that it goes to (color), and its order there (key).
 struct part_member {
     int32_t color, key, rank, world_rank; // `rank`: in the parent
 };
 
-// The making of a part. It belongs to the thread, and is not freed where that is left.
+// Arguments and result of making a part. Not freed where the thread, which uses it, is
+// left.
 struct mpi_part {
     tn_group *parent;
-    uint32_t num_failures; // that the watch had told when it began
+    uint32_t num_failures; // failures that the watch had told before
     bool shrinks;
     int color, key;
-    tn_group *made; // NULL: this process is in none
+    tn_group *made; // NULL: this process is in no part
 };
 
 static tn_status part_run(void *user, char *why)
 {
-    static const int UNDEFINED = -32766; // MPI_UNDEFINED of all three
+    static const int UNDEFINED = -32766; // MPI_UNDEFINED in all three binary interfaces
     struct mpi_part *part = user;
     struct mpi_library *mpi = part->parent->library;
     handle comm = 0, calls = part->parent->calls;
@@ -40,7 +41,7 @@ static tn_status part_run(void *user, char *why)
     return part->color < 0 ? TN_OK : group_create(mpi, comm, why, &part->made);
 }
 
-// A group shrinks behind failures: those that were told are no news.
+// A group shrinks after failures: those that the watch had told before do not count.
 static const struct watch_failure *part_failure(void *user)
 {
     const struct mpi_part *part = user;
@@ -110,7 +111,7 @@ static void part_fill(tn_group *group, struct part_member *all, int32_t size, in
             group->members[count++] = all[i].world_rank;
 }
 
-// Once all members have come, and said where they go.
+// Makes a group of the members with this one's color, after all have given theirs.
 static tn_status part_split(const tn_host *host, tn_group *group, struct part_member *all,
                             const struct part_member *mine, tn_group **out_group)
 {
@@ -144,7 +145,7 @@ tn_status mpi_split(const tn_host *host, tn_group *group, int32_t color, int32_t
     if (status == TN_OK)
         status = group_gather(host, group, TN_I32, words, &mine, all);
     if (status != TN_OK)
-        return status; // MPI may write to `all`
+        return status; // not freed: MPI may write to `all`
     status = part_split(host, group, all, &mine, out_group);
     free(all);
     return status;
@@ -152,10 +153,10 @@ tn_status mpi_split(const tn_host *host, tn_group *group, int32_t color, int32_t
 
 // --- shrink -----------------------------------------------------------------------------
 
-// Who is left tell each other which ranks of the world they are.
+// The members that are left tell each other their ranks in the world.
 static tn_status part_introduce(const tn_host *host, tn_group *group)
 {
-    // Until the members are known: nobody's failure is this group's.
+    // No rank's failure is this group's until the members are known.
     for (int32_t i = 0; i < group->facts.size; i++)
         group->members[i] = -1;
     int32_t *all = calloc((size_t)group->facts.size, sizeof(*all));
@@ -163,7 +164,7 @@ static tn_status part_introduce(const tn_host *host, tn_group *group)
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
     tn_status status = group_gather(host, group, TN_I32, 1, &group->world_rank, all);
     if (status != TN_OK)
-        return status; // MPI may write to `all`
+        return status; // not freed: MPI may write to `all`
     memcpy(group->members, all, (size_t)group->facts.size * sizeof(*all));
     free(all);
     return group_find_board(host, group);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Who is in MPI, one thread at a time, and the thread that drives works while the process
-// computes. A call of MPI that waits for other ranks holds MPI without the lock, so that
-// it can be given up.
+// The lock around MPI, for one thread at a time, and the thread that drives works while the
+// process computes. A call that waits for other ranks holds MPI without the lock, so that
+// the call can be abandoned.
 #include <pthread.h>
 #include <time.h>
 #include "group.h"
 
-// Between two looks at works that are under way.
+// Pause of the thread between two rounds over its works.
 static const long PAUSE_NS = 20000;
-enum { LOOKS = 50 }; // pauses from one look for failures to the next
+enum { LOOKS = 50 }; // pauses between two looks for failures
 
 static struct {
     pthread_mutex_t lock;
@@ -20,7 +20,7 @@ static struct {
               .changed = PTHREAD_COND_INITIALIZER,
               .released = PTHREAD_COND_INITIALIZER};
 
-// The lock is taken.
+// The lock is held.
 static void progress_await(void)
 {
     while (progress.is_held)
@@ -52,7 +52,7 @@ void progress_enter_held(void)
     pthread_cond_broadcast(&progress.released);
 }
 
-// Advances all works; whether one is under way still. Failures are recorded in groups.
+// Advances all works; true while one is under way. Failures are recorded in groups.
 static bool advance_all(bool looks)
 {
     bool is_busy = false;

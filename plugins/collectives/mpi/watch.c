@@ -18,7 +18,7 @@ void watch_init(struct watch *watch, const tn_host *host, const char *text)
     if (!at)
         return;
     int fd = -1;
-    // The number of the file tells a descriptor that was closed and used again.
+    // The inode tells the socket from another file under a descriptor that was reused.
     if (sscanf(at, "watch=%d:%llu", &fd, &inode) == 2 && fstat(fd, &found) == 0 &&
         S_ISSOCK(found.st_mode) && found.st_ino == inode)
         watch->fd = fd;
@@ -63,7 +63,7 @@ static void read_messages(struct watch *watch)
             continue;
         if (size < 0)
             return;
-        if (size == 0) { // `tenon run` is gone
+        if (size == 0) { // `tenon run` has ended
             watch->fd = -1;
             return;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls: what members agree on, what NCCL is asked for, and waiting for the GPU.
+// Calls: the agreement of members, the NCCL functions, and waiting for the GPU.
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,13 +7,13 @@
 #include <time.h>
 #include "group.h"
 
-// A wait looks at the GPU alone, then also for failures, each time it looked so often.
+// Queries of the GPU between two looks for failures.
 enum { LOOKS = 256 };
 
-// How long the watch may take to name a member whose failure NCCL told first.
+// How long the watch may take to name a member whose failure NCCL reported first.
 enum { NAMING_MS = 1500 };
 
-// A record of a call, which members compare before it.
+// A record of a call, which members compare before they make it.
 struct call_record {
     int32_t kind, reduction, peer;
     int32_t dtype;
@@ -23,8 +23,8 @@ struct call_record {
     char location[NCCL_LOCATION]; // of its GPU
 };
 
-// NCCL's numbers by dtype: of elements, and how many of them one element is. X(dtype,
-// number, elements). Dtypes that are not here are moved as bytes.
+// X(dtype, NCCL's number of a type, how many elements of that type an element is). Other
+// dtypes are moved as bytes.
 #define NCCL_TYPES(X)                                                                      \
     X(I8, 0, 1)                                                                            \
     X(U8, 1, 1)                                                                            \
@@ -48,7 +48,7 @@ static const struct {
 };
 enum { NCCL_BYTES = 1 };
 
-// By TN_COLLECTIVE_SUM, ...
+// NCCL's number of each TN_COLLECTIVE_SUM, ...
 static const int operations[] = {[TN_COLLECTIVE_SUM] = 0,
                                  [TN_COLLECTIVE_PRODUCT] = 1,
                                  [TN_COLLECTIVE_MINIMUM] = 3,
@@ -97,7 +97,7 @@ static tn_status records_gather(tn_device_group *g, const struct call_record *mi
     return status == TN_OK ? g->base->wait(g->base_host, work) : status;
 }
 
-// Says once why arrays go another way.
+// Logs once, on rank `rank`, why arrays go through the host's memory.
 static void tell_once(const tn_host *host, tn_device_group *g, int32_t rank,
                       const char *why)
 {
@@ -107,7 +107,7 @@ static void tell_once(const tn_host *host, tn_device_group *g, int32_t rank,
     g->is_told = true;
 }
 
-// One GPU for two ranks: NCCL takes it once. An error where the user asked for NCCL.
+// NCCL takes one rank a GPU. Two ranks on a GPU are an error where the user asked for NCCL.
 static tn_status check_devices(const tn_host *host, tn_device_group *g,
                                const struct call_record *all, bool *out_sound)
 {
@@ -127,7 +127,7 @@ static tn_status check_devices(const tn_host *host, tn_device_group *g,
     return TN_OK;
 }
 
-// Whether all members can do the call here. Records that differ are told by the group
+// Whether all members can make the call here. Differing records are reported by the group
 // below, whose own calls follow.
 static tn_status records_compare(const tn_host *host, tn_device_group *g,
                                  const struct call_record *all, bool *out_all)
@@ -157,7 +157,7 @@ static tn_status call_agree(const tn_host *host, tn_device_group *g,
     memcpy(mine.location, g->location, NCCL_LOCATION);
     tn_status status = records_gather(g, &mine, all);
     if (status != TN_OK)
-        return status; // `all` may be written to later
+        return status; // not freed: `all` may be written to later
     status = records_compare(host, g, all, out_all);
     free(all);
     return status;
@@ -165,7 +165,7 @@ static tn_status call_agree(const tn_host *host, tn_device_group *g,
 
 // --- waiting ----------------------------------------------------------------------------
 
-// The group below is broken, and has told why.
+// Aborts the communicator after the group below, which has reported why, is broken.
 static tn_status comm_drop(tn_device_group *g, tn_status status)
 {
     if (g->comm)
@@ -178,7 +178,7 @@ static tn_status comm_drop(tn_device_group *g, tn_status status)
 static tn_status settle_failed(const tn_host *host, tn_device_group *g,
                                const tn_collective_call *call, bool is_cuda, int code)
 {
-    // NCCL may tell of a failed member before the watch, which knows which.
+    // NCCL may report a failed member before the watch, which knows the rank.
     for (int i = 0; i < NAMING_MS; i++) {
         tn_status status = g->base->check(g->base_host, g->group, call, clock_ns());
         if (status != TN_OK)
@@ -217,7 +217,7 @@ tn_status nccl_settle(const tn_host *host, tn_device_group *g,
 
 // --- calls ------------------------------------------------------------------------------
 
-// Each member's block to each: sent and received together.
+// Sends each member its block and receives its block from it, as one NCCL group.
 static int all_to_all(tn_device_group *g, cuda_address in, cuda_address out, size_t count,
                       int type, size_t bytes)
 {
@@ -262,7 +262,7 @@ static int call_start(tn_device_group *g, const tn_collective_call *call, cuda_a
     }
 }
 
-// Does a call that all members agreed on. A member that cannot after all ends the group.
+// Makes a call that all members agreed on. A member that fails to ends the group.
 static tn_status call_move(const tn_host *host, tn_device_group *g,
                            const tn_collective_call *call, const tn_run *run)
 {
@@ -284,7 +284,7 @@ static tn_status call_move(const tn_host *host, tn_device_group *g,
     return status;
 }
 
-// Whether both operands are where CUDA can use them; makes the output.
+// Whether CUDA can use the memory of both operands; creates the output.
 static bool operands_serve(tn_device_group *g, const tn_run *run)
 {
     const tn_run_memory *memory = tn_run_memory_of(run);
@@ -311,7 +311,7 @@ tn_status nccl_run(const tn_host *host, tn_device_group *g, const tn_collective_
         status = call_move(host, g, call, run);
         *out_done = status == TN_OK;
     }
-    if (!*out_done && run->outputs[0]) { // it is the host's path that gives it
+    if (!*out_done && run->outputs[0]) { // the path through the host makes its own output
         run->release(run, run->outputs[0]);
         run->outputs[0] = NULL;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether the libraries are there, the GPU of this process, and the communicator.
+// Whether the libraries are found, the GPU of this process, and the communicator.
 #include "group.h"
 
 #include <stdarg.h>
@@ -13,7 +13,7 @@ enum { MOST_CLOSING_MS = 3000 };
 
 // --- libraries --------------------------------------------------------------------------
 
-// Where Vulkan is not used there is nothing to share.
+// Without a backend of Vulkan no memory can be shared with CUDA.
 static bool uses_vulkan(const tn_host *host)
 {
     const char *backend = host->config(host, "TENON_BACKEND");
@@ -51,8 +51,8 @@ tn_status nccl_group_open(const tn_host *host, const tn_collective *base,
     return TN_OK;
 }
 
-// Elements on their way to other machines get there first; members that do not come are not
-// waited for.
+// Lets elements on their way to other machines arrive first; waits at most MOST_CLOSING_MS
+// for other members.
 static void comm_close(tn_device_group *g)
 {
     int state = g->comm ? g->library->nccl.CommFinalize(g->comm) : NCCL_OK;
@@ -132,7 +132,7 @@ static bool device_by_uuid(tn_device_group *g, const uint8_t uuid[NCCL_UUID], in
     return false;
 }
 
-// The GPU's bus, and by a hash which machine it is in.
+// Finds the GPU's location: its bus, and a hash of its machine.
 static void find_location(tn_device_group *g)
 {
     char bus[16] = "?", name[256] = "";
@@ -187,7 +187,7 @@ tn_status nccl_break(const tn_host *host, tn_device_group *g, tn_status status,
     return host->fail(host, status, "%s", text);
 }
 
-// Rank 0 makes the number of the communicator, and the others get it.
+// Gives all members rank 0's id of the communicator.
 static tn_status share_id(const tn_host *host, tn_device_group *g, nccl_id *id)
 {
     struct {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Members of a group whose GPUs NCCL connects, and the memory of Vulkan that CUDA uses.
+// Members of a group whose GPUs NCCL connects, and the memory that Vulkan shares with CUDA.
 //
-// The group below (tn_collective) has the members agree before each call; NCCL is asked
-// only for what all of them can do, so none waits for one that does something else. While
-// the GPU is at work the group is asked again and again whether a member failed.
+// Members agree on each call through the group below (tn_collective). NCCL gets only calls
+// that all of them can make, so none waits for a member that does something else. While the
+// GPU works, the group is asked again and again whether a member failed.
 #ifndef NCCL_GROUP_H
 #define NCCL_GROUP_H
 
@@ -13,10 +13,10 @@
 
 enum { NCCL_REASON = 256, NCCL_UUID = 16, NCCL_LOCATION = 32 };
 
-// Memory that CUDA has of a device's timeline or memory.
+// Memory, or a timeline, of a Vulkan device that CUDA has imported.
 struct nccl_import {
     uint32_t device; // tn_run_export.number
-    uint64_t number; // of the memory; of a timeline its queue
+    uint64_t number; // of the memory; for a timeline, of its queue
     cuda_memory *memory;
     cuda_semaphore *semaphore;
     cuda_address address;
@@ -33,10 +33,10 @@ struct tn_device_group {
     tn_group *group;
     int32_t rank, size;
     const struct nccl_library *library;
-    char refused[NCCL_REASON]; // why this process's GPU cannot be used; "": not known
-    const char *reason;        // why the operands of this call cannot
-    bool is_told;              // that arrays go another way, and why
-    // The GPU, once an operand told which: its UUID, its location (machine and bus),
+    char refused[NCCL_REASON]; // why this process's GPU cannot be used; "": no reason known
+    const char *reason;        // why the operands of this call cannot be used
+    bool is_told;              // the user was told that arrays go through the host
+    // The GPU, known from the first operand: its UUID, its location (machine and bus),
     // context and stream.
     bool has_device;
     uint8_t uuid[NCCL_UUID];
@@ -44,13 +44,13 @@ struct tn_device_group {
     int device;
     cuda_context *context;
     cuda_stream *stream;
-    nccl_comm *comm; // NULL: the first call makes it
+    nccl_comm *comm; // NULL until the first call makes it
     bool is_broken;
     struct nccl_imports memories, timelines;
-    uint64_t num_freed; // of the memory's device, as of the last call
+    uint64_t num_freed; // memories that the device had freed at the last call
 };
 
-// Begins and ends work with CUDA in this thread, which may have another context.
+// Begins and ends work with CUDA in this thread, and restores the thread's own context.
 struct nccl_context {
     cuda_context *before;
 };
@@ -64,22 +64,22 @@ tn_status nccl_group_open(const tn_host *host, const tn_collective *base,
                           const tn_host *base_host, tn_group *group, tn_device_group **out);
 void nccl_group_close(const tn_host *host, tn_device_group *g);
 
-// Finds the GPU with this UUID, and opens it for CUDA; one a group. False: g->refused says
-// why not.
+// Finds the GPU with this UUID, and opens it for CUDA; a group has one GPU. False:
+// g->refused has the reason.
 bool nccl_find_device(tn_device_group *g, const uint8_t uuid[NCCL_UUID]);
 
-// Makes the communicator of all members, who call it.
+// Makes the communicator; all members call it.
 tn_status nccl_connect(const tn_host *host, tn_device_group *g,
                        const tn_collective_call *call);
 
-// Ends the communicator, and the group below with this reason. The status that was given.
+// Ends the communicator, and the group below with this reason. Returns `status`.
 tn_status nccl_break(const tn_host *host, tn_device_group *g, tn_status status,
                      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 // --- import.c ---------------------------------------------------------------------------
 
-// Gives the address by which CUDA knows an operand; the stream goes on when the operand's
-// point is reached. Operand 0 comes first in a call.
+// Gives the address by which CUDA knows an operand; the stream waits for the operand's
+// point. Call it for operand 0 first.
 tn_status nccl_operand(const tn_host *host, tn_device_group *g, const tn_run *run,
                        uint32_t operand, cuda_address *out);
 void nccl_forget(tn_device_group *g, struct nccl_imports *imports);
@@ -89,8 +89,8 @@ void nccl_forget(tn_device_group *g, struct nccl_imports *imports);
 tn_status nccl_run(const tn_host *host, tn_device_group *g, const tn_collective_call *call,
                    const tn_run *run, int32_t *out_done);
 
-// Waits until the communicator has done what it was last asked for (`code` is what it
-// gave), and, with `on_stream`, the GPU too; looks for failures meanwhile.
+// Waits until the communicator has done its last call, which returned `code`, and, with
+// `on_stream`, until the GPU has; looks for failures meanwhile.
 tn_status nccl_settle(const tn_host *host, tn_device_group *g,
                       const tn_collective_call *call, int code, bool on_stream);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory and timelines of Vulkan that CUDA imports, once each.
+// Memory and timelines of Vulkan that CUDA has imported, each once.
 #include "group.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static const struct nccl_import *import_find(const struct nccl_imports *imports,
     return NULL;
 }
 
-// A new entry at the end, which counts when `count` does; NULL: memory is out.
+// Makes room for one more entry, which the caller counts in `count`; NULL: memory is out.
 static struct nccl_import *import_new(struct nccl_imports *imports, uint32_t device,
                                       uint64_t number)
 {
@@ -53,7 +53,7 @@ static tn_status import_failed(const tn_host *host, const tn_device_group *g,
                       cuda_error(g->library, code));
 }
 
-// CUDA takes the file descriptor when it succeeds.
+// CUDA takes the file descriptor on success only.
 static tn_status import_memory(const tn_host *host, tn_device_group *g,
                                const tn_run_export *export)
 {
@@ -99,8 +99,8 @@ static tn_status import_timeline(const tn_host *host, tn_device_group *g,
     return TN_OK;
 }
 
-// Imports the memory and timeline of an operand that CUDA has not imported before, by file
-// descriptors that are asked for here.
+// Imports the memory and timeline of an operand, as far as CUDA has not imported them
+// before, by file descriptors that the device exports.
 static tn_status import_missing(const tn_host *host, tn_device_group *g, const tn_run *run,
                                 uint32_t operand, tn_run_export *export)
 {
@@ -129,9 +129,9 @@ tn_status nccl_operand(const tn_host *host, tn_device_group *g, const tn_run *ru
 {
     tn_run_export export = {.struct_size = sizeof(export)};
     tn_status status = tn_run_memory_of(run)->operand_export(run, operand, 0, &export);
-    // Before the first operand alone: the address of one must hold while another is found.
+    // At operand 0 alone: an address that was given must hold until the call is made.
     if (status == TN_OK && operand == 0 && export.num_freed != g->num_freed) {
-        nccl_forget(g, &g->memories); // some may be of memory that is not used any more
+        nccl_forget(g, &g->memories); // some may be freed by now
         g->num_freed = export.num_freed;
     }
     if (status == TN_OK)

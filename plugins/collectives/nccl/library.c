@@ -11,7 +11,7 @@
 
 #define NCCL_SONAME "libnccl.so.2"
 #define CUDA_SONAME "libcuda.so.1"
-// Where NVIDIA's packages for Python have it, below site-packages.
+// Where NVIDIA's Python packages have NCCL, below site-packages.
 #define NCCL_OF_PYTHON "/nvidia/nccl/lib/" NCCL_SONAME
 
 enum { MOST_PATH = 4096 };
@@ -73,7 +73,7 @@ static void *open_found(const char *pattern)
     return object;
 }
 
-// Beside the package that this plugin is a part of, in whatever folder above it.
+// Opens NCCL from a site-packages folder above this plugin.
 static void *open_beside(void)
 {
     Dl_info self;
@@ -93,7 +93,7 @@ static void *open_beside(void)
     return object;
 }
 
-// The library of each Python on PATH.
+// Opens NCCL of the first Python on PATH that has it.
 static void *open_on_path(void)
 {
     static const char *const folders[] = {"site-packages", "dist-packages"};

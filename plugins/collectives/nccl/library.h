@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NCCL and CUDA's driver, opened by name: the functions that are used, with records and
-// numbers of their binary interfaces. No header of either is used.
+// NCCL and CUDA's driver, opened by name: the functions in use, and structs and numbers of
+// their binary interfaces. No header of either is used.
 #ifndef NCCL_LIBRARY_H
 #define NCCL_LIBRARY_H
 
@@ -115,7 +115,7 @@ typedef struct nccl_id {
 typedef struct nccl_config {
     size_t size;
     uint32_t magic;
-    uint32_t version; // of the interface that this record is of
+    uint32_t version; // of the interface that this struct belongs to
     int32_t blocking;
     int32_t padding;
 } nccl_config;
@@ -173,9 +173,10 @@ struct nccl_library {
     char version[32]; // "NCCL 2.30.7"
 };
 
-// Opens both, once a process; they stay open. `name`: NCCL's path or soname; NULL: the one
-// that the process uses already, the system's, or that of a Python beside this plugin or on
-// PATH. NULL: `why` says what is missing, and which package has it. Any thread.
+// Opens both, once a process; they stay open. `name`: NCCL's path or soname; NULL: a
+// library that the process has loaded, the system's, or that of a Python beside this plugin
+// or on PATH. NULL on failure: `why` names what is missing and a package that has it. Any
+// thread.
 const struct nccl_library *nccl_library_open(const char *name, char *why, size_t size);
 
 // Text of a code of CUDA's.

@@ -182,7 +182,7 @@ static void *wait_for_all(void *mutex)
     return NULL;
 }
 
-// Whether `count` threads can exist at the same time.
+// Whether the process can start `count` more threads.
 static bool can_start(uint32_t count)
 {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // GGUF files: "GGUF", a version, pairs of metadata, records of tensors, and, aligned, the
-// elements; all little-endian. Versions 2 and 3, which differ in nothing here. A model may
-// be split over several files, NAME-00001-of-00003.gguf and so on.
+// elements; all little-endian. Versions 2 and 3, between which Tenon needs no distinction.
+// A model may be split over several files, NAME-00001-of-00003.gguf and so on.
 //
 // Nothing in a file is trusted: each count, size and offset is checked against the file's
-// own size before memory is asked for.
+// size before memory is allocated.
 #ifndef FORMATS_GGUF_H
 #define FORMATS_GGUF_H
 
@@ -12,11 +12,11 @@
 #include <tenon/format.h>
 
 #define GGUF_MAX_RANK 4   // axes
-#define GGUF_MAX_NAME 63  // bytes of a tensor's name: what readers have room for
-#define GGUF_ALIGNMENT 32 // of elements, where "general.alignment" says nothing
+#define GGUF_MAX_NAME 63  // bytes of a tensor's name, which readers have room for
+#define GGUF_ALIGNMENT 32 // of elements, where the file has no "general.alignment"
 #define GGUF_KEY_ALIGNMENT "general.alignment"
 
-// Types of values in a file.
+// Types of metadata values in a file.
 enum gguf_value {
     GGUF_U8,
     GGUF_I8,
@@ -37,13 +37,13 @@ enum gguf_value {
 // A type of tensors: elements of a dtype, or blocks.
 struct gguf_type {
     const char *block_format; // NULL: elements of `dtype`
-    tn_dtype dtype;           // TN_U8 of blocks
-    int64_t elements, bytes;  // of a block, or 1 and those of an element
+    tn_dtype dtype;           // TN_U8 for blocks
+    int64_t elements, bytes;  // of a block; of plain elements 1 and their bytes
     uint32_t number;          // in the file
 };
 
-// The type of this number. False: Tenon cannot read it; *out_name is its name in the
-// documents of ggml, or NULL.
+// The type with this number. False: Tenon cannot read it; *out_name is then its name in
+// ggml's documents, or NULL.
 bool gguf_type_of_number(uint32_t number, struct gguf_type *out_type,
                          const char **out_name);
 // The type of an array. False: GGUF has none for it.
@@ -55,18 +55,18 @@ bool gguf_is_text(const tn_text *text);
 // --- the header of one file (header.c) --------------------------------------------------
 
 struct gguf_part {
-    struct gguf_part *next; // of a model that is split
+    struct gguf_part *next; // the next file of a split model
     const tn_host *host;
     const tn_format_source *source;
-    unsigned char *data; // the first `loaded` bytes; owns keys, names and texts
+    unsigned char *data; // the file's first `loaded` bytes; owns keys, names and texts
     uint64_t loaded, at;
     tn_metadata *metadata;
     tn_format_array *arrays;
-    char *values;                                 // of the metadata
+    char *values;                                 // values of the metadata
     uint64_t num_metadata, num_arrays, num_bytes; // num_bytes: of `values`
 };
 
-// Reads a header. What the part holds, after a failure too, gguf_part_finish takes back.
+// Reads a header. gguf_part_finish frees the contents of the part, also after a failure.
 tn_status gguf_part_read(struct gguf_part *part);
 void gguf_part_finish(struct gguf_part *part);
 
@@ -78,7 +78,8 @@ tn_metadata_list gguf_part_metadata(const struct gguf_part *part);
 tn_status gguf_write(const tn_host *host, const tn_format_content *content,
                      const tn_format_sink *sink);
 
-// Gives the alignment that the metadata say, a power of two. A failure begins with `name`.
+// Gives the alignment that the metadata ask for, a power of two. A failure begins with
+// `name`.
 tn_status gguf_alignment(const tn_host *host, const char *name,
                          const tn_metadata_list *metadata, uint64_t *out_alignment);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The header of a file. It does not say how long it is, so it is walked twice: once to load
-// it and to count what its values need, and once to take them out.
+// The header of a file. It does not store its length, so it is walked twice: first to load
+// it and to measure its values, then to extract them.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #define FIRST_LOAD UINT64_C(65536)
 #define MOST_HEADER (UINT64_C(1) << 32) // bytes
 
-// Sizes of values of each type in the file, and their kinds in memory. A text's size is in
-// front of it.
+// For each type of values in the file: its size there, and its kind in memory. A text's
+// length stands in front of it.
 static const struct {
     uint8_t size;
     uint8_t memory;
@@ -31,7 +31,7 @@ static const struct {
     [GGUF_TEXT] = {8, sizeof(tn_text), TN_METADATA_TEXT},
 };
 
-// Whether values are taken out, or counted.
+// Whether this walk extracts values; else it counts them.
 static bool gguf_header_fills(const struct gguf_part *p)
 {
     return p->metadata != NULL;
@@ -99,8 +99,8 @@ static tn_status take_u64(struct gguf_part *p, const char *what, uint64_t *out)
     return status;
 }
 
-// The text is valid until the next bytes are loaded; when values are taken out, until the
-// end, and ended by a zero byte: it moves over the last byte of its size for that.
+// The text is valid until the next bytes are loaded. In the second walk it is valid until
+// the end, with a zero byte behind it: for that it moves over the last byte of its length.
 static tn_status part_take_text(struct gguf_part *p, const char *what, tn_text *out)
 {
     tn_status status = take_u64(p, what, &out->size);
@@ -132,7 +132,7 @@ static int64_t integer_at(const unsigned char *from, uint32_t type)
     case GGUF_I32:
         return (int32_t)(uint32_t)bits;
     default:
-        return (int64_t)bits; // a larger one is TN_METADATA_UNSIGNED, with these bits
+        return (int64_t)bits; // a larger number is TN_METADATA_UNSIGNED, with these bits
     }
 }
 
@@ -147,7 +147,7 @@ static double part_float(const unsigned char *from, uint32_t type)
     return type == GGUF_F32 ? (double)single : number;
 }
 
-// Numbers and truth values, which have been loaded.
+// Fills numbers and truth values from bytes that have been loaded.
 static tn_status fill_numbers(const struct gguf_part *p, uint32_t type, tn_metadata *pair,
                               void *to)
 {
@@ -197,7 +197,7 @@ static tn_status take_value_type(struct gguf_part *p, const tn_text *key, uint32
                                  tn_metadata *pair)
 {
     const tn_host *host = p->host;
-    int size = key->size < 100 ? (int)key->size : 100; // not ended yet
+    int size = key->size < 100 ? (int)key->size : 100; // not zero-terminated yet
     tn_status status = take_u32(p, "a type", type);
     if (status == TN_OK && *type == GGUF_LIST) {
         pair->flags = TN_METADATA_LIST;
@@ -276,7 +276,7 @@ static tn_status part_take_shape(struct gguf_part *p, const tn_text *name, tn_ty
     return status;
 }
 
-// Makes an array of what the file says; its offset is still one from the first element.
+// Makes an array from its record; its offset still counts from the first element.
 static tn_status fill_array(const struct gguf_part *p, tn_format_array *array,
                             uint32_t number)
 {
@@ -339,7 +339,7 @@ static tn_status walk_tensor(struct gguf_part *p, uint64_t index)
     return status;
 }
 
-// Makes offsets those from the file's beginning, and checks that elements lie in it.
+// Turns offsets into those from the file's beginning; checks that the elements lie in it.
 static tn_status arrays_assign_offsets(struct gguf_part *p)
 {
     const tn_host *host = p->host;
@@ -388,8 +388,8 @@ static tn_status take_version(struct gguf_part *p)
 
 static tn_status take_counts(struct gguf_part *p)
 {
-    // The least that a record takes: an empty name, a rank, a type and an offset; a key of
-    // one byte, a type and a value of one.
+    // The least bytes of records: of a tensor an empty name, a rank, a type and an offset;
+    // of a pair a key of one byte, a type and a value of one byte.
     const uint64_t tensor = 24, pair = 14;
     tn_status status = take_u64(p, "a count", &p->num_arrays);
     if (status == TN_OK)

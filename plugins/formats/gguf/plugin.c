@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The plugin: what a model's files hold together.
+// The plugin: joins the files of a model.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 
 #define SUFFIX_SIZE 32
 
-// A content, with all that it points to.
+// A content, with the memory that it points to.
 struct gguf {
-    tn_format_content content; // first: it is cast back
+    tn_format_content content; // first: gguf is found from it by a cast
     struct gguf_part *parts;   // the first one has the metadata
-    tn_format_array *arrays;   // of all parts, when there are several; else NULL
+    tn_format_array *arrays;   // of all parts together; NULL where there is one part
 };
 
 // --- models that are split --------------------------------------------------------------
@@ -25,7 +25,7 @@ static const char *gguf_base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-// Gives the integer under a key; -1 when there is none.
+// Gives the integer under a key; -1 when it is absent.
 static int64_t gguf_integer_of(const tn_metadata_list *list, const char *key)
 {
     int64_t value = -1;
@@ -90,7 +90,7 @@ static tn_status gguf_read_parts(const tn_host *host, struct gguf *g)
     return status;
 }
 
-// Puts the arrays of all parts in one list.
+// Joins the arrays of all parts in one list.
 static tn_status join_arrays(const tn_host *host, struct gguf *g)
 {
     const tn_metadata_list list = gguf_part_metadata(g->parts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Types of tensors by their numbers, and texts.
+// Types of tensors by number, and the check of UTF-8.
 #include <string.h>
 #include <tenon/ops/quant.h>
 #include "gguf.h"
@@ -10,7 +10,7 @@ static const struct {
 } plain[] = {{0, TN_F32},  {1, TN_F16},  {24, TN_I8},  {25, TN_I16},
              {26, TN_I32}, {27, TN_I64}, {28, TN_F64}, {30, TN_BF16}};
 
-// Types that files may have and Tenon cannot read, for the message.
+// Types that Tenon cannot read, with their names for the message.
 static const struct {
     uint32_t number;
     const char *name;
@@ -73,7 +73,7 @@ bool gguf_type_of_array(const tn_format_array *array, struct gguf_type *out_type
     return false;
 }
 
-// The bytes of the character at `at`: 0 when it is none.
+// The bytes of the UTF-8 character at `at`; 0: it is none.
 static uint64_t character_size(const unsigned char *at, uint64_t rest)
 {
     static const uint32_t least[] = {0, 0x01, 0x80, 0x800, 0x10000};
@@ -86,7 +86,7 @@ static uint64_t character_size(const unsigned char *at, uint64_t rest)
             return 0;
         code = code << 6 | (at[i] & 0x3f);
     }
-    bool is_half = code >= 0xd800 && code < 0xe000; // of a pair of UTF-16
+    bool is_half = code >= 0xd800 && code < 0xe000; // a surrogate of UTF-16
     return code < least[size] || is_half || code > 0x10ffff ? 0 : size;
 }
 

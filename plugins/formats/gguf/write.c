@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes version 3. The header is made in memory, after all has been checked.
+// Writes version 3. The header is made in memory after all checks.
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -25,17 +25,16 @@ tn_status gguf_alignment(const tn_host *host, const char *name,
     return TN_OK;
 }
 
-// --- what is written --------------------------------------------------------------------
+// --- checks -----------------------------------------------------------------------------
 
-// A file to write, and its header so far. A size that does not fit 64 bits is refused
-// first.
+// A file to write, and its header so far. Sizes beyond 64 bits have been refused.
 struct gguf_header {
     const tn_host *host;
     const tn_format_content *content;
     const char *path;
     tn_metadata_list metadata;
     uint64_t alignment;
-    unsigned char *data; // NULL: bytes are counted
+    unsigned char *data; // NULL: the header is measured, not written
     uint64_t size;
 };
 
@@ -79,7 +78,7 @@ static tn_status gguf_header_check_array(const struct gguf_header *h,
     return TN_OK;
 }
 
-// A key once, of metadata and texts together.
+// Checks that a key occurs once among metadata and texts.
 static tn_status check_key(const struct gguf_header *h, const char *key, uint64_t num_texts)
 {
     const tn_text text = {key, strlen(key)};
@@ -141,8 +140,8 @@ static void header_put_text(struct gguf_header *h, const char *text, uint64_t si
     header_put(h, text, size);
 }
 
-// The type that readers expect: llama.cpp wants dimensions as GGUF_U32, lists of integers
-// as GGUF_I32 and floats as GGUF_F32. Wider ones where a value needs them.
+// The types that readers expect: llama.cpp reads dimensions as GGUF_U32, lists of integers
+// as GGUF_I32 and floats as GGUF_F32. Values beyond these have wider types.
 static enum gguf_value type_of_integers(const tn_metadata *pair)
 {
     const int64_t *integers = pair->data;
@@ -239,12 +238,13 @@ static uint64_t header_align(const struct gguf_header *h, uint64_t size)
     return (size + h->alignment - 1) & ~(h->alignment - 1);
 }
 
-// Gives where the elements of the next array begin.
+// Writes an array's record; gives the offset behind its elements, where the next array
+// begins.
 static uint64_t gguf_write_put_array(struct gguf_header *h, const tn_format_array *array,
                                      uint64_t offset)
 {
     struct gguf_type type;
-    (void)gguf_type_of_array(array, &type); // it is one of GGUF's: check_array
+    (void)gguf_type_of_array(array, &type); // cannot fail: check_array
     int32_t rank = array->type.rank;
     header_put_text(h, array->name, strlen(array->name));
     header_put_number(h, (uint64_t)rank, 4);
@@ -298,7 +298,7 @@ static tn_status write_padding(const struct gguf_header *h, const tn_format_sink
 
 static tn_status gguf_write_all(struct gguf_header *h, const tn_format_sink *sink)
 {
-    put_header(h); // counts
+    put_header(h); // measures
     uint64_t size = h->size;
     h->size = 0;
     h->data = h->host->alloc(h->host, size, 0);

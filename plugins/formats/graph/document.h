@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A file of graphs as data: what parse.c reads from the JSON text and checks, without
-// looking at a single operator. load.c builds graphs from it, describe.c tells what is in
-// it. docs/graph-files.md says what each member means.
+// A file of graphs as data: parse.c reads and checks the JSON text without looking up any
+// operator. load.c builds graphs from the document, describe.c describes it.
+// docs/graph-files.md explains each member.
 #ifndef PLUGIN_GRAPH_DOCUMENT_H
 #define PLUGIN_GRAPH_DOCUMENT_H
 
@@ -10,33 +10,33 @@
 #include <tenon/checked.h>
 #include <tenon/graph_format.h>
 
-#define NO_ARRAY UINT32_MAX // in a list of inputs: an optional one that is not given
+#define NO_ARRAY UINT32_MAX // in a list of inputs: an absent optional input
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define GRAPH_TEXT "tenon.graph" // the key of the text in the safetensors file
+#define GRAPH_TEXT "tenon.graph" // the key of the JSON text in the safetensors file
 #define GRAPH_VERSION 1
-#define MAX_DEPTH 64 // of graphs in graphs
-// The prefix of the ids of operators that have rules of an application: addresses.
+#define MAX_DEPTH 64 // of graphs among attributes of graphs
+// The prefix of ids of operators whose rules an application made: they hold addresses.
 #define CUSTOM_PREFIX "tn.custom"
 
-// Kinds of attributes in the file, by their number in <tenon/attr.h>.
+// Names of the kinds of attributes in the file, by their number in <tenon/attr.h>.
 extern const char *const attr_kinds[TN_ATTR_GRAPH + 1];
 
 struct doc_attr {
     tn_attr attr;    // its `graph` is set by load.c
-    bool is_runtime; // the value is array `number`
-    uint32_t number; // of an array; of a graph
-    uint32_t kind;   // TN_ATTR_BOOL ..; of a runtime attribute 0
+    bool is_runtime; // the value is an array, `number`
+    uint32_t number; // of the array or graph that is the value
+    uint32_t kind;   // TN_ATTR_BOOL ..; 0: a runtime attribute
 };
 
 enum { DOC_NUMBER = 1, DOC_OPERATOR = 2, DOC_EXPRESSION = 3 };
 
 struct doc_node {
     uint32_t kind;    // DOC_...
-    bool is_typed;    // EXPRESSION: the dtypes of `types` are given, not inferred
+    bool is_typed;    // EXPRESSION: `types` has the dtypes given, not inferred
     uint32_t op;      // OPERATOR: index among the operators
     const char *text; // EXPRESSION
-    uint32_t *inputs; // numbers of arrays; NO_ARRAY
+    uint32_t *inputs; // numbers of arrays, or NO_ARRAY
     uint32_t num_inputs;
     uint64_t weak, number;
     tn_type *types;
@@ -47,13 +47,13 @@ struct doc_node {
 
 struct doc_graph {
     tn_type *inputs;
-    bool *weak; // by input
+    bool *weak; // whether each input is weak
     struct doc_node *nodes;
     uint32_t *outputs;
     uint32_t num_inputs, num_nodes, num_outputs;
     uint32_t num_arrays; // inputs and outputs of nodes
-    uint32_t depth;      // 1: no graphs among its attributes
-    uint64_t expanded;   // nodes, with those of graphs among its attributes; saturates
+    uint32_t depth;      // 1: no attribute is a graph
+    uint64_t expanded;   // nodes, with those of graphs among attributes; saturates
     tn_type *output_types;
 };
 
@@ -72,21 +72,20 @@ struct doc_signature {
 
 struct document {
     const tn_host *host;
-    const char *path; // for messages; borrowed
+    const char *path; // of the file, for messages; borrowed
     json_t *root;     // owns the texts
     void *blocks;     // memory of doc_alloc
     char where[96];   // "graph 1, node 3: ", for messages
     const char **operators;
-    uint32_t *uses; // by operator: nodes
+    uint32_t *uses; // number of nodes of each operator
     struct doc_graph *graphs;
     struct doc_constant *constants;
     struct doc_signature *signatures;
     uint32_t num_operators, num_graphs, num_constants, num_signatures;
-    const char *beside; // name of the file of the constants; NULL: inside
+    const char *beside; // name of the file with the constants; NULL: this file
 };
 
-// Reads a text. On failure, which is recorded with the path and the position, nothing is
-// left.
+// Reads a text. A failure is recorded with path and position, and frees everything.
 tn_status document_parse(struct document *doc, const tn_host *host, const char *path,
                          const char *text);
 void document_finish(struct document *doc);
@@ -94,27 +93,27 @@ void document_finish(struct document *doc);
 // Cleared memory that lives as long as the document. NULL when out of memory.
 void *doc_alloc(struct document *doc, uint64_t count, uint64_t size);
 
-// Records why a file is refused, with the path and the position. Returns TN_ERR_REFUSED.
+// Records why the file is refused, with path and position. Returns TN_ERR_REFUSED.
 #define doc_refuse(doc, format, ...)                                                       \
     (doc)->host->fail((doc)->host, TN_ERR_REFUSED, "%s: %s" format, (doc)->path,           \
                       (doc)->where, ##__VA_ARGS__)
 
-// parse_attrs.c: reads a node's attributes, in graph `graph` behind `num_arrays` arrays.
+// Reads a node's attributes, in graph `graph` after `num_arrays` arrays (parse_attrs.c).
 tn_status parse_attrs(struct document *doc, const json_t *attrs, uint32_t graph,
                       uint32_t num_arrays, struct doc_node *node);
 
-// A finite number as such; any as the bits of a double, in hexadecimal: "0x7ff0...".
+// A number, which is finite; any double as its bits in hexadecimal: "0x7ff0...".
 tn_status parse_double(struct document *doc, const json_t *value, double *out);
 tn_status parse_int(struct document *doc, const json_t *value, int64_t *out);
 
-// True when the value of a constant is in the safetensors file as pairs of f64, because
-// safetensors has no name for its dtype.
+// Whether constants of this dtype are stored as pairs of f64, because safetensors has no
+// name for it.
 static inline bool is_paired(tn_dtype dtype)
 {
     return dtype == TN_COMPLEX128;
 }
 
-// The type of a constant in the safetensors file.
+// The type under which a constant is stored in the safetensors file.
 tn_type stored_type(const tn_type *type);
 
 static inline bool same_type(const tn_type *a, const tn_type *b)
@@ -146,8 +145,8 @@ void graph_unload(const tn_host *host, const tn_graph_file *file);
 tn_status graph_describe(const tn_host *host, tn_scope *scope, const char *path,
                          char **out_json);
 
-// Copies a struct of an application, which has `size` bytes (0: those of ABI 1.0), to
-// `own`; what it lacks is 0, and what it has beyond must be. NULL: all 0.
+// Copies an application's struct of `size` bytes (0: its size in ABI 1.0) to `own`. Members
+// that it lacks become 0; bytes beyond `own_size` must be 0. NULL: all 0.
 tn_status read_struct(const tn_host *host, void *own, uint64_t own_size, const void *given,
                       uint64_t size, const char *what);
 

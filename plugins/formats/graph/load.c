@@ -13,18 +13,18 @@ struct loader {
     const tn_host_graph_format *api;
     tn_scope *scope;
     struct document doc;
-    tn_file *file;                   // of the constants
-    const tn_primitive **primitives; // by operator
+    tn_file *file;                   // with the constants
+    const tn_primitive **primitives; // by operator number
     const tn_graph **graphs;
 };
 
-// A loaded file, with all that it points to. Its texts and lists are in the document.
+// A loaded file, with the memory that it points to; the document owns texts and lists.
 struct loaded {
-    tn_graph_file file; // first: it is cast back
+    tn_graph_file file; // first: loaded is found from it by a cast
     struct document doc;
     const tn_host_graph_format *api;
     const tn_graph_signature **signatures;
-    tn_array **constants; // kept, by number in the document
+    tn_array **constants; // retained; by number in the document
     uint32_t num_constants;
 };
 
@@ -49,7 +49,7 @@ static void say_installed(const struct loader *l, const char *id, char text[256]
                                                                            : "a newer");
 }
 
-// Finds all operators, so that one message names all that are missing.
+// Finds all operators, so that one message names all missing ones.
 static tn_status find_operators(struct loader *l)
 {
     char missing[1024] = "", installed[256];
@@ -77,10 +77,10 @@ static tn_status find_operators(struct loader *l)
 struct building {
     const struct loader *loader;
     const struct doc_graph *graph;
-    tn_array **arrays;     // by number
-    const tn_array **list; // inputs of a node
-    tn_attr *attrs;        // of a node
-    uint32_t at;           // the node
+    tn_array **arrays;     // by number in the document
+    const tn_array **list; // inputs of the current node
+    tn_attr *attrs;        // of the current node
+    uint32_t at;           // the current node
 };
 
 static const tn_attr_field *graph_load_find_field(const tn_attr_table *table,
@@ -92,8 +92,8 @@ static const tn_attr_field *graph_load_find_field(const tn_attr_table *table,
     return NULL;
 }
 
-// The kind in the file is that of the operator. Names that the operator does not have are
-// left to the core, which knows the nearest one.
+// Checks that the kind in the file is the operator's. Unknown names are left to the core,
+// which suggests the nearest name.
 static tn_status check_kind(const struct loader *l, const struct doc_attr *attr,
                             const tn_primitive *op)
 {
@@ -155,7 +155,7 @@ static void print_type(const tn_type *type, char text[256])
     snprintf(text + at, 256 - (size_t)at, "]");
 }
 
-// The types in the file are what the operator gives here.
+// Checks that the operator's output types are those in the file.
 static tn_status graph_load_check_outputs(const struct building *b,
                                           const struct doc_node *node, const char *what,
                                           tn_array *const *outputs)
@@ -217,7 +217,7 @@ static tn_status build_body(tn_scope *scope, tn_array *const *inputs, uint64_t n
     return status;
 }
 
-// Room for the arrays, and for what one node may have.
+// Allocates room for the graph's arrays, and for the largest node.
 static tn_status building_init(struct building *b, struct loader *l, uint32_t index)
 {
     const struct doc_graph *g = &l->doc.graphs[index];
@@ -265,14 +265,14 @@ static tn_status build_graphs(struct loader *l)
     return status;
 }
 
-// --- how much there is to plan -----------------------------------------------------------
+// --- bounds of planning ------------------------------------------------------------------
 
-// A file may become so many bytes, when a graph of it is planned, or so many for each of
-// its own. A node takes 3,000 to 6,000 of them: in the plan, and while it is made.
+// Bytes that planning a graph of the file may need: at least LEAST_LIMIT, and else so many
+// for each byte of the file. A node takes 3,000 to 6,000 bytes while it is planned.
 #define LEAST_LIMIT (UINT64_C(64) << 20)
 #define LIMIT_PER_BYTE 1000
 #define NODE_BYTES 6144
-#define FREE_NODES 256 // by which graphs in graphs may exceed what the file lists
+#define FREE_NODES 256 // how many nested nodes may exceed the file's own
 
 static uint64_t find_limit(const struct loader *l)
 {
@@ -293,7 +293,7 @@ static uint64_t count_listed(const struct document *doc)
     return nodes;
 }
 
-// Graphs in graphs grow by powers: a small file could ask for endless work.
+// Nested graphs multiply: a small file could ask for endless work.
 static tn_status graph_load_check_steps(struct loader *l)
 {
     if (!TN_HAS(l->api, graph_steps))
@@ -353,7 +353,7 @@ tn_status document_open(struct document *doc, const tn_host *host, tn_scope *sco
     return status;
 }
 
-// The constants are in `given`, or beside the file of the graph, or inside.
+// Opens the file of the constants: `given`, the one beside this file, or this file.
 static tn_status open_constants(struct loader *l, const tn_graph_load_options *options)
 {
     const char *path = options->constants;

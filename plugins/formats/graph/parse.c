@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads the JSON text of a file of graphs. Nothing in it is trusted: members are those of
-// the format, numbers are in range, arrays and graphs are used behind what makes them.
+// Reads the JSON text of a file of graphs. Nothing in it is trusted: members must be the
+// format's, numbers in range, and arrays and graphs defined before they are used.
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ void *doc_alloc(struct document *doc, uint64_t count, uint64_t size)
     uint64_t bytes;
     if (!tn_checked_multiply(count ? count : 1, size, &bytes) ||
         !tn_checked_add(bytes, sizeof(max_align_t), &bytes))
-        bytes = UINT64_MAX; // which no machine has
+        bytes = UINT64_MAX; // more than any machine has
     char *block = doc->host->alloc(doc->host, bytes, 0);
     if (!block)
         return NULL;
@@ -75,7 +75,7 @@ static tn_status get_text(struct document *doc, const json_t *value, const char 
     return *out && **out ? TN_OK : doc_refuse(doc, "expected a text for %s", what);
 }
 
-// A number below `limit`.
+// Reads a number below `limit`.
 static tn_status get_index(struct document *doc, const json_t *value, const char *what,
                            uint32_t limit, uint32_t *out)
 {
@@ -86,7 +86,7 @@ static tn_status get_index(struct document *doc, const json_t *value, const char
     return TN_OK;
 }
 
-// A list of numbers below `limit`; with `optional` null stands for NO_ARRAY.
+// Reads a list of numbers below `limit`; with `optional`, null stands for NO_ARRAY.
 static tn_status get_indices(struct document *doc, const json_t *object, const char *key,
                              uint32_t limit, bool optional, uint32_t **out,
                              uint32_t *out_count)
@@ -107,7 +107,7 @@ static tn_status get_indices(struct document *doc, const json_t *object, const c
     return status;
 }
 
-// Texts, each once.
+// Reads a list of texts, of which no two are equal.
 static tn_status graph_parse_get_texts(struct document *doc, const json_t *object,
                                        const char *key, const char ***out,
                                        uint32_t *out_count)
@@ -279,7 +279,7 @@ static tn_status parse_inputs(struct document *doc, const json_t *value,
     return status;
 }
 
-// Counts the graphs among the attributes.
+// Adds the depth and the nodes of graphs among the attributes to those of `g`.
 static tn_status count_nested(struct document *doc, struct doc_graph *g,
                               const struct doc_node *node)
 {
@@ -320,7 +320,7 @@ static tn_status parse_nodes(struct document *doc, const json_t *value, uint32_t
     return status;
 }
 
-// The types of the outputs, for who describes the graph.
+// Stores the types of the outputs, for describe.c.
 static tn_status find_output_types(struct document *doc, struct doc_graph *g)
 {
     tn_type *all = doc_alloc(doc, g->num_arrays, sizeof(*all));
@@ -403,7 +403,7 @@ static tn_status parse_constants(struct document *doc)
     return status;
 }
 
-// The graph's inputs are those of the caller, then the constants.
+// Checks that the graph's inputs are the caller's and then the constants.
 static tn_status graph_parse_check_signature(struct document *doc,
                                              const struct doc_signature *s)
 {
@@ -425,7 +425,7 @@ static tn_status graph_parse_check_signature(struct document *doc,
     return seen ? TN_OK : TN_ERR_MEMORY;
 }
 
-// `names`: of the signatures before.
+// `names`: those of the signatures before.
 static tn_status graph_parse_signature(struct document *doc, const json_t *value,
                                        uint32_t index, json_t *names)
 {
@@ -500,7 +500,7 @@ static tn_status parse_operators(struct document *doc)
     return status;
 }
 
-// A name in the same folder.
+// Reads the name of a file in the same folder.
 static tn_status parse_beside(struct document *doc)
 {
     const json_t *value = json_object_get(doc->root, "beside");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads the attributes of a node: {"axis": {"i64": 1}}. The kind stands in the file, so
-// that a value is never taken for one of another kind.
+// Reads the attributes of a node: {"axis": {"i64": 1}}. The file states each value's kind,
+// so that no value is read as another kind.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static tn_status graph_attrs_read_text(struct document *doc, const json_t *value
 {
     attr->text = json_string_value(value);
     if (attr->kind != TN_ATTR_STRING)
-        attr->kind = TN_ATTR_TEXT; // the name of a dtype or choice, or hexadecimal
+        attr->kind = TN_ATTR_TEXT; // the name of a dtype or choice, or bits in hexadecimal
     return attr->text ? TN_OK : doc_refuse(doc, "expected a text");
 }
 
@@ -105,7 +105,7 @@ static tn_status graph_attrs_read_value(struct document *doc, const json_t *valu
     }
 }
 
-// {"f64": 2.0}, or {"runtime": 7} for the array of that number.
+// {"f64": 2.0}, or {"runtime": 7} for array 7.
 static tn_status graph_read_attr(struct document *doc, const json_t *value, uint32_t graph,
                                  uint32_t num_arrays, struct doc_attr *out)
 {

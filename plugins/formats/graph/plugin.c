@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files of graphs. A file is a safetensors file with one more text, JSON: the constants are
-// its arrays, so that what reads weights reads these too. See docs/graph-files.md.
+// Files of graphs: safetensors files with a further text in JSON. The constants are the
+// file's arrays, so readers of weights read these, too. See docs/graph-files.md.
 #include <string.h>
 #include <tenon/plugin.h>
 #include "document.h"

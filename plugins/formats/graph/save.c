@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tn_graph_save: graphs as JSON, constants as the arrays of the safetensors file around it.
-// Members stand in the order in which they are made, so equal graphs give equal files.
+// Members are written in the order of creation, so equal graphs give equal files.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,8 +66,7 @@ static json_t *expression_json(const tn_graph_node *node)
     return json;
 }
 
-// Appends the numbers of arrays to `list`; a known scalar that is used first here is a node
-// of its own.
+// Appends the numbers of arrays to `list`. A known scalar becomes a node at its first use.
 static tn_status save_uses(struct graph_saving *saving, tn_array *const *arrays,
                            uint64_t count, json_t *list)
 {
@@ -106,7 +105,7 @@ static tn_status fill_application(struct graph_saving *saving, const tn_graph_no
                                   json_t *inputs, json_t *attrs, json_t *types)
 {
     uint64_t num_inputs = 0;
-    // Scalars of runtime attributes are numbered as inputs are, but listed by name.
+    // Scalars of runtime attributes are numbered like inputs, but listed by attribute name.
     tn_status status = save_attrs(saving->saver, node, attrs, &num_inputs);
     if (status == TN_OK)
         status = save_uses(saving, node->inputs, num_inputs, inputs);
@@ -162,7 +161,7 @@ static tn_status save_nodes(struct graph_saving *saving, const tn_graph *graph)
                : status;
 }
 
-// Graphs among the attributes come first, each once.
+// Graphs among the attributes are saved first, each once.
 tn_status save_graph(struct saver *s, const tn_graph *graph, uint32_t *out_number)
 {
     char key[32];
@@ -207,7 +206,7 @@ static tn_status named_add(struct saver *s, tn_array *array, const char *name)
     return TN_OK;
 }
 
-// Makes the array that stands in the file of arrays for one whose dtype has no name there.
+// Converts a constant whose dtype safetensors has no name for.
 static tn_status stored_array(struct saver *s, tn_array *array, tn_array **out)
 {
     const tn_type *type = s->api->array_type(array);
@@ -222,7 +221,7 @@ static tn_status stored_array(struct saver *s, tn_array *array, tn_array **out)
     return s->api->scope_status(s->scope);
 }
 
-// Gives the number of an array among the constants, where it is once.
+// Gives the number of an array among the constants; adds the array on first use.
 static tn_status save_constant(struct saver *s, tn_array *array, const char *name,
                                json_int_t *out_number)
 {
@@ -257,7 +256,7 @@ static tn_status save_constant(struct saver *s, tn_array *array, const char *nam
 
 // --- signatures --------------------------------------------------------------------------
 
-// Names, or "x0" and on. Each once.
+// Saves names, or "x0", "x1", ..., of which no two may be equal.
 static tn_status save_names(struct saver *s, const tn_graph_signature *sig,
                             const char *const *names, char letter, uint64_t count,
                             json_t *list)
@@ -388,7 +387,7 @@ static tn_status write_arrays(struct saver *s, const char *path, uint32_t count,
                            : status;
 }
 
-// Writes the file of the constants, in the folder of the graph's.
+// Writes the constants' file, in the folder of the graph's file.
 static tn_status write_beside(struct saver *s, const char *name)
 {
     const char *slash = strrchr(s->path, '/');

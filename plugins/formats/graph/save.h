@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What is shared by the files that write a file of graphs.
+// Shared by the files that write a file of graphs.
 #ifndef PLUGIN_GRAPH_SAVE_H
 #define PLUGIN_GRAPH_SAVE_H
 
 #include "document.h"
 
-// A list of arrays with names, those of one file.
+// The arrays of one file, with their names.
 struct named_arrays {
     tn_array **arrays;
     const char **names;
@@ -20,10 +20,10 @@ struct saver {
     json_t *operators, *operator_numbers; // ids; id -> number
     json_t *graphs, *graph_numbers;       // address -> number
     json_t *constants, *constant_numbers; // address -> number
-    json_t *constant_names;               // those that are taken
+    json_t *constant_names;               // names in use
     json_t *signatures, *signature_names;
     struct named_arrays named;
-    uint32_t depth; // of the graph that is being saved
+    uint32_t depth; // of nesting at the graph that is being saved
 };
 
 #define save_fail(s, status, format, ...)                                                  \
@@ -31,15 +31,15 @@ struct saver {
 
 tn_status out_of_memory(const struct saver *s);
 
-// Gives the number of a graph in the file, to which the graph is added with all graphs
-// among its attributes, unless it is there. (save.c)
+// Gives the number of a graph in the file; adds the graph, and all graphs among its
+// attributes, on first use. (save.c)
 tn_status save_graph(struct saver *s, const tn_graph *graph, uint32_t *out_number);
 
-// As parse.c and parse_attrs.c read them. (save_values.c)
+// Types and numbers in the form that parse.c and parse_attrs.c read. (save_values.c)
 json_t *type_json(const tn_type *type, bool weak);
 json_t *number_json(const tn_type *type, const tn_graph_array *array);
 
-// Fills `attrs`. *out_inputs is the number of inputs that are no scalars of runtime
+// Fills `attrs`. *out_inputs is the number of inputs before the scalars of runtime
 // attributes. (save_values.c)
 tn_status save_attrs(struct saver *s, const tn_graph_node *node, json_t *attrs,
                      uint64_t *out_inputs);

@@ -18,7 +18,7 @@ json_t *type_json(const tn_type *type, bool weak)
     return json;
 }
 
-// Numbers that JSON cannot say are written as bits, so that each comes back as it was.
+// Numbers that JSON cannot express are written as bits, so that they are read back exactly.
 static json_t *double_json(double value)
 {
     uint64_t bits;
@@ -55,7 +55,7 @@ static json_t *float_list_json(const tn_float_list *values)
 
 // --- attributes --------------------------------------------------------------------------
 
-// A field's value, in the member that its kind has.
+// A field's value, in the member of its kind.
 struct field_value {
     int64_t i;
     double f;
@@ -140,7 +140,7 @@ static tn_status add_attr(struct saver *s, json_t *attrs, const tn_attr_field *f
     json_t *value = NULL;
     if (is_default(field, &v))
         return TN_OK;
-    // Absent, though it is required: an application cannot make such a node.
+    // A required value is absent, which cannot happen: a node could not be made without it.
     if (field->kind >= TN_ATTR_STRING && !v.pointer)
         return save_fail(s, TN_ERR_INTERNAL, "attribute '%s' is NULL", field->name);
     tn_status status = save_value(s, field, &v, &value);
@@ -154,7 +154,7 @@ static tn_status add_attr(struct saver *s, json_t *attrs, const tn_attr_field *f
                : TN_OK;
 }
 
-// An expression has the attributes that its text names, as numbers.
+// Adds an attribute of an expression: a number, under the name in its text.
 static tn_status graph_values_add_number(struct saver *s, json_t *attrs,
                                          const tn_graph_node *node,
                                          const tn_attr_field *field)
@@ -183,7 +183,8 @@ static uint32_t graph_values_number_of(const struct saver *s, const tn_array *ar
     return look.number;
 }
 
-// The scalars of runtime attributes are the node's last inputs; the file has them by name.
+// Scalars of runtime attributes are the node's last inputs; the file lists them by
+// attribute name.
 static tn_status save_attrs_of(struct saver *s, const tn_graph_node *node, json_t *attrs,
                                uint64_t first)
 {

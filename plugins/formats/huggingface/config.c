@@ -6,12 +6,12 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define MOST_LAYERS 65536 // whose kinds are listed
+#define MOST_LAYERS 65536 // most layers with a kind of their own
 #define MOST_EXPERTS 65536
 
-// A number of config.json, and its key behind the architecture's name.
+// A number of config.json, and its metadata key behind the architecture's name.
 static const struct {
-    uint32_t of; // HF_...: the families that have it
+    uint32_t of; // HF_...: families that have it
     const char *theirs, *ours;
     bool is_needed;
 } integers[] = {
@@ -57,8 +57,8 @@ static tn_status add_eps(struct hf *hf)
     return TN_OK;
 }
 
-// Bounds of scores and of logits. GGUF has no word for none where the architecture has one:
-// that is a bound which no f32 comes near.
+// Bounds of scores and of logits. GGUF cannot say "no bound" to an architecture that has a
+// default: then the bound is HF_NO_CAP, which no f32 reaches.
 static tn_status add_caps(struct hf *hf)
 {
     static const char *const names[] = {"attn_logit_softcapping",
@@ -77,7 +77,7 @@ static tn_status add_caps(struct hf *hf)
     return TN_OK;
 }
 
-// The function of the feed-forward's gate, where it is not the architecture's own.
+// The activation of the feed-forward's gate, where it is not the architecture's own.
 static tn_status add_activation(struct hf *hf)
 {
     static const struct {
@@ -101,14 +101,14 @@ static tn_status add_activation(struct hf *hf)
                               "%s: config.json: \"%s\": '%.64s' is not known, expected "
                               "silu, relu, gelu or gelu_pytorch_tanh",
                               hf->folder->name, key, name ? name : "(no text)");
-    if (is_first && strcmp(name, "gelu") == 0) // of its first files, which meant the other
+    if (is_first && strcmp(name, "gelu") == 0) // early Gemma files meant its tanh form
         ours = own;
     if (strcmp(ours, own) != 0)
         hf_add_text(hf, ".hidden_activation", ours);
     return TN_OK;
 }
 
-// Gives an integer from 1 on; `otherwise` where the member is absent.
+// Gives an integer of at least 1; `otherwise` where the member is absent.
 static tn_status config_size(const struct hf *hf, const char *name, json_int_t otherwise,
                              json_int_t *out)
 {
@@ -151,7 +151,7 @@ static bool has_window(const struct hf *hf, json_int_t layer)
     return layer < first && layer % 2 == 0;
 }
 
-// Adds which layers have the window, by a list of names.
+// Adds which layers have the window, from a list of layer types.
 static tn_status config_add_types(struct hf *hf, const json_t *types, json_int_t layers)
 {
     static const char *const names[] = {"full_attention", "sliding_attention"};
@@ -189,7 +189,7 @@ static tn_status add_pattern(struct hf *hf)
     return TN_OK;
 }
 
-// Whether layers have the window though the file has none, or does not use it.
+// Whether no layer has the window: the file has none, or does not use it.
 static bool lacks_window(const struct hf *hf)
 {
     size_t i;
@@ -213,7 +213,7 @@ static tn_status add_window(struct hf *hf)
             return hf_config_wrong(
                 hf, "layer_types",
                 "full_attention alone, as there is no sliding_window that is used");
-        if (hf->text->keys & HF_GEMMA2) // whose files have one where they do not say
+        if (hf->text->keys & HF_GEMMA2) // its files without a window mean the default
             hf_add_integer(hf, ".attention.sliding_window", 0);
         return TN_OK;
     }
@@ -223,7 +223,7 @@ static tn_status add_window(struct hf *hf)
     return add_pattern(hf);
 }
 
-// Adds the keys of experts that add_integers leaves.
+// Adds the keys of experts that add_integers does not add.
 static tn_status add_experts(struct hf *hf)
 {
     const json_t *count =
@@ -237,8 +237,7 @@ static tn_status add_experts(struct hf *hf)
     return TN_OK;
 }
 
-// Adds the keys that the file leaves out. Two architectures have a number under either of
-// two names.
+// Adds the defaults of absent keys. num_local_experts is another name of num_experts.
 static tn_status add_defaults(struct hf *hf)
 {
     json_t *defaults = json_loads(hf->text->defaults, 0, NULL);

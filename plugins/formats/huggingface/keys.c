@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every key of config.json by family: what Tenon reads, what changes no result, and what is
-// refused unless it says what Tenon does. The keys are those of transformers' configuration
-// classes, and those that published folders have beside them.
+// Every known key of config.json by family: used ones, ones that change no result, and ones
+// that are refused unless their value means what Tenon computes. The keys are those of
+// transformers' configuration classes, and extra ones of published folders.
 #include <stdio.h>
 #include <string.h>
 #include "huggingface.h"
@@ -10,18 +10,18 @@
 
 enum use { USED, HARMLESS, FIXED };
 
-// Keys of some families, with a space between two.
+// Keys of some families, separated by spaces.
 struct keys {
     uint32_t of; // HF_...
     enum use use;
     const char *names;
-    const char *values; // of FIXED: those that are taken, beside null
+    const char *values; // of FIXED: accepted values, beside null
 };
 
 #define GEMMAS (HF_GEMMA | HF_GEMMA2 | HF_GEMMA3)
 
 static const struct keys table[] = {
-    // Keys of all models of language.
+    // Keys of all language models.
     {HF_LANGUAGE, USED,
      "hidden_size intermediate_size num_hidden_layers num_attention_heads "
      "num_key_value_heads head_dim max_position_embeddings vocab_size rms_norm_eps "
@@ -32,7 +32,7 @@ static const struct keys table[] = {
     {HF_GEMMA2 | HF_GEMMA3, USED, "hidden_activation", NULL},
     {HF_GEMMA2 | HF_GEMMA3, HARMLESS, "hidden_act", NULL},
     {HF_GEMMA, FIXED, "hidden_activation", "gelu_pytorch_tanh"},
-    // Whether there are biases the arrays say.
+    // The arrays themselves show whether there are biases.
     {HF_LANGUAGE, HARMLESS, "attention_bias mlp_bias qkv_bias lm_head_bias", NULL},
     {HF_LANGUAGE, FIXED,
      "is_encoder_decoder is_decoder add_cross_attention rope_interleaved", "false"},
@@ -54,22 +54,22 @@ static const struct keys table[] = {
     {HF_EXPERTS, USED, "num_experts num_local_experts num_experts_per_tok", NULL},
     {HF_QWEN2_MOE | HF_QWEN3_MOE, USED, "moe_intermediate_size norm_topk_prob", NULL},
     {HF_QWEN2_MOE, USED, "shared_expert_intermediate_size", NULL},
-    // The arrays say which layers have experts.
+    // The arrays show which layers have experts.
     {HF_QWEN2_MOE | HF_QWEN3_MOE, HARMLESS, "decoder_sparse_step mlp_only_layers", NULL},
-    // Training, and how others compute the same.
+    // Training, and how other implementations compute the same.
     {HF_LANGUAGE, HARMLESS,
      "attention_dropout resid_pdrop embd_pdrop output_router_logits router_aux_loss_coef "
      "router_jitter_noise pretraining_tp neftune_noise_alpha cache_implementation "
      "is_llama_config pixel_shuffle_factor perceiver_config _flash_attn_2_enabled",
      NULL},
     {HF_PHI3, FIXED, "full_attn_mod interpolate_factor", "1"},
-    // Keys of models that read images, around that of language.
+    // Keys of the object around the language model's, in models that read images.
     {HF_OUTER, USED, "text_config vision_config scale_factor tie_word_embeddings", NULL},
     {HF_OUTER, HARMLESS,
      "image_token_id image_token_index boi_token_id boi_token_index eoi_token_id "
      "eoi_token_index mm_tokens_per_image vocab_size image_seq_len _pad_token_id",
      NULL},
-    // Keys of their vision encoders.
+    // Keys of vision encoders.
     {HF_VISION, USED,
      "image_size patch_size hidden_size intermediate_size num_hidden_layers "
      "num_attention_heads layer_norm_eps hidden_act",
@@ -77,7 +77,7 @@ static const struct keys table[] = {
     {HF_VISION, HARMLESS,
      "attention_dropout size max_image_size tie_word_embeddings use_base_siglip", NULL},
     {HF_VISION, FIXED, "num_channels", "3"},
-    // Keys of frequencies.
+    // Keys of the rotary embedding.
     {HF_ROPE, USED,
      "rope_type type rope_theta partial_rotary_factor factor "
      "original_max_position_embeddings attention_factor beta_fast beta_slow short_factor "
@@ -102,7 +102,7 @@ static const struct keys table[] = {
      "_attn_implementation_autoset _attn_implementation_internal "
      "_experts_implementation_internal experts_implementation tf_legacy_loss _commit_hash",
      NULL},
-    // How to sample: the caller's to say.
+    // Sampling, which the caller decides.
     {HF_LANGUAGE | HF_OUTER | HF_VISION, HARMLESS,
      "assistant_confidence_threshold assistant_lookbehind bad_words_ids "
      "begin_suppress_tokens diversity_penalty do_sample early_stopping "
@@ -115,7 +115,7 @@ static const struct keys table[] = {
      NULL},
 };
 
-// Whether a list with spaces has the word.
+// Whether a list of words separated by spaces has the word.
 static bool has_word(const char *list, const char *word)
 {
     size_t size = strlen(word);
@@ -133,7 +133,7 @@ static const struct keys *find_key(uint32_t of, const char *key)
     return NULL;
 }
 
-// A value in few words.
+// A short text of a value.
 static const char *hf_keys_value_text(const json_t *value, char out[64])
 {
     const char *text = json_string_value(value);
@@ -161,7 +161,7 @@ static tn_status check_value(const struct hf *hf, const struct keys *row, const 
         hf->folder->name, key, text, row->values, *row->values ? " or " : "");
 }
 
-// Keys that the table does not have: some names, and how many there are.
+// Keys that the table does not have: the first names, and their number.
 struct unknown {
     char names[256];
     size_t used, count;
@@ -178,7 +178,7 @@ static void add_unknown(struct unknown *unknown, const char *key)
     unknown->count++;
 }
 
-// Refuses what Tenon does not do, and notes the keys that it does not know.
+// Refuses keys that Tenon cannot follow, and collects unknown ones.
 static tn_status check_object(const struct hf *hf, const json_t *object, uint32_t of,
                               struct unknown *unknown)
 {
@@ -196,7 +196,7 @@ static tn_status check_object(const struct hf *hf, const json_t *object, uint32_
     return TN_OK;
 }
 
-// Weights of few bits are those of MLX, which names no method.
+// Accepts MLX's quantised weights alone, which name no method.
 static tn_status check_quantization(const struct hf *hf)
 {
     const json_t *numbers = json_object_get(hf->config, "quantization_config");
@@ -211,7 +211,7 @@ static tn_status check_quantization(const struct hf *hf)
         hf->folder->name, method);
 }
 
-// Frequencies: of all layers, or of those with a window and of the others.
+// The rotary embedding: of all layers, or separately of windowed layers and others.
 static tn_status check_rope(const struct hf *hf, const char *name, struct unknown *unknown)
 {
     const json_t *rope = hf_member(hf->model, name);

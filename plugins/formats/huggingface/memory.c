@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory of a folder's content, its metadata, and files of JSON.
+// Memory of a folder's content, its metadata, and JSON files.
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

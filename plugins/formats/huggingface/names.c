@@ -8,8 +8,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// Keys that files leave out have the defaults of transformers' classes; null is no default.
-// An absent number of key-value heads is that of queries where none is here.
+// Keys that files may leave out have the defaults of transformers' classes; null is no
+// default. An absent number of key-value heads without a default is that of query heads.
 static const char llama[] =
     "{\"hidden_size\": 4096, \"intermediate_size\": 11008, \"num_hidden_layers\": 32,"
     " \"num_attention_heads\": 32, \"max_position_embeddings\": 2048,"
@@ -109,7 +109,7 @@ const char *hf_known_families(char *text, size_t size)
     return text;
 }
 
-// Names before ".weight" or ".bias", there and here.
+// Names before ".weight" or ".bias": Hugging Face's and GGUF's.
 struct name_pair {
     const char *theirs, *ours;
 };
@@ -120,7 +120,7 @@ static const struct name_pair globals[] = {
     {"lm_head", "output"},
 };
 
-// Behind "layers.N." there, and "blk.N." here.
+// Names of a layer: behind "layers.N." and behind "blk.N.".
 static const struct name_pair in_layers[] = {
     {"input_layernorm", "attn_norm"},
     {"self_attn.q_proj", "attn_q"},
@@ -151,14 +151,14 @@ static const struct name_pair of_encoders[] = {
     {"connector.modality_projection.proj", "mm.model.fc"},
 };
 
-// Behind "vision_model.encoder.layers.N." there, and "v.blk.N." here.
+// Names of an encoder's layer: behind "vision_model.encoder.layers.N." and "v.blk.N.".
 static const struct name_pair in_encoders[] = {
     {"layer_norm1", "ln1"},         {"layer_norm2", "ln2"},
     {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"}, {"self_attn.out_proj", "attn_out"},
     {"mlp.fc1", "ffn_up"},          {"mlp.fc2", "ffn_down"},
 };
-// One name for two norms: behind attention, or before what comes next.
+// This name stands for two norms: behind attention, or before the feed-forward.
 static const char behind_attention[] = "post_attention_layernorm";
 
 static const char *name_pair_find(const struct name_pair *pairs, size_t count,
@@ -177,14 +177,14 @@ static const char *name_behind(const char *name, const char *prefix)
     return strncmp(name, prefix, size) == 0 ? name + size : NULL;
 }
 
-// Behind "mlp.experts.N." or "block_sparse_moe.experts.N." there.
+// Names of an expert: behind "mlp.experts.N." or "block_sparse_moe.experts.N.".
 static const struct name_pair of_experts[] = {
     {"gate_proj", "ffn_gate_exps"}, {"up_proj", "ffn_up_exps"},
     {"down_proj", "ffn_down_exps"}, {"w1", "ffn_gate_exps"},
     {"w3", "ffn_up_exps"},          {"w2", "ffn_down_exps"},
 };
 
-// Finds the name of a matrix of an expert, or NULL.
+// Finds GGUF's name of an expert's matrix, or NULL.
 static const char *find_of_expert(const char *name, size_t size, int64_t *expert)
 {
     const char *rest = name_behind(name, "mlp.experts.");
@@ -210,8 +210,8 @@ static const char *find_in_layer(const struct hf_family *family, const char *nam
     return name_pair_find(in_layers, COUNT(in_layers), name, size);
 }
 
-// The number of a layer and what is behind it: of "12.mlp.up_proj" 2 digits. NULL: another
-// name.
+// The text behind a layer's number, whose digits are counted: of "12.mlp.up_proj" 2. NULL:
+// the name is not a layer's.
 static const char *behind_layer(const char *layer, size_t *digits)
 {
     *digits = layer ? strspn(layer, "0123456789") : 0;
@@ -219,7 +219,7 @@ static const char *behind_layer(const char *layer, size_t *digits)
                                                                 : layer + *digits + 1;
 }
 
-// The name of a vision encoder's array, whose last point is at `point`.
+// Writes GGUF's name of a vision encoder's array, whose last point is at `point`.
 static bool translate_encoder(const char *part, const char *point, char *out, size_t size)
 {
     size_t digits;
@@ -239,9 +239,8 @@ static bool translate_encoder(const char *part, const char *point, char *out, si
     return ours != NULL;
 }
 
-// Gives the rest behind the names of the models around that of language: "model." where
-// there is an output, others beside a vision encoder. Folders of a model without an output
-// have none.
+// Gives the name behind the prefixes of outer models: "model." where the model has an
+// output, others beside a vision encoder. Folders of a model without an output have none.
 static const char *behind_models(const char *name)
 {
     static const char *const around[] = {"model.", "language_model.", "text_model."};

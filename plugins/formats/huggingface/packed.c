@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Quantised weights as MLX has them: NAME.weight of u32, whose bits are fractions of a few
-// bits, one behind the other in a row; NAME.scales and NAME.biases, one of each for a group
-// of elements. An element is scale * fraction + bias.
+// bits, packed along a row; NAME.scales and NAME.biases, with one value for each group of
+// elements. An element is scale * fraction + bias.
 //
-// Fractions of up to 4 bits are listed as blocks of q4_1, and those of 5 as q5_1, with the
-// group's scale and bias in each block of it: the same numbers, as far as scales fit an f16
-// (all do from 2^-14 on, and of bf16 those from 2^-17 on). Others are f32. Without biases,
-// 4 bits are floats of mxfp4 whose scales are exponents.
+// Fractions of up to 4 bits are listed as blocks of q4_1, of 5 bits as q5_1, with the
+// group's scale and bias in each of its blocks: the same numbers, as far as scales fit an
+// f16 (all do from 2^-14 on; of bf16 scales those from 2^-17 on). Other weights are listed
+// as f32. Four bits without biases are mxfp4, whose scales are exponents.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,8 +45,8 @@ tn_status hf_sort_entries(struct hf *hf)
     return TN_OK;
 }
 
-// The array with `name`'s last part replaced by `part`; NULL: there is none, or the last
-// part is not `own`.
+// The array whose name is `name` with its last part, `own`, replaced by `part`; NULL: there
+// is none, or the last part is another.
 static const struct hf_entry *hf_packed_find_part(const struct hf *hf, const char *name,
                                                   const char *own, const char *part)
 {
@@ -73,7 +73,7 @@ bool hf_is_part(const struct hf *hf, const char *name)
            is_packed(hf_packed_find_part(hf, name, "biases", "weight"));
 }
 
-// --- what is listed ---------------------------------------------------------------------
+// --- the list ----------------------------------------------------------------------------
 
 static tn_status hf_packed_wrong(const struct hf *hf, const struct hf_array *array,
                                  const char *what)
@@ -83,7 +83,7 @@ static tn_status hf_packed_wrong(const struct hf *hf, const struct hf_array *arr
                           array->source->name, array->stored->name, what);
 }
 
-// The number of a layer where config.json has one for it, else that of all.
+// A quantisation number of the array's layer in config.json, or the number for all layers.
 static int64_t hf_packed_number(const struct hf *hf, const char *name, const char *member)
 {
     char layer[512];
@@ -101,7 +101,7 @@ static bool packed_is_float(tn_dtype dtype)
     return dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
 }
 
-// The block format that holds the numbers, or NULL.
+// The block format that holds the fractions, or NULL.
 static const tn_quant_format *format_for(const struct hf_packed *p)
 {
     bool has_halves = p->scales->type.dtype != TN_F32;
@@ -171,7 +171,7 @@ tn_status hf_list_packed(struct hf *hf, struct hf_array *array)
         array->array.block_format = p->format->name;
         array->array.columns = p->columns;
     }
-    uint64_t bytes; // of what is listed; array->size stays that in the file
+    uint64_t bytes; // of the listed array; array->size stays the file's
     return tn_format_bytes(&array->array.type, &bytes)
                ? TN_OK
                : hf_packed_wrong(hf, array, "its bytes overflow 63 bits");
@@ -209,7 +209,7 @@ static void put_half(uint8_t *to, float value)
     to[1] = (uint8_t)(bits >> 8);
 }
 
-// A row of blocks: the head, the fifth bits of q5_1, and 16 bytes of four bits.
+// Writes a row of a block: the head, the fifth bits of q5_1, and 16 bytes of four bits.
 static void put_block(const struct hf_packed *p, const uint8_t *row, int64_t first,
                       uint8_t *to, int64_t head)
 {
@@ -225,7 +225,7 @@ static void put_block(const struct hf_packed *p, const uint8_t *row, int64_t fir
         to[i] = (uint8_t)(high >> 8 * (i - head));
 }
 
-// The parts of an array as the files have them.
+// Bytes of an array's weight, scales and biases, as the files have them.
 struct packed_parts {
     uint8_t *words, *scales, *biases;
 };
@@ -256,7 +256,7 @@ static void unpack_row(const struct hf_packed *p, const struct packed_parts *par
     }
 }
 
-// Loads the bytes of an array, in memory of host->alloc, into *out.
+// Loads the bytes of an array into *out, memory of host->alloc.
 static tn_status packed_load(const tn_host *host, const tn_format_source *source,
                              const tn_format_array *array, uint8_t **out)
 {

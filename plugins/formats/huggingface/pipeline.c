@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// A text's way to its tokens, as tokenizer.json says it: normalizer, pre-tokenizer, model,
-// decoder and post-processor. What GGUF has no key for is words under
-// "tenon.tokenizer.pipeline" (plugins/tokenizers/common/pipeline.h). A step that is not
-// known refuses the folder: without it the ids would be others.
+// The steps from text to tokens in tokenizer.json: normalizer, pre-tokenizer, model,
+// decoder and post-processor. Steps that GGUF has no key for become words under
+// "tenon.tokenizer.pipeline" (plugins/tokenizers/common/pipeline.h). An unknown step
+// refuses the folder: without it the ids would differ.
 #include "pipeline.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "huggingface.h"
 
-#define MARK "\xe2\x96\x81" // U+2581, as which pieces have spaces
+#define MARK "\xe2\x96\x81" // U+2581, which pieces have for spaces
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum { MOST_STEPS = 16, MOST_CUTS = 4096, MOST_WORDS = 256 };
 
-// One part of the file, its sequences one after the other.
+// The steps of one member of the file, its sequences flattened.
 struct steps {
-    const char *part; // of the file, for messages
+    const char *part; // member of the file, for messages
     const json_t *items[MOST_STEPS];
     size_t count;
 };
@@ -25,8 +25,8 @@ struct pipeline_reading {
     const struct hf *hf;
     const json_t *model;
     struct hf_pipeline *out;
-    char cuts[MOST_CUTS]; // the pre-tokenizer, a line each
-    bool keeps_matches;   // and nothing else
+    char cuts[MOST_CUTS]; // steps of the pre-tokenizer, a line each
+    bool keeps_matches;   // and drops the text between matches
 };
 
 static tn_status pipeline_refuse(const struct pipeline_reading *r, const char *part,
@@ -90,7 +90,7 @@ static void pipeline_add_word(const struct pipeline_reading *r, const char *word
 
 // --- the normalizer ---------------------------------------------------------------------
 
-// A pattern that is a text and not an expression.
+// Whether a step replaces `pattern`, a text and not an expression.
 static bool hf_pipeline_replaces(const json_t *step, const char *pattern,
                                  const char *content)
 {
@@ -98,8 +98,7 @@ static bool hf_pipeline_replaces(const json_t *step, const char *pattern,
            object_is(step, "content", content);
 }
 
-// The word of a step and its position among others: forms, then what is prepended, then
-// spaces.
+// The word of a step, and its order among words: normal forms, prepended texts, spaces.
 static const char *word_of_normalizer(const json_t *step, int *position)
 {
     static const char *const forms[][2] = {
@@ -142,7 +141,7 @@ static tn_status read_normalizer(struct pipeline_reading *r)
 
 // --- the pre-tokenizer ------------------------------------------------------------------
 
-#define LLAMA3 "llama-bpe" // whose expression smaug-bpe has, too
+#define LLAMA3 "llama-bpe" // smaug-bpe has the same expression
 
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define BEFORE "[^\\r\\n\\p{L}\\p{N}]?"
@@ -195,12 +194,12 @@ static const char deepseek_coder[] =
 static const char bloom[] =
     "/ ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+\nbytes\n";
 
-// Pre-tokenizers as lines, the rule that cuts so, and its name in GGUF where a model obeys
-// its merges, and where it ignores these for words that are tokens; NULL: llama.cpp has
-// none.
+// Pre-tokenizers as lines, the rule that cuts alike, and its names in GGUF: where merges
+// apply to every word (`obeys`), and where a word that is a token is not cut (`ignores`);
+// NULL: llama.cpp has no such name.
 static const struct {
     const char *cuts, *rule, *obeys, *ignores;
-    bool covers; // all of a text is matches
+    bool covers; // matches cover all of a text
 } known[] = {
     {"words\n", "gpt-2", "gpt-2", NULL, true},
     {"digits\nwords\n", "smollm", "smollm", NULL, true},
@@ -220,7 +219,7 @@ static const struct {
      false},
 };
 
-// Appends a line. Line ends in an expression become escapes.
+// Appends a line; line ends in an expression become escapes.
 static void add_cut(struct pipeline_reading *r, const char *before, const char *text)
 {
     size_t used = strlen(r->cuts);
@@ -241,7 +240,7 @@ static bool add_split(struct pipeline_reading *r, const json_t *step)
     bool is_kept = object_is(step, "behavior", "Removed") && is_on(step, "invert");
     if (object_is(pattern, "String", " ") &&
         object_is(step, "behavior", "MergedWithPrevious"))
-        return r->out->replaces; // no space is left to split at
+        return r->out->replaces; // replaced spaces leave nothing to split at
     if (!expression || (!is_kept && !object_is(step, "behavior", "Isolated")))
         return false;
     r->keeps_matches |= is_kept;
@@ -253,7 +252,7 @@ static bool pipeline_add_bytes(struct pipeline_reading *r, const json_t *step)
 {
     const json_t *words = json_object_get(step, "use_regex");
     if (is_on(step, "add_prefix_space")) {
-        if (r->cuts[0]) // it would be put before each word
+        if (r->cuts[0]) // the space would stand before each word
             return false;
         pipeline_add_word(r, "space-always");
         r->out->spaces = true;
@@ -368,8 +367,7 @@ static tn_status read_model(struct pipeline_reading *r)
     return TN_OK;
 }
 
-// Tells how white space in front is taken away: "", "strip" or "drop"; NULL: a step is not
-// known.
+// Tells how leading white space is removed: "", "strip" or "drop"; NULL: a step is unknown.
 static const char *word_of_decoder(const struct pipeline_reading *r,
                                    const struct steps *steps)
 {
@@ -419,7 +417,7 @@ static tn_status read_decoder(struct pipeline_reading *r)
 
 // --- the post-processor -----------------------------------------------------------------
 
-// Notes a token that is put in front of a text, or behind it; false for a second one.
+// Notes a token that is put in front of a text, or behind it; false where one is noted.
 static bool pipeline_add_end(struct hf_pipeline *out, bool behind, const char *token)
 {
     const char **position = behind ? &out->end : &out->begin;

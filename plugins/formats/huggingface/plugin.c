@@ -40,7 +40,7 @@ static tn_status hf_list(const tn_host *host, const tn_format_source *source,
     if (status == TN_OK)
         status = hf_read_weights(hf);
     if (status == TN_OK)
-        status = hf_read_tokenizer(hf); // as many tokens as the embedding has rows
+        status = hf_read_tokenizer(hf); // lists as many tokens as the embedding has rows
     if (status == TN_OK && hf->out_of_memory)
         status = host->fail(host, TN_ERR_MEMORY, "%s: out of memory for its metadata",
                             source->name);

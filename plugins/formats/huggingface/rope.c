@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Positions in config.json: the base of the frequencies, which elements of heads are
-// turned, and what scales the frequencies.
+// The rotary embedding in config.json: the base of the frequencies, the elements of heads
+// that are turned, and the scaling of the frequencies.
 #include <math.h>
 #include <string.h>
 #include "huggingface.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// Scaling of frequencies by its name, and the numbers that it needs.
+// A scaling of frequencies by name, and the numbers that it needs.
 struct scaling {
     const char *theirs, *ours;
     const char *needed[3];
@@ -18,7 +18,7 @@ static const struct scaling scalings[] = {
     {"llama3", "llama3", {"factor", "low_freq_factor", "high_freq_factor"}},
     {"yarn", "yarn", {"factor"}},
     {"longrope", "longrope", {NULL}},
-    {"su", "longrope", {NULL}}, // its name before
+    {"su", "longrope", {NULL}}, // its former name
 };
 
 static const struct {
@@ -31,13 +31,13 @@ static const struct {
     {"beta_slow", ".rope.scaling.yarn_beta_slow"},
 };
 
-// Where the numbers stand. Newer files have all of them in "rope_parameters", Gemma 3's for
-// each kind of layer; what "rope_scaling" says counts before it.
+// Objects that have the numbers. Newer files have "rope_parameters", Gemma 3's for each
+// kind of layer; "rope_scaling" comes before it.
 struct rope {
     struct hf *hf;
-    const json_t *first, *second; // of layers that see all; NULL: none
-    const json_t *sliding;        // of those with a window, where they have their own
-    double original;              // positions that the model was trained for before
+    const json_t *first, *second; // of layers without a window; NULL: none
+    const json_t *sliding;        // of windowed layers that have their own; else NULL
+    double original;              // positions that the model was first trained for
 };
 
 static tn_status hf_rope_wrong(const struct rope *r, const char *member,
@@ -72,7 +72,7 @@ static tn_status find_objects(struct rope *r)
     return TN_OK;
 }
 
-// The base of the frequencies, and that of layers with a window.
+// Adds the base of the frequencies, and the base of windowed layers.
 static tn_status add_bases(const struct rope *r)
 {
     struct hf *hf = r->hf;
@@ -94,8 +94,8 @@ static tn_status add_bases(const struct rope *r)
     return TN_OK;
 }
 
-// How many elements of a head are turned. Only Phi-3 has fewer than all: without a scaling
-// transformers' other models do not read the number, and with one they fail.
+// Adds the number of turned elements of a head. Only Phi-3 turns fewer than all:
+// transformers' other models ignore the number without a scaling, and fail with one.
 static tn_status add_turned(const struct rope *r, const struct scaling *scaling)
 {
     struct hf *hf = r->hf;
@@ -113,9 +113,9 @@ static tn_status add_turned(const struct rope *r, const struct scaling *scaling)
     return TN_OK;
 }
 
-// Gives the factor of turned elements: the number of a scaling that says so itself, or the
-// one that follows from its factor. GGUF has all of it for longrope, and for yarn what is
-// beside the usual 1 + 0.1 ln(factor).
+// Adds the factor of turned elements: the scaling's own number, or one that follows from
+// its factor. GGUF stores the whole factor for longrope; for yarn, its quotient by the
+// usual 1 + 0.1 ln(factor).
 static tn_status add_magnitude(const struct rope *r, bool is_long)
 {
     struct hf *hf = r->hf;
@@ -158,7 +158,7 @@ static tn_status hf_rope_add_numbers(const struct rope *r, const struct scaling 
     return TN_OK;
 }
 
-// The numbers for short and for long contexts.
+// Finds the factors for short and for long contexts.
 static tn_status add_factors(const struct rope *r)
 {
     static const char *const lists[] = {"short_factor", "long_factor"};
@@ -175,7 +175,7 @@ static tn_status add_scaling(struct rope *r, const struct scaling *scaling)
     struct hf *hf = r->hf;
     bool is_long = strcmp(scaling->ours, "longrope") == 0;
     bool is_yarn = strcmp(scaling->ours, "yarn") == 0;
-    // Beside the scaling, the number counts before that within it.
+    // This number comes before the scaling's own.
     const json_t *context = hf_member(hf->model, "original_max_position_embeddings");
     context = context ? context : rope_member(r, "original_max_position_embeddings");
     hf_add_text(hf, ".rope.scaling.type", scaling->ours);
@@ -201,7 +201,7 @@ static tn_status find_scaling(const struct rope *r, const struct scaling **out)
     const char *name = type ? json_string_value(type) : "default";
     *out = NULL;
     if (name && r->hf->text->keys & HF_PHI3 && strcmp(name, "yarn") == 0)
-        name = "longrope"; // which its first files called so
+        name = "longrope"; // early files' name
     for (size_t i = 0; name && i < COUNT(scalings) && !*out; i++)
         *out = strcmp(name, scalings[i].theirs) == 0 ? &scalings[i] : NULL;
     if (*out || (name && strcmp(name, "default") == 0))

@@ -7,20 +7,20 @@
 #include "huggingface.h"
 #include "pipeline.h"
 
-#define MAX_GAPS 65536         // numbers without a token
-#define UNUSED_SCORE -1000.0   // as files of others have it
-#define MAX_TEMPLATE (1 << 24) // bytes
+#define MAX_GAPS 65536         // ids without a token
+#define UNUSED_SCORE -1000.0   // as other programs write it
+#define MAX_TEMPLATE (1 << 24) // bytes of a chat template
 
 // GGUF's types of tokens.
 enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER = 4, UNUSED = 5, BYTE = 6 };
 
 struct hf_vocabulary {
     struct hf *hf;
-    const json_t *model, *vocab, *added; // of tokenizer.json
+    const json_t *model, *vocab, *added; // members of tokenizer.json
     tn_text *tokens;
     int64_t *types;
     double *scores;
-    uint64_t count; // numbers, with those that have no token
+    uint64_t count; // ids, also those without a token
     struct hf_pipeline pipeline;
 };
 
@@ -37,8 +37,8 @@ static json_int_t token_id(const json_t *value)
     return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
-// The rows of the embedding, which others expect to be as many as tokens; `count` where
-// there are fewer, or so many more that they are no padding.
+// The rows of the embedding, since readers expect a token for each row; `count` where there
+// are fewer rows, or too many more for padding.
 static uint64_t rows_of_embedding(const struct hf *hf, uint64_t count)
 {
     const tn_format_array *rows = hf_find_array(hf, "token_embd.weight");
@@ -46,7 +46,7 @@ static uint64_t rows_of_embedding(const struct hf *hf, uint64_t count)
     return most > count && most - count <= MAX_GAPS ? most : count;
 }
 
-// Counts the numbers of tokens, and makes the lists.
+// Counts the ids of tokens, and allocates the lists.
 static tn_status vocabulary_make_lists(struct hf_vocabulary *v)
 {
     const char *token;
@@ -77,7 +77,7 @@ static tn_status vocabulary_make_lists(struct hf_vocabulary *v)
     return v->tokens && v->types && v->scores ? TN_OK : TN_ERR_MEMORY;
 }
 
-// "<0x0A>", where bytes are pieces.
+// Whether a token is "<0x0A>" or the like, where bytes are pieces.
 static bool is_byte(const char *token)
 {
     return strlen(token) == 6 && strncmp(token, "<0x", 3) == 0 && token[5] == '>';
@@ -141,7 +141,7 @@ static bool merge_parts(const json_t *merge, const char **first, size_t *first_s
            !strchr(*second, ' ');
 }
 
-// The merges as GGUF's texts, "a b".
+// Adds the merges as GGUF's texts, "a b".
 static tn_status add_merges(struct hf_vocabulary *v, const json_t *merges)
 {
     struct hf *hf = v->hf;
@@ -165,7 +165,7 @@ static tn_status add_merges(struct hf_vocabulary *v, const json_t *merges)
     return TN_OK;
 }
 
-// The scores of pieces: the earlier a piece is merged, the higher.
+// Scores pieces: the earlier a piece is merged, the higher its score.
 static tn_status score_pieces(struct hf_vocabulary *v, const json_t *merges)
 {
     struct hf *hf = v->hf;
@@ -192,7 +192,8 @@ static tn_status score_pieces(struct hf_vocabulary *v, const json_t *merges)
 
 // --- the pipeline -----------------------------------------------------------------------
 
-// Flags of tokens that are found before all else (plugins/tokenizers/common/pipeline.h).
+// Flags of tokens that are found before the text is cut
+// (plugins/tokenizers/common/pipeline.h).
 static int64_t token_flags(const json_t *added)
 {
     static const char *const names[] = {"lstrip", "rstrip", "single_word", "normalized"};
@@ -202,7 +203,7 @@ static int64_t token_flags(const json_t *added)
     return flags;
 }
 
-// Adds the pairs that GGUF has no keys for.
+// Adds the metadata that GGUF has no keys for.
 static tn_status add_pipeline(struct hf_vocabulary *v)
 {
     struct hf *hf = v->hf;
@@ -235,7 +236,7 @@ static const char *content_of(const json_t *token)
     return json_string_value(content ? content : token);
 }
 
-// The number of a token by its text; -1 when there is none, or no text.
+// The id of a token by its text; -1 when there is none, or no text.
 static json_int_t find_token(const struct hf_vocabulary *v, const char *text)
 {
     size_t i;
@@ -253,7 +254,7 @@ static void add_specials(struct hf_vocabulary *v)
     const char *unknown = json_string_value(json_object_get(v->model, "unk_token"));
     const struct {
         const char *theirs, *number, *ours;
-        const char *text; // of the tokenizer, in place of what its configuration says
+        const char *text; // the tokenizer's own, in place of its configuration's
         const char *otherwise;
     } specials[] = {
         {"bos_token", "bos_token_id", "tokenizer.ggml.bos_token_id", NULL,
@@ -277,7 +278,7 @@ static void add_specials(struct hf_vocabulary *v)
     }
 }
 
-// Marks the tokens of one file that end a text: a number, or a list of them.
+// Marks the tokens of one file that end a text: an id, or a list of ids.
 static void mark_ends(const struct hf_vocabulary *v, const json_t *file, bool *ends)
 {
     const json_t *value = json_object_get(file, "eos_token_id");
@@ -289,7 +290,7 @@ static void mark_ends(const struct hf_vocabulary *v, const json_t *file, bool *e
     }
 }
 
-// All tokens that end a text, of config.json and of generation_config.json.
+// Adds all tokens that end a text, of config.json and of generation_config.json.
 static tn_status add_ends(struct hf_vocabulary *v)
 {
     struct hf *hf = v->hf;
@@ -315,8 +316,8 @@ static tn_status add_ends(struct hf_vocabulary *v)
     return TN_OK;
 }
 
-// Whether a token is put in front or behind: as is said, or done by the post-processor,
-// which may put the begin and the end token there and no other.
+// Adds whether a token is put in front or behind: the configuration says so, or the
+// post-processor does it, which may put no other tokens there.
 static tn_status vocabulary_add_end(struct hf_vocabulary *v, const char *said_by,
                                     const char *token, const char *ours, const char *put)
 {
@@ -346,8 +347,8 @@ static tn_status add_post(struct hf_vocabulary *v)
     return status;
 }
 
-// The chat template of chat_template.json, which counts for models that read images, also
-// beside that of a text model which they began with; NULL: none.
+// The chat template of chat_template.json, which models that read images use even beside
+// the template of the text model that they began with; NULL: none.
 static tn_status read_processor_template(struct hf *hf, const char **out_text)
 {
     json_t *file = NULL;
@@ -360,7 +361,7 @@ static tn_status read_processor_template(struct hf *hf, const char **out_text)
     return failed ? TN_ERR_MEMORY : status;
 }
 
-// The chat template: a text, or a list of named ones, of which "default" counts; or a file.
+// Adds the chat template: a text, or "default" of a list of named texts; or a file.
 static tn_status add_template(struct hf *hf)
 {
     tn_status status = TN_OK;
@@ -418,7 +419,7 @@ static tn_status add_vocabulary(struct hf_vocabulary *v)
     return status == TN_OK ? add_ends(v) : status;
 }
 
-// A tokenizer of another kind than byte pairs is left out: the weights can be read.
+// Leaves out a tokenizer of another kind than byte pairs: the weights can still be read.
 tn_status hf_read_tokenizer(struct hf *hf)
 {
     // Its model_max_length is often 10^30.

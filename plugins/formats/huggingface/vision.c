@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The vision encoder of a model that reads images: "vision_config" of config.json, and how
-// images are made ready, of preprocessor_config.json. Keys are those that GGUF's files of
-// vision encoders have, "clip.vision.block_count", and where GGUF has none
-// "tenon.vision.splits" (large images become tiles), "tenon.vision.resizes" (images get the
-// size first) and "tenon.vision.filter" (by a number of Pillow's).
+// The vision encoder of a model that reads images: "vision_config" of config.json, and the
+// preparation of images in preprocessor_config.json. Keys are those of GGUF's vision
+// encoders, "clip.vision.block_count"; beyond these "tenon.vision.splits" (large images
+// become tiles), "tenon.vision.resizes" (images are resized first) and
+// "tenon.vision.filter" (a filter's number in Pillow).
 #include <math.h>
 #include <string.h>
 #include "huggingface.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// A number, its key, and what it is where the file does not say.
+// A number's names in the file and in the metadata, and its default.
 struct number {
     const char *theirs, *ours;
     json_int_t otherwise;
@@ -56,7 +56,7 @@ static tn_status add_encoder(struct hf *hf, const json_t *vision)
 
 #define PROCESSOR "preprocessor_config.json"
 
-// Reads the file about it, or that which newer folders have; neither is as good.
+// Reads the file of image preparation, or that of newer folders; both may be absent.
 static tn_status read_processor(struct hf *hf)
 {
     tn_status status = hf_read_json(hf, PROCESSOR, 0, &hf->processor);
@@ -87,7 +87,7 @@ static tn_status add_colours(struct hf *hf, const char *theirs, const char *ours
     return TN_OK;
 }
 
-// The sizes: of the image, and of tiles, which is what the vision encoder reads.
+// Adds the sizes of the image, and of tiles, which the vision encoder reads.
 static tn_status add_sizes(struct hf *hf, const json_t *vision)
 {
     const json_t *edge = hf_member(hf_member(hf->processor, "size"), "longest_edge");
@@ -105,7 +105,7 @@ static tn_status add_sizes(struct hf *hf, const json_t *vision)
     return TN_OK;
 }
 
-// Checks the processor's steps beside resizing: they have to be the library's.
+// Checks that the processor takes its usual steps, and adds the choices among them.
 static tn_status vision_add_steps(struct hf *hf)
 {
     static const char *const needed[] = {"do_rescale", "do_normalize", "do_convert_rgb"};
@@ -125,8 +125,8 @@ static tn_status vision_add_steps(struct hf *hf)
     return TN_OK;
 }
 
-// A processor that is not known is named in the place of the projector, which no plugin
-// knows then: the model reads texts all the same.
+// An unknown processor is named in the place of the projector. No plugin knows that name,
+// so the model still reads texts.
 static const char *projector_of(const struct hf *hf)
 {
     static const char *const known[] = {"Idefics3ImageProcessor", "SmolVLMImageProcessor"};

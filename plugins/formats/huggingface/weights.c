@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The weights: one safetensors file, or those that an index names.
+// The weights: one safetensors file, or the files that an index names.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,12 +33,12 @@ static tn_status open_shard(struct hf *hf, const char *name)
     tn_status status = hf->folder->open(hf->folder, name, &shard->header.source);
     if (status != TN_OK)
         return status;
-    shard->next = hf->shards; // from here on it is finished with the others
+    shard->next = hf->shards; // finished with the other shards from here on
     hf->shards = shard;
     return safetensors_read_header(&shard->header);
 }
 
-// Opens what the index names, and checks that each array is in the file that it names.
+// Opens the files of the index, and checks that each array is in its file.
 static tn_status open_indexed(struct hf *hf)
 {
     const tn_host *host = hf->host;
@@ -81,7 +81,7 @@ static bool weights_is_float(tn_dtype dtype)
     return dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
 }
 
-// Puts the matrix of an expert into the array of all, which is `name`.
+// Puts an expert's matrix into the array of all experts, named `name`.
 static tn_status list_part(struct hf *hf, const struct hf_shard *shard,
                            const tn_format_array *stored, const char *name, int64_t expert)
 {
@@ -154,7 +154,7 @@ static tn_status hf_weights_list_array(struct hf *hf, const struct hf_shard *sha
         return TN_ERR_MEMORY;
     size_t size = strlen(name);
     if (strstr(name, ".ffn_gate_inp_shexp.") && stored->type.rank == 2 &&
-        stored->type.extent[0] == 1) { // of one row, and a vector in GGUF
+        stored->type.extent[0] == 1) { // one row, which GGUF has as a vector
         to->array.type.rank = 1;
         to->array.type.extent[0] = stored->type.extent[1];
         to->array.type.extent[1] = 0;
@@ -173,7 +173,7 @@ static tn_status hf_weights_list_array(struct hf *hf, const struct hf_shard *sha
     return TN_OK;
 }
 
-// Factors of the frequencies, which GGUF has as arrays.
+// Lists factors of the frequencies, which GGUF has as arrays.
 static tn_status list_factors(struct hf *hf, size_t index)
 {
     static const char *const names[] = {"rope_factors_short.weight",
@@ -239,8 +239,8 @@ const tn_format_array *hf_find_array(const struct hf *hf, const char *name)
     return NULL;
 }
 
-// Says so where there is a model without its output: its states are right, as texts'
-// embeddings need them, and its logits are not those of training.
+// Warns of a model without its output: its hidden states are right, as embeddings of texts
+// need them, but its logits are not those of training.
 static void tell_lost_output(const struct hf *hf)
 {
     const json_t *is_tied = hf_member(hf->model, "tie_word_embeddings");
@@ -276,7 +276,7 @@ static float weights_float(const void *data, tn_dtype dtype, uint64_t i)
     return dtype == TN_BF16 ? tn_f32_of_bf16(half) : tn_f32_of_f16(half);
 }
 
-// A norm: f32, its weights more by 1. In f32, since 1 + w of a small w is 1 in bf16.
+// Reads a norm, whose weights get 1 added in f32: 1 + w of a small w is 1 in bf16.
 static tn_status read_norm(const tn_host *host, const struct hf_array *array, float *out)
 {
     const tn_format_array *stored = array->stored;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct image_content {
-    tn_format_content content; // first: it is cast back
+    tn_format_content content; // first: the image's struct is found from it by a cast
     tn_format_array array;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // JPEG, read with libjpeg-turbo: grey and colours become bytes of red, green and blue,
-// turned as the camera's note says.
+// turned as Exif says.
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -9,12 +9,12 @@
 #include <tenon/provider.h>
 #include "image.h"
 #include "orientation.h"
-// Behind the headers that it needs.
+// jpeglib.h needs the headers above.
 #include <jerror.h>
 #include <jpeglib.h>
 
 #define BUFFER 65536
-// Parts of a progressive image: a small file may say the same pixels over and over.
+// The most scans of a progressive image: a small file may repeat the same pixels.
 #define MOST_SCANS 500
 
 struct jpeg_reading {
@@ -24,9 +24,9 @@ struct jpeg_reading {
     struct jpeg_progress_mgr progress;
     const tn_host *host;
     const tn_format_source *source;
-    uint64_t at; // bytes that the buffer has had
+    uint64_t at; // position of the buffer's end in the file
     int32_t orientation;
-    tn_status status; // of what failed
+    tn_status status; // of the failure
     jmp_buf out;
     JOCTET buffer[BUFFER];
 };
@@ -38,7 +38,7 @@ static struct jpeg_reading *reading_of(j_common_ptr jpeg)
     return jpeg->client_data;
 }
 
-// libjpeg leaves its functions here, to the setjmp of the function that called it.
+// Leaves libjpeg by a jump to the setjmp of the function that called it.
 static void jpeg_leave(struct jpeg_reading *r, tn_status status, const char *text)
 {
     if (r->status == TN_OK)
@@ -56,7 +56,7 @@ static void jpeg_failed(j_common_ptr jpeg)
                text);
 }
 
-// A warning tells of pixels that are made up where the file has none.
+// A warning means that libjpeg made up pixels that the file lacks.
 static void jpeg_told(j_common_ptr jpeg, int level)
 {
     if (level < 0 && jpeg->err->msg_code != JWRN_EXTRANEOUS_DATA)
@@ -131,7 +131,7 @@ static tn_status jpeg_reading_header(struct jpeg_reading *r)
     return TN_OK;
 }
 
-// Gives a reading behind the header.
+// Gives a reading that has read the header.
 static tn_status jpeg_reading_begin(const tn_host *host, const tn_format_source *source,
                                     struct jpeg_reading **out)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Exif's orientation: found in the first directory, and done.
+// Exif's orientation: read from the first directory, and applied.
 #include "orientation.h"
 #include <string.h>
 
@@ -42,7 +42,7 @@ int32_t orientation_read(const uint8_t *data, uint64_t size)
 
 // Changes of rows and columns, in this order: exchanged, then read from the end.
 static const struct {
-    int32_t swaps, flips_rows, flips_columns; // of what is stored
+    int32_t swaps, flips_rows, flips_columns; // of the stored image
 } turns[9] = {[2] = {0, 0, 1}, [3] = {0, 1, 1}, [4] = {0, 1, 0}, [5] = {1, 0, 0},
               [6] = {1, 1, 0}, [7] = {1, 1, 1}, [8] = {1, 0, 1}};
 

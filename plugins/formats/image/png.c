@@ -8,22 +8,22 @@
 #include <tenon/provider.h>
 #include "image.h"
 
-// Deflate makes at most so many bytes of one: a file that is smaller is damaged, whatever
-// size it says, and nothing is allocated for it.
+// Deflate expands a byte to at most so many: a smaller file is damaged, whatever size it
+// states, and nothing is allocated for it.
 #define MOST_EXPANSION 1032
 
 struct png_reading {
     const tn_host *host;
     const tn_format_source *source;
     uint64_t at;
-    tn_status status; // of the source, or TN_ERR_REFUSED for what libpng found
+    tn_status status; // of the source, or TN_ERR_REFUSED where libpng failed
     png_structp png;
     png_infop info;
 };
 
 // --- libpng's calls --------------------------------------------------------------------
 
-// libpng leaves its functions by longjmp, to the setjmp in the same function of this file.
+// Leaves libpng by longjmp, to the setjmp of the function that called it.
 static void png_failed(png_structp png, png_const_charp text)
 {
     struct png_reading *r = png_get_error_ptr(png);
@@ -35,7 +35,7 @@ static void png_failed(png_structp png, png_const_charp text)
 
 static void png_warned(png_structp png, png_const_charp text)
 {
-    (void)png, (void)text; // of chunks that are not read
+    (void)png, (void)text; // warnings concern chunks that are not read
 }
 
 static void png_reading_bytes(png_structp png, png_bytep out, size_t size)
@@ -73,7 +73,7 @@ static tn_status png_reading_begin(struct png_reading *r, const tn_host *host,
 
 // --- the format ------------------------------------------------------------------------
 
-// The header, and what the rows become.
+// Reads the header, and sets what rows become.
 static tn_status png_reading_header(struct png_reading *r)
 {
     if (setjmp(png_jmpbuf(r->png)))
@@ -118,7 +118,7 @@ static tn_status png_reading_rows(struct png_reading *r, png_bytepp rows)
     return TN_OK;
 }
 
-// Checks a row, also of a file that has changed since it was listed.
+// Checks a row's size, as the file may have changed since it was listed.
 static tn_status png_reading_check_row(struct png_reading *r, const tn_type *type)
 {
     if (setjmp(png_jmpbuf(r->png)))

@@ -12,7 +12,7 @@
 
 struct pnm_header {
     char text[MOST_HEADER + 1];
-    uint64_t at, size; // read so far, of so many
+    uint64_t at, size; // bytes read, bytes in all
     uint64_t width, height;
     int is_grey;
 };
@@ -80,7 +80,7 @@ static tn_status pnm_read(const tn_host *host, const tn_format_source *source,
     (void)content, (void)index;
     tn_status status = pnm_header_read(host, source, &h);
     uint64_t count = h.height * h.width;
-    uint8_t *grey = out + 2 * count; // the last third: read before it is written
+    uint8_t *grey = out + 2 * count; // the last third, read before it is overwritten
     if (status == TN_OK)
         status = source->read(source, h.at, grey, count);
     for (uint64_t i = 0; status == TN_OK && i < count; i++) {

@@ -19,7 +19,7 @@
 #define MAX_HEADER (1u << 16) // bytes; NumPy writes about 120
 #define MAGIC "\x93NUMPY"
 
-// NumPy's letter and size for each dtype. It has no name for bf16 and floats of 8 bits.
+// NumPy's letter and size for each dtype. It has no name for bf16 and 8-bit floats.
 static const struct {
     char name[4];
     tn_dtype dtype;
@@ -209,9 +209,9 @@ static tn_status npy_header_parse(const tn_host *host, const char *path, const c
 
 // --- reading ---------------------------------------------------------------------------
 
-// A content, with all that it points to.
+// A content, with the memory that it points to.
 struct npy_content {
-    tn_format_content content; // first: it is cast back
+    tn_format_content content; // first: npy_content is found from it by a cast
     tn_format_array array;
     struct npy_header header;
 };
@@ -361,14 +361,14 @@ static void to_rows(const tn_type *type, const unsigned char *columns, unsigned 
     }
 }
 
-// Elements that cannot be used as they lie in the file.
+// Gives elements that differ from their bytes in the file.
 static tn_status npy_read(const tn_host *host, const tn_format_source *source,
                           const tn_format_content *content, uint64_t index, void *data)
 {
     const struct npy_content *c = (const void *)content;
     const tn_format_array *array = &c->array;
     bool is_turned = c->header.fortran && array->type.rank > 1;
-    (void)index; // 0: there is one
+    (void)index; // 0: the file has one array
     unsigned char *read = is_turned ? host->alloc(host, array->size, 0) : data;
     if (!read)
         return TN_ERR_MEMORY;

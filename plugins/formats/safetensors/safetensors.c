@@ -9,9 +9,9 @@
 
 // --- reading ---------------------------------------------------------------------------
 
-// A content, with all that it points to.
+// A content, with the memory that it points to.
 struct safetensors_file {
-    tn_format_content content; // first: it is cast back
+    tn_format_content content; // first: the struct is found from it by a cast
     struct safetensors header;
 };
 

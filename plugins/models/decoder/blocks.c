@@ -37,7 +37,8 @@ static void list_linear(weight_list *list, int64_t layer, const char *what, int6
     list_add(list, layer, what, "bias", rows, 0, TN_MODEL_OPTIONAL);
 }
 
-// The products from `first` on are of one x; `number` tells them from others of the layer.
+// The products from `first` on read the same x; `number` tells them from other such sets of
+// the layer.
 static void decoder_blocks_list_joined(weight_list *list, uint64_t first, int64_t number)
 {
     uint64_t end = list->count < list->room ? list->count : list->room;
@@ -46,8 +47,8 @@ static void decoder_blocks_list_joined(weight_list *list, uint64_t first, int64_
             list->out[i].joined = number;
 }
 
-// The entries from `first` on have rows of heads that are turned: they are wanted in the
-// order of halves.
+// Heads of the entries from `first` on are turned: asks for their rows in the order of
+// halves.
 static void list_in_halves(weight_list *list, const decoder *d, uint64_t first)
 {
     uint64_t end = list->count < list->room ? list->count : list->room;
@@ -57,7 +58,7 @@ static void list_in_halves(weight_list *list, const decoder *d, uint64_t first)
     }
 }
 
-// Factors of the frequencies: of contexts up to d->original positions, and of longer ones.
+// Factors of the frequencies, for contexts up to d->original positions and for longer ones.
 static const char *const rope_factors[] = {"rope_factors_short", "rope_factors_long"};
 
 void list_attention(weight_list *list, const decoder *d, int64_t layer)
@@ -127,7 +128,7 @@ tn_array *block_norm(const tn_model_step *step, const decoder *d, tn_array *x,
                            tn_attrs("eps", d->eps));
 }
 
-// As block_norm, where the model has the weight; else x itself.
+// block_norm() where the model has the weight; else x itself.
 static tn_array *block_optional_norm(const tn_model_step *step, const decoder *d,
                                      tn_array *x, int64_t layer, const char *what)
 {
@@ -157,7 +158,7 @@ tn_array *block_reshape(const tn_model_step *step, tn_array *x, int64_t a, int64
 tn_array *block_exchange(const tn_model_step *step, tn_array *x, int64_t a, int64_t b,
                          int64_t size)
 {
-    if (a == 1 || b == 1) // the same order of elements
+    if (a == 1 || b == 1) // one axis has extent 1: the order of elements stays
         return block_reshape(step, x, step->sequences, b, a, size);
     return step->build->op(step->build, "base.transpose/1", TN_IN(x),
                            tn_attrs("axes", TN_INTS(0, 2, 1, 3)));
@@ -177,7 +178,7 @@ tn_array *block_frequencies(const tn_model_step *step, const decoder *d)
                    : all;
 }
 
-// x in the dtype of an array of floats.
+// x converted to the dtype of an array of floats.
 static tn_array *block_as(const tn_model_step *step, tn_array *x, tn_dtype dtype)
 {
     const tn_type *type = x ? step->build->type(x) : NULL;
@@ -187,7 +188,7 @@ static tn_array *block_as(const tn_model_step *step, tn_array *x, tn_dtype dtype
                : x;
 }
 
-// Queries, whose elements that are turned count d->turned_scale times.
+// Multiplies the elements of queries that are turned by d->turned_scale.
 static tn_array *block_scale_turned(const tn_model_step *step, const decoder *d,
                                     tn_array *x)
 {
@@ -215,8 +216,8 @@ static int64_t block_rows(const tn_model_step *step)
     return step->sequences * step->count;
 }
 
-// Cosines and, of the first halves with the other sign, sines of the angles of all
-// rows: [2, rows, 1, 2, pairs]. Layers build equal nodes, so a step computes it once.
+// Cosines and sines of the angles of all rows, [2, rows, 1, 2, pairs]; the sines of first
+// halves are negated. Layers build equal nodes, so a step computes the array once.
 static tn_array *block_angles(const tn_model_step *step, const decoder *d,
                               tn_array *frequencies)
 {
@@ -250,8 +251,8 @@ static tn_array *block_side(const tn_model_step *step, const decoder *d, tn_arra
     return block_reshape(step, x, block_rows(step), 1, 2, d->rotary / 2);
 }
 
-// The first `rotary` elements of heads, [sequences, count, heads, size], turned by their
-// positions. Whole heads are of `dtype`: the cast is part of the program that turns them.
+// Turns the first `rotary` elements of heads, [sequences, count, heads, size], by their
+// positions. Heads that are turned whole get `dtype`: the cast is fused with the turning.
 static tn_array *block_turned(const tn_model_step *step, const decoder *d, tn_array *x,
                               int64_t heads, tn_array *frequencies, tn_dtype dtype)
 {
@@ -302,7 +303,7 @@ void block_caches(const decoder *d, int64_t capacity, tn_type out_types[2])
                       .extent = {1, d->facts.kv_heads, capacity, d->facts.head_size}};
 }
 
-// A cache with the rows of this step.
+// Adds the rows of this step to a cache.
 static tn_array *block_grow(const tn_model_step *step, tn_array *cache, tn_array *rows)
 {
     if (!step->slots)
@@ -313,7 +314,7 @@ static tn_array *block_grow(const tn_model_step *step, tn_array *cache, tn_array
                            tn_attrs("format", step->cache_format));
 }
 
-// Attention of q over the caches, of whose dtype it is unless these are blocks.
+// Attention of q over the caches; q has the caches' dtype unless the caches are blocks.
 static tn_array *block_attend(const tn_model_step *step, const decoder *d, tn_array *q,
                               tn_array *const caches[2], int64_t window)
 {
@@ -363,7 +364,7 @@ tn_array *block_attention(tn_model_step *step, const decoder *d, tn_array *h, in
     block_qkv(step, d, h, layer, made);
     const tn_type *type = caches[0] ? step->build->type(caches[0]) : NULL;
     tn_dtype dtype = type && !step->cache_format ? type->dtype : TN_F32;
-    tn_dtype written = step->slots ? TN_F32 : dtype; // quant.cache_update converts
+    tn_dtype written = step->slots ? TN_F32 : dtype; // quant.cache_update converts it
     tn_array *q =
         block_heads(step, d, made[0], layer, "attn_q", f->heads, frequencies, dtype);
     tn_array *grown[2] = {

@@ -7,7 +7,7 @@
 
 // --- dimensions ------------------------------------------------------------------------
 
-// Whether a layer has what chooses experts: some have one feed-forward among others' many.
+// Whether a layer has a router: in some models a few layers have one feed-forward.
 static int32_t has_router(const tn_model_source *source, int64_t layer)
 {
     char name[TN_MODEL_NAME];
@@ -91,7 +91,7 @@ void list_feed(weight_list *list, const decoder *d, int64_t layer)
     for (int i = 0; i < 3 && d->has_shared; i++)
         list_add(list, layer, shared[i], "weight", i < 2 ? d->shared_inner : width,
                  i < 2 ? width : d->shared_inner, TN_MODEL_PRODUCT);
-    // One row, which newer files of GGUF have as a matrix.
+    // The shared gate is one row, which newer files of GGUF have as a matrix.
     bool is_matrix = d->shared_gate_rank == 2;
     if (d->has_shared)
         list_add(list, layer, "ffn_gate_inp_shexp", "weight", is_matrix ? 1 : width,
@@ -119,7 +119,7 @@ static tn_array *decoder_experts_times(const tn_model_step *step, tn_array *a, t
     return step->build->expr(step->build, "a, b -> a * b", TN_IN(a, b), TN_NO_ATTRS);
 }
 
-// The experts of each row, [rows, used], and in *weights what each counts.
+// The experts of each row, [rows, used], and their weights in *weights.
 static tn_array *decoder_experts_route(const tn_model_step *step, const decoder *d,
                                        tn_array *h, int64_t layer, tn_array **weights)
 {
@@ -128,7 +128,8 @@ static tn_array *decoder_experts_route(const tn_model_step *step, const decoder 
     tn_array *made[2] = {NULL, NULL};
     tn_array *scores =
         step->product(step, h, block_name(layer, "ffn_gate_inp", "weight", name));
-    // The softmax of the greatest scores is that of all, divided by its sum over these.
+    // A softmax over the greatest scores equals the softmax of all, divided by its sum over
+    // these.
     if (!d->is_normed)
         scores = build->op(build, "nn.softmax/1", TN_IN(scores), TN_NO_ATTRS);
     build->op_n(build, "base.topk/1", (const tn_array *const[]){scores}, 1,
@@ -138,7 +139,7 @@ static tn_array *decoder_experts_route(const tn_model_step *step, const decoder 
     return made[1];
 }
 
-// The expert that all positions use, times a gate of its own where there is one.
+// The expert that all positions use, times its gate where the file has one.
 static tn_array *block_shared(const tn_model_step *step, const decoder *d, tn_array *h,
                               int64_t layer)
 {

@@ -63,7 +63,7 @@ int32_t decoder_says(const tn_metadata_list *list, const char *key, const char *
 
 // --- dimensions ------------------------------------------------------------------------
 
-// Reads the heads of attention: their number, that of keys and values, and their size.
+// Reads the numbers of query heads and of key-value heads, and the size of a head.
 static tn_status decoder_heads(decoder *d, const tn_metadata_list *list)
 {
     tn_model_facts *f = &d->facts;
@@ -130,7 +130,7 @@ tn_status decoder_pattern(decoder *d, const tn_metadata_list *list, int64_t peri
     return TN_OK;
 }
 
-// Steps are cached, so that a position sees none of those behind it.
+// Refuses models whose positions see later ones: cached steps cannot compute these.
 static tn_status decoder_causal(const decoder *d, const tn_metadata_list *list)
 {
     char key[DECODER_KEY];
@@ -144,7 +144,7 @@ static tn_status decoder_causal(const decoder *d, const tn_metadata_list *list)
                                      list->name, key);
 }
 
-// Expressions of a gate and of what it multiplies, by the names of transformers.
+// Expressions of a gate g and the product u that it multiplies, by transformers' names.
 static const struct {
     const char *name, *gate;
 } activations[] = {

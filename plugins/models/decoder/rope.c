@@ -8,16 +8,16 @@
 
 // The parameters of a scaling of the frequencies.
 typedef struct rope_scaling {
-    double factor;     // of the context
-    double original;   // positions that the model was trained for before
-    double low, high;  // of llama3: turns within `original` between which both are mixed
+    double factor;     // by which the context is longer
+    double original;   // positions that the model was first trained for
+    double low, high;  // of llama3: turns within `original`; both are mixed between
     double fast, slow; // of yarn: the same
-    int32_t truncate;  // of yarn: the pairs of these turns are whole numbers
+    int32_t truncate;  // of yarn: the pairs at these turns are rounded to whole numbers
 } rope_scaling;
 
 #define FULL_TURN 6.283185307179586 // radians
 
-// Scales as Llama 3 does: low frequencies by the factor, high ones not at all.
+// Scales as Llama 3 does: divides low frequencies by the factor, leaves high ones.
 static void rope_llama3(decoder *d, const rope_scaling *s)
 {
     for (int64_t i = 0; i < d->rotary / 2; i++) {
@@ -30,14 +30,14 @@ static void rope_llama3(decoder *d, const rope_scaling *s)
     }
 }
 
-// The pair that turns `turns` times within the original context, as a fraction.
+// The number of the pair that turns `turns` times within the original context; a fraction.
 static double rope_pair(const decoder *d, const rope_scaling *s, double base, double turns)
 {
     return (double)d->rotary * log(s->original / (turns * FULL_TURN)) / (2 * log(base));
 }
 
 // Scales as YaRN does (Peng et al., "YaRN: efficient context window extension of large
-// language models", 2023). Returns what turned elements are multiplied by.
+// language models", 2023). Returns the factor of turned elements.
 static double rope_yarn(decoder *d, const rope_scaling *s, double base, double magnitude)
 {
     double low = rope_pair(d, s, base, s->fast), high = rope_pair(d, s, base, s->slow);
@@ -54,8 +54,8 @@ static double rope_yarn(decoder *d, const rope_scaling *s, double base, double m
     return magnitude * (1 + 0.1 * log(s->factor));
 }
 
-// Turned elements of queries and of keys count `magnitude` times: so do the scores of whole
-// heads, twice; of others the queries' elements.
+// Scales turned elements of queries and keys by `magnitude`: the scores by its square where
+// whole heads are turned, else the turned elements of queries by its square.
 static tn_status rope_magnify(decoder *d, const tn_metadata_list *list, double magnitude)
 {
     if (d->rotary == d->facts.head_size)
@@ -71,7 +71,7 @@ static tn_status rope_magnify(decoder *d, const tn_metadata_list *list, double m
     return TN_OK;
 }
 
-// Reads what scales the frequencies, and scales them.
+// Reads the scaling of the frequencies, and scales them.
 static tn_status rope_scale(decoder *d, const tn_model_source *source, double base)
 {
     const tn_metadata_list *list = source->metadata;
@@ -99,7 +99,7 @@ static tn_status rope_scale(decoder *d, const tn_model_source *source, double ba
     tn_metadata_bool(tn_metadata_find(list, key), &s.truncate);
     const tn_metadata *type =
         tn_metadata_find(list, decoder_key(d, "rope.scaling.type", key));
-    // LongRoPE (Ding et al., 2024): files of Phi-3 have its factors, and mostly no type.
+    // LongRoPE (Ding et al., 2024): files of Phi-3 have its factors, mostly without a type.
     bool is_long = source->weight(source, "rope_factors_short.weight", &factors) != 0 ||
                    decoder_says(list, key, "longrope");
     if (status == TN_OK && is_long) {
@@ -147,7 +147,7 @@ tn_status rope_read(decoder *d, const tn_model_source *source)
     if (status != TN_OK)
         return status;
     rope_frequencies(d, base, d->frequencies);
-    // Weights of a folder of Hugging Face are in the order of halves for all families.
+    // Files of Hugging Face folders have the order of halves in all architectures.
     if (decoder_says(list, "tenon.rope", "halves"))
         d->interleaved = 0;
     return rope_scale(d, source, base);

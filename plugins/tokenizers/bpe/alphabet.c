@@ -50,7 +50,7 @@ int alphabet_read(const char *text, uint64_t size, uint64_t *out_size)
     return -1;
 }
 
-// Characters that are not in the alphabet stay as they are.
+// Decodes a text; characters that are not in the alphabet stay as they are.
 uint64_t alphabet_decode(const char *text, uint64_t size, char *out)
 {
     uint64_t written = 0, read = 0;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
 // Families of models, and how each cuts text into words before it merges: the expressions
-// of their tokenizer.json. PCRE2's \s is not white space as other libraries have it, so
-// that is written out.
+// of their tokenizer.json. PCRE2's \s is not other libraries' white space, which is written
+// out instead.
 #include <stdio.h>
 #include <string.h>
 #include "bpe.h"
 
 #define WHITE "\\p{Z}\\x{9}-\\x{d}\\x{85}" // within []
 
-// White space: all before a word but its last character, which belongs to the word.
+// White space: a run without its last character where a word follows, which gets it.
 #define WHITE_RUNS "[" WHITE "]+(?![^" WHITE "])|[" WHITE "]+"
 #define WHITE_LINES "[" WHITE "]*[\\r\\n]+|" WHITE_RUNS
 
-// A long s is an s where case does not count.
+// U+017F, a long s, is an s where case does not count.
 #define ENGLISH "'(?:[sS\\x{17f}tTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])"
 #define OTHERS " ?[^" WHITE "\\p{L}\\p{N}]+"
 
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|" OTHERS "|" WHITE_RUNS
 
-// A word with the character before it; numbers as `numbers` says.
+// A word with the character before it; `numbers` is the expression of numbers.
 #define WORDS(numbers)                                                                     \
     "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers "|" OTHERS "[\\r\\n]*|" WHITE_LINES
 #define LLAMA3(numbers) ENGLISH "|" WORDS(numbers)
@@ -30,7 +30,7 @@
     ENGLISH "|[^\\r\\n\\p{L}\\p{N}]?" LETTERS_MARKS "|\\p{N}| ?[^" WHITE                   \
             "\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" WHITE_LINES
 
-// Capitals and small letters; others count as both. `ending` follows a word.
+// Capitals and small letters; other letters count as both. `ending` follows a word.
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(ending, numbers)                                                             \
@@ -113,7 +113,7 @@ static const struct bpe_family families[] = {
     {.names = NAMES("seed-coder"), .expressions = {SEED_CODER}},
     {.names = NAMES("qwen35"), .expressions = {QWEN35}},
     {.names = NAMES("deepseek-llm"), .expressions = {DEEPSEEK_LLM, "\\p{N}+"}},
-    {.names = NAMES("deepseek-llm-folder"), // as its tokenizer.json
+    {.names = NAMES("deepseek-llm-folder"), // as its tokenizer.json cuts
      .expressions = {DEEPSEEK_LLM, "\\p{N}"}},
     {.names = NAMES("deepseek-coder"),
      .expressions = {"[\\r\\n]", "[" WHITE "]?\\p{L}+", "[" WHITE "]?\\p{P}+", HAN_OTHERS,
@@ -122,7 +122,7 @@ static const struct bpe_family families[] = {
      .expressions = {"\\p{N}{1,3}", HAN_KANA, DEEPSEEK3}},
     {.names = NAMES("falcon"),
      .expressions = {"[\\p{P}$+<=>^~|`]+", GPT2, "[0-9][0-9][0-9]"}},
-    {.names = NAMES("falcon-folder"), // as its tokenizer.json
+    {.names = NAMES("falcon-folder"), // as its tokenizer.json cuts
      .expressions = {"[\\p{P}$+<=>^~|`]+", GPT2},
      .cuts_numbers = true},
     {.names = NAMES("poro-chat", "bloom", "gpt3-finnish"), .expressions = {SENTENCES}},
@@ -134,7 +134,7 @@ static const struct bpe_family families[] = {
     {.names = NAMES("gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"),
      .expressions = {CASED("(?:" ENGLISH ")?", "\\p{N}{1,3}")}},
     {.names = NAMES("gemma4"), .expressions = {"\\n+"}, .characters = true},
-    {.names = NAMES("default"), // of files that name none
+    {.names = NAMES("default"), // of files without a name
      .expressions = {"[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}},
 };
 

@@ -8,17 +8,17 @@
 #include "bpe.h"
 
 struct tn_tokenizer {
-    struct vocabulary vocabulary; // first
+    struct vocabulary vocabulary; // first: vocabulary_of() relies on it
     const struct bpe_family *family;
     struct splitter splitter;
     struct merges merges;
-    int32_t bytes[256]; // symbols of bytes
+    int32_t bytes[256]; // symbol of each byte
     bool whole_words;   // a word that is a token is not cut, whatever the merges say
 };
 
 // --- words to ids ----------------------------------------------------------------------
 
-// A part of a text that is cut into words.
+// State of taking a text's words.
 struct bpe_words {
     struct encoding *encoding;
     const tn_tokenizer *tokenizer;
@@ -46,8 +46,8 @@ static bool is_newlines(const char *word, uint64_t size)
     return true;
 }
 
-// The symbol of the character at the beginning of a text; *out_size: its bytes. Where there
-// is no such symbol, that of its first byte.
+// The symbol of the character at the beginning of a text, else of its first byte; *out_size
+// is the number of bytes that the symbol stands for.
 static int32_t character_symbol(const tn_tokenizer *t, const char *text, uint64_t size,
                                 uint64_t *out_size)
 {
@@ -58,14 +58,14 @@ static int32_t character_symbol(const tn_tokenizer *t, const char *text, uint64_
     return symbol == NO_TOKEN ? t->bytes[(uint8_t)text[0]] : symbol;
 }
 
-// Appends a symbol that is no token: its bytes, as far as these are tokens.
+// Appends the bytes of a symbol that is no token, as far as they are tokens.
 static tn_status bpe_add_bytes(const struct bpe_words *words, int32_t symbol)
 {
     const tn_tokenizer *t = words->tokenizer;
     tn_text text = vocabulary_text(&t->vocabulary, symbol);
     tn_status status = TN_OK;
     if (t->family->characters && text.size > 2 && memcmp(text.data, "<0x", 3) == 0)
-        return TN_OK; // a byte that the vocabulary does not have
+        return TN_OK; // the vocabulary lacks this byte
     for (uint64_t i = 0, size = 1; status == TN_OK && i < text.size; i += size) {
         int byte = t->family->characters
                        ? (uint8_t)text.data[i]
@@ -120,7 +120,7 @@ static tn_status add_space(const tn_host *host, const char *text, uint64_t *size
     return TN_OK;
 }
 
-// Whether the letter of a byte is a number for Unicode.
+// Whether the letter of a byte is a number in Unicode.
 static bool bpe_is_number(char byte)
 {
     unsigned char c = (unsigned char)byte;
@@ -128,7 +128,7 @@ static bool bpe_is_number(char byte)
            (c >= 0xbc && c <= 0xbe);
 }
 
-// Three digits in a row, or what is before such or behind the last: how many bytes.
+// The size of the next piece: three digits, the text before them, or the rest.
 static uint64_t digits_end(const char *text, uint64_t size)
 {
     uint64_t digits = 0;
@@ -208,7 +208,7 @@ static tn_status find_family(const tn_host *host, const tn_metadata_list *metada
                       metadata->name, out_name->data, names);
 }
 
-// The symbols of single bytes. Some may be no tokens.
+// Finds the symbols of single bytes. Some may not be tokens.
 static tn_status bpe_find_bytes(const tn_host *host, tn_tokenizer *t)
 {
     tn_status status = TN_OK;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Texts that are no UTF-8 are made so, as llama.cpp reads them: the same bytes have the
-// same tokens there and here.
+// Texts that are not UTF-8 are repaired as llama.cpp does, so that the same bytes have the
+// same tokens.
 #include "bpe.h"
 
-#define REPLACEMENT 0xfffdu // stands for a byte that is no character
-#define PRIVATE 0xe000u     // any character that no expression names, of 3 bytes
+#define REPLACEMENT 0xfffdu // stands for a byte that encodes no character
+#define PRIVATE 0xe000u     // a character of 3 bytes that no expression names
 #define LAST 0x10ffffu
 
 static bool is_surrogate(uint32_t c)
@@ -12,8 +12,8 @@ static bool is_surrogate(uint32_t c)
     return c >= 0xd800 && c <= 0xdfff;
 }
 
-// The character at the beginning of a text and, in *out_size, its bytes. What is none is
-// REPLACEMENT, of one byte.
+// Returns the character at the beginning of a text, and its size in *out_size. An invalid
+// byte is REPLACEMENT, of size 1.
 static uint32_t bpe_utf8_read_character(const char *text, uint64_t size, uint64_t *out_size)
 {
     unsigned char first = (unsigned char)text[0];
@@ -41,7 +41,7 @@ static uint64_t bytes_needed(uint32_t c)
     return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 }
 
-// Writes c; returns its bytes.
+// Writes c in UTF-8; returns its size.
 static uint64_t write_character(uint32_t c, char *out)
 {
     static const unsigned char marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
@@ -74,7 +74,7 @@ tn_status clean_text(const tn_host *host, const char *text, uint64_t size,
     *out = (struct clean_text){.text = text, .pattern = text, .size = size};
     if (is_clean(text, size))
         return TN_OK;
-    uint64_t most = 3 * size; // a byte becomes at most a replacement
+    uint64_t most = 3 * size; // each byte may become a replacement
     char *memory = host->alloc(host, 2 * most, 0);
     uint64_t written = 0;
     if (!memory)

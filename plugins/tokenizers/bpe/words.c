@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Text is cut into words by PCRE2.
+// Cuts text into words, by PCRE2.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <inttypes.h>
 #include <pcre2.h>
 #include "bpe.h"
 
-// PCRE2 takes its memory from the host.
+// PCRE2 allocates from the host.
 static void *take_memory(PCRE2_SIZE size, void *data)
 {
     const tn_host *host = data;
@@ -36,7 +36,7 @@ static tn_status bpe_words_compile(const tn_host *host, struct splitter *s,
         return host->fail(host, TN_ERR_INTERNAL,
                           "PCRE2's error %d at byte %zu of the expression %s", error,
                           (size_t)position, expression);
-    // Where memory cannot be executed PCRE2 interprets.
+    // Where executable memory is forbidden PCRE2 interprets.
     (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     s->codes[s->num_codes++] = code;
     return TN_OK;
@@ -66,7 +66,7 @@ void splitter_finish(struct splitter *s)
     *s = (struct splitter){0};
 }
 
-// One text being cut.
+// A text that is being cut.
 struct cut {
     const tn_host *host;
     const struct splitter *splitter;
@@ -76,8 +76,8 @@ struct cut {
     void *state;
 };
 
-// The next match of an expression in the text from `begin` to `end`, from `at` on:
-// *out_from and *out_to. True when there is one.
+// Finds the next match of an expression in the text from `begin` to `end`, starting at
+// `at`: *out_found, *out_from and *out_to.
 static tn_status bpe_words_find(const struct cut *c, pcre2_code *code, uint64_t begin,
                                 uint64_t end, uint64_t at, bool *out_found,
                                 uint64_t *out_from, uint64_t *out_to)

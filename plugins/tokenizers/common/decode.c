@@ -47,11 +47,11 @@ static bool tokenizer_decode_is_left_out(const struct vocabulary *v, int32_t id,
     uint8_t kind = v->kind[id];
     return !(flags & TN_DECODE_SPECIAL) &&
            (kind == TN_TOKEN_CONTROL || kind == TN_TOKEN_UNKNOWN ||
-            kind == TN_TOKEN_UNUSED); // which fills up an embedding
+            kind == TN_TOKEN_UNUSED); // unused tokens fill an embedding's rows
 }
 
-// Gives the bytes that token `id` adds to a text; `first`: nothing is before it but tokens
-// that are left out, or, without a pipeline, a special token is.
+// Gives the bytes that token `id` adds to a text. `first`: only tokens that are left out
+// come before it, or, without a pipeline, a special token does.
 static tn_text tokenizer_decode_decoded(const struct vocabulary *v, int32_t id,
                                         uint32_t flags, bool first)
 {

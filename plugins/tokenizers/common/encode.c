@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Special tokens in a text, and what is between them.
+// Cuts a text at special tokens, and encodes the text between them.
 //
-// Longer tokens are found first, all over the text; then, in what is left between them,
-// shorter ones; of one length the leftmost. So "<|im_end|>" is never read as "<|" and
+// Longer tokens are found first, in all of the text; then shorter ones in the text between
+// them; of tokens of one length the leftmost. So "<|im_end|>" is never read as "<|" and
 // "im_end|>".
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void group_add(struct special_group *group, tn_text text, uint8_t kind)
     group->has_user_defined |= kind == TN_TOKEN_USER_DEFINED;
 }
 
-// The lengths of all special tokens, longest first, each once: *out_count of them.
+// The distinct lengths of special tokens, longest first: *out_count of them.
 static uint32_t *special_lengths(const tn_host *host, const struct vocabulary *v,
                                  uint32_t *out_count)
 {
@@ -73,7 +73,7 @@ tn_status vocabulary_group(const tn_host *host, struct vocabulary *v)
 
 // --- parts of a text -------------------------------------------------------------------
 
-// Text from begin to end, or a special token.
+// A range of text, or a special token.
 struct tokenizer_encode_part {
     uint64_t begin, end;
     int32_t id; // NO_TOKEN: text
@@ -145,8 +145,8 @@ static int32_t special_at(const struct vocabulary *v, const struct special_group
     return input_allows(input, v->kind[id], from, from + group->length) ? id : NO_TOKEN;
 }
 
-// Finds the next token of `group` from `at` on, which ends before `end`: its id, and its
-// position in *out_at; or NO_TOKEN.
+// Finds the next token of `group` from `at` on that ends before `end`. Returns its id, and
+// its position in *out_at; or NO_TOKEN.
 static int32_t special_next(const struct vocabulary *v, const struct special_group *group,
                             const struct encode_input *input, uint64_t at, uint64_t end,
                             uint64_t *out_at)
@@ -174,7 +174,7 @@ static bool tokenizer_encode_is_white(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-// Appends what one part of text is, cut at the tokens of `group`.
+// Appends the parts of a range of text that is cut at the tokens of `group`.
 static tn_status cut_part(const struct vocabulary *v, const struct special_group *group,
                           const struct encode_input *input,
                           struct tokenizer_encode_part part,
@@ -198,7 +198,7 @@ static tn_status cut_part(const struct vocabulary *v, const struct special_group
     return status;
 }
 
-// Cuts a text at special tokens: *out, whose items the caller frees.
+// Cuts a text at special tokens into *out; the caller frees out->items.
 static tn_status cut_text(const tn_host *host, const struct vocabulary *v,
                           const struct encode_input *input,
                           struct tokenizer_encode_parts *out)
@@ -246,7 +246,7 @@ static tn_status encode_parts(const struct encode_call *call,
                               const struct tokenizer_encode_parts *parts)
 {
     const char *text = call->input->text;
-    bool first = true; // of the text, or behind a special token
+    bool first = true; // at the beginning of the text, or behind a special token
     tn_status status = TN_OK;
     for (uint64_t i = 0; status == TN_OK && i < parts->count; i++) {
         const struct tokenizer_encode_part *p = &parts->items[i];
@@ -261,7 +261,7 @@ static tn_status encode_parts(const struct encode_call *call,
     return status;
 }
 
-// As llama.cpp does.
+// Encodes a text without a pipeline, as llama.cpp does.
 static tn_status encode_text(const struct encode_call *call)
 {
     struct tokenizer_encode_parts parts = {.host = call->host};
@@ -303,7 +303,7 @@ tn_status vocabulary_encode(const struct encode_call *call, int32_t **out_ids,
     whole.out = &ids;
     tn_status status = tokenizer_encode_check_input(host, call->input);
     if (status == TN_OK)
-        status = ids_grow(&ids); // so that an empty text has an array, too
+        status = ids_grow(&ids); // even an empty text has an array
     if (status == TN_OK && adds & TN_TOKENIZER_ADDS_BOS)
         status = ids_add(&ids, facts->bos);
     if (status == TN_OK)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Merges: reading them, and applying them to a word.
+// Reads merges, and applies them to a word.
 //
-// Of all pairs of neighbours in a word the one of the lowest rank is merged, the leftmost
-// of equals, until none is left. Short words look at all pairs each time; long ones keep
-// them in a heap, so that a word of a million symbols takes n log n steps, too.
+// Of all adjacent pairs in a word the one of lowest rank is merged, the leftmost of equals,
+// until no pair has a merge. Short words search all pairs each time; long words keep the
+// pairs in a heap, so that n symbols take n log n steps.
 #include <inttypes.h>
 #include <string.h>
 #include "merge.h"
@@ -11,7 +11,7 @@
 #define NO_RANK UINT32_MAX
 #define NONE UINT32_MAX
 
-enum { SHORT_WORD = 32 }; // symbols
+enum { SHORT_WORD = 32 }; // most symbols of a word that is searched
 
 // --- the table -------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ static uint32_t token_merge_rank_of(const struct merges *m, uint32_t left, uint3
     return slot ? slot - 1 : NO_RANK;
 }
 
-// Reads "left right" as a merge. `joined` has room for its text.
+// Reads "left right" as a merge. `joined` has room for both joined.
 static tn_status read_merge(const tn_host *host, const tn_metadata_list *metadata,
                             uint64_t index, tn_text text, struct vocabulary *v,
                             char *joined, struct merge *out)
@@ -122,7 +122,7 @@ void merges_finish(const tn_host *host, struct merges *m)
 
 static uint64_t apply_short(const struct merges *m, uint32_t *symbols, uint64_t count)
 {
-    uint32_t ranks[SHORT_WORD]; // of symbols i and i + 1
+    uint32_t ranks[SHORT_WORD]; // of the pair of symbols i and i + 1
     for (uint64_t i = 0; i + 1 < count; i++)
         ranks[i] = token_merge_rank_of(m, symbols[i], symbols[i + 1]);
     while (count > 1) {
@@ -148,8 +148,8 @@ static uint64_t apply_short(const struct merges *m, uint32_t *symbols, uint64_t 
 
 // --- a long word -----------------------------------------------------------------------
 
-// Symbols as a list, and the pairs that may be merged as a heap of rank << 32 | position. A
-// pair whose symbols have changed meanwhile is skipped when it comes out.
+// Symbols as a linked list, and pairs that may be merged as a heap of rank << 32 |
+// position. A pair whose symbols have changed meanwhile is skipped when it comes out.
 struct long_word {
     uint32_t *symbols, *before, *behind;
     uint64_t *heap;
@@ -191,7 +191,7 @@ static void token_merge_push_pair(const struct merges *m, struct long_word *w,
         token_merge_heap_push(w, (uint64_t)rank << 32 | left);
 }
 
-// Merges what the heap gives, when it is still there.
+// Merges the pair that the heap gives, unless its symbols have changed.
 static void merge_pair(const struct merges *m, struct long_word *w, uint64_t item)
 {
     const struct merge *merge = &m->items[item >> 32];
@@ -226,8 +226,8 @@ static uint64_t apply_long(const struct merges *m, struct long_word *w, uint64_t
 
 // --- words -----------------------------------------------------------------------------
 
-// Bytes for each symbol: the heap, of one pair to begin with and two for each merge; the
-// symbol; and its neighbours.
+// Bytes for each symbol: a heap, with one pair at first and two for each merge; the symbol;
+// and its links.
 enum { SPACE = 3 * 8 + 3 * 4 };
 
 uint32_t *merge_symbols(const tn_host *host, struct merge_space *space, uint64_t count)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Merges: pairs of symbols that become one, in the order in which they were learnt.
+// Merges: pairs of symbols that become one symbol, in the order in which they were learnt.
 #ifndef TOKENIZERS_MERGE_H
 #define TOKENIZERS_MERGE_H
 
 #include "vocabulary.h"
 
-// Two symbols that become one. The number of a merge is its rank: 0 comes first.
+// Two symbols that become one. A merge's index is its rank: 0 comes first.
 struct merge {
     uint32_t left, right, result;
 };
@@ -13,23 +13,23 @@ struct merge {
 struct merges {
     struct merge *items;
     uint32_t count;
-    uint32_t *slots;    // of the hash table: rank + 1, or 0
+    uint32_t *slots;    // hash table: rank + 1; 0: empty
     uint32_t num_slots; // a power of two
 };
 
-// Reads the merges; their texts become symbols.
+// Reads the merges; texts that they need become symbols.
 tn_status merges_init(const tn_host *host, const tn_metadata_list *metadata,
                       struct vocabulary *v, struct merges *out);
 void merges_finish(const tn_host *host, struct merges *m);
 
-// Memory for words, kept from one to the next. Zeroed to begin with.
+// Memory for words, reused from word to word. Zeroed at first.
 struct merge_space {
     void *memory;
     uint64_t capacity; // symbols
 };
 
-// The symbols of a word, of which there is room for `count`, at least 1; NULL when out of
-// memory. To be filled before merges_apply.
+// Returns room for the `count` symbols of a word, at least 1, which the caller fills before
+// merges_apply; NULL when out of memory.
 uint32_t *merge_symbols(const tn_host *host, struct merge_space *space, uint64_t count);
 // Merges `count` symbols in place; returns how many are left.
 uint64_t merges_apply(const struct merges *m, struct merge_space *space, uint64_t count);

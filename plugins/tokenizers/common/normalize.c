@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Unicode's normal forms, and classes of characters. utf8proc knows the characters; marks
-// behind a letter are put in order here, in linear time however many there are.
+// Unicode's normal forms, and classes of characters. utf8proc has the data of characters;
+// marks behind a letter are sorted here, in linear time for any number of them.
 #include <string.h>
 #include <utf8proc.h>
 #include "pipeline.h"
 
 // --- characters ------------------------------------------------------------------------
 
-// The character at the beginning of a text, and in *out_size its bytes; -1, of one byte,
-// for what is no UTF-8.
+// Returns the character at the beginning of a text, and its size in *out_size; -1, of size
+// 1, for an invalid byte.
 static int32_t tokenizer_normalize_read_character(const char *text, uint64_t size,
                                                   uint64_t *out_size)
 {
@@ -20,7 +20,7 @@ static int32_t tokenizer_normalize_read_character(const char *text, uint64_t siz
     return bytes > 0 ? c : -1;
 }
 
-// The last character of a text of at least one byte, as read_character.
+// Returns the last character of a text of at least one byte, as read_character does.
 static int32_t read_last(const char *text, uint64_t size, uint64_t *out_size)
 {
     uint64_t back = 1;
@@ -42,7 +42,7 @@ static bool tokenizer_normalize_is_space(int32_t c)
            category == UTF8PROC_CATEGORY_ZP;
 }
 
-// \w as Unicode's report on expressions has it.
+// \w as defined by Unicode's report on regular expressions.
 static bool tokenizer_normalize_is_word(int32_t c)
 {
     if (c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) ||
@@ -96,7 +96,7 @@ bool is_alone(const char *text, uint64_t size, uint64_t from, uint64_t to)
 
 static const struct {
     uint32_t way;
-    int decompose; // utf8proc's options
+    int decompose; // options of utf8proc
     bool composes;
 } forms[] = {
     {WAY_NFC, UTF8PROC_DECOMPOSE, true},
@@ -110,11 +110,11 @@ static int combining_class(int32_t c)
     return utf8proc_get_property(c)->combining_class;
 }
 
-// Bytes that are no UTF-8 are surrogates meanwhile, which UTF-8 has not.
+// Invalid bytes become surrogates meanwhile, which UTF-8 does not have.
 enum { NO_CHARACTER = 0xdc00 };
 
-// The characters of a text, taken apart; how many there are. Those that `room` does not
-// hold are only counted.
+// Decomposes a text into characters; returns their number. Characters beyond `room` are
+// counted only.
 static uint64_t take_apart(const char *text, uint64_t size, int options, int32_t *out,
                            uint64_t room)
 {
@@ -133,8 +133,7 @@ static uint64_t take_apart(const char *text, uint64_t size, int options, int32_t
     return count;
 }
 
-// Puts marks behind a letter in the order of their classes, equal ones as they were.
-// `spare` has room for as many.
+// Sorts the marks behind a letter by their classes, stably. `spare` has room for as many.
 static void sort_marks(int32_t *run, uint64_t count, int32_t *spare)
 {
     bool sorted = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Pipelines: reading them, and a text's way through one. Tokens that are looked for in the
-// text as it is come first; what is between is normalized, and cut at the others; what is
-// left then goes to the tokenizer. Of all tokens the leftmost is taken, and at one place
-// the longest.
+// Pipelines: reads them, and takes a text through one. Raw tokens are found first, in the
+// text as it is; the text between them is normalized, and cut at normalized tokens; the
+// rest goes to the tokenizer. Of all tokens the leftmost is found, and at one position the
+// longest.
 #include "pipeline.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static tn_status read_ways(const tn_host *host, const char *name, tn_text words,
     return TN_OK;
 }
 
-// Sorted as texts; of equal texts the last comes last.
+// Orders tokens by text; of equal texts the largest id comes last.
 static int compare_added(const void *a, const void *b)
 {
     const struct added_token *x = a, *y = b;
@@ -78,7 +78,7 @@ static void sort_set(struct added_set *set)
         set->first[(unsigned char)set->items[i].text[0]] = true;
 }
 
-// Appends a token to its set. One whose text is empty is never found.
+// Appends a token to its set. A token with an empty text is never found.
 static tn_status add_token(const tn_host *host, struct vocabulary *v, int32_t id,
                            uint32_t flags)
 {
@@ -175,8 +175,8 @@ void pipeline_finish(const tn_host *host, struct vocabulary *v)
 
 // --- finding tokens --------------------------------------------------------------------
 
-// The first of items low .. high - 1, which are equal up to byte `at`, whose byte there is
-// `byte` or larger.
+// The first of items low .. high - 1 whose byte `at` is at least `byte`; their texts agree
+// before it.
 static uint32_t lower_bound(const struct added_set *set, uint32_t low, uint32_t high,
                             uint64_t at, int byte)
 {
@@ -190,7 +190,7 @@ static uint32_t lower_bound(const struct added_set *set, uint32_t low, uint32_t 
     return low;
 }
 
-// The longest token at the beginning of a text, or NULL.
+// Finds the longest token at the beginning of a text, or NULL.
 static const struct added_token *added_at(const struct added_set *set, const char *text,
                                           uint64_t size)
 {
@@ -209,17 +209,17 @@ static const struct added_token *added_at(const struct added_set *set, const cha
     return found;
 }
 
-// --- a text's way ----------------------------------------------------------------------
+// --- encoding ---------------------------------------------------------------------------
 
-// A text that is being cut at the tokens of a set: all of it, or a part of that normalized.
+// A text that is being cut at the tokens of a set: the call's, or a normalized part of it.
 struct cutting {
     const struct encode_call *call;
     const struct added_set *set;
-    const struct encode_input *input; // the call's, or the part
-    uint64_t begin;                   // of the part, in the text of the call
+    const struct encode_input *input; // the call's, or that of the part
+    uint64_t begin;                   // of the part, in the call's text
 };
 
-// Whether a token that is at a position may be found there.
+// Whether a token that occurs at a position may be taken there.
 static bool tokenizer_pipeline_is_taken(const struct cutting *c,
                                         const struct added_token *token, uint64_t at)
 {
@@ -231,8 +231,9 @@ static bool tokenizer_pipeline_is_taken(const struct cutting *c,
 
 static tn_status take_text(const struct cutting *c, uint64_t from, uint64_t to);
 
-// Takes a token at a position, with white space that belongs to it, and what is before it.
-// *taken: what is done. White space behind a token may hold another one, which then counts.
+// Adds the text before a token, then the token, which takes adjacent white space as its
+// flags say. *taken: bytes done so far. A token within white space behind this one is
+// taken, too.
 static tn_status tokenizer_pipeline_take_token(const struct cutting *c,
                                                const struct added_token *token, uint64_t at,
                                                uint64_t *taken)
@@ -264,7 +265,7 @@ static tn_status tokenizer_pipeline_cut(const struct cutting *c)
     return status || taken == size ? status : take_text(c, taken, size);
 }
 
-// How many bytes the first `size` of a part's text have when they are normalized.
+// Changes *size, a number of bytes of text, to the size of these bytes normalized.
 static tn_status normalized_size(const struct encode_call *call, const char *text,
                                  uint64_t *size)
 {
@@ -275,8 +276,8 @@ static tn_status normalized_size(const struct encode_call *call, const char *tex
     return status;
 }
 
-// The ranges that are plain, as they are in bytes from .. to - 1 of the call's text when
-// these are normalized; *out_ranges, of the caller.
+// Maps the plain ranges within bytes from .. to - 1 of the call's text to positions in the
+// normalized bytes; the caller frees *out_ranges.
 static tn_status map_plain(const struct encode_call *call, uint64_t from, uint64_t to,
                            tn_text_range **out_ranges, uint64_t *out_count)
 {
@@ -299,7 +300,7 @@ static tn_status map_plain(const struct encode_call *call, uint64_t from, uint64
     return status;
 }
 
-// Takes the text between tokens that were looked for in the text as it is.
+// Takes the text between raw tokens: normalizes it, and cuts it at normalized tokens.
 static tn_status take_raw(const struct cutting *c, uint64_t from, uint64_t to)
 {
     const struct encode_call *call = c->call;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Metadata, checked.
+// Reads metadata, and checks them.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static const char *const kind_names[] = {
     [TN_METADATA_BOOL] = "bool",
 };
 
-// Describes a pair, for messages: "a list of 3 of kind text".
+// Describes a pair for messages: "a list of 3 of kind text".
 static const char *tokenizer_read_describe(const tn_metadata *pair, char text[64])
 {
     if (!pair)

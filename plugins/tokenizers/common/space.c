@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Spaces as vocabularies of characters have them: U+2581, three bytes.
+// Spaces in vocabularies of characters: U+2581, three bytes.
 #include <string.h>
 #include "vocabulary.h"
 

@@ -2,7 +2,7 @@
 // Slots of tn_tokenizer_ops, over a vocabulary.
 #include "tokenizer.h"
 
-// A tn_tokenizer begins with it.
+// A tn_tokenizer begins with its vocabulary.
 static const struct vocabulary *vocabulary_of(const tn_tokenizer *t)
 {
     return (const struct vocabulary *)(const void *)t;

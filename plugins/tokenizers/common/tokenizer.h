@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The slots of tn_tokenizer_ops that all tokenizers fill alike, over the vocabulary that a
-// tn_tokenizer begins with. A plugin adds how it is opened and closed, and its encode_part.
+// The slots of tn_tokenizer_ops that all tokenizers share, over the vocabulary at the
+// beginning of a tn_tokenizer. A plugin adds open, close, and its encode_part.
 #ifndef TOKENIZERS_TOKENIZER_H
 #define TOKENIZERS_TOKENIZER_H
 
 #include <tenon/plugin.h>
 #include "merge.h"
 
-// One call of encode. What is kept from word to word is freed behind it.
+// One call of encode. Its memory is reused from word to word, and freed behind the call.
 struct encoding {
     const tn_host *host;
     struct merge_space space;
-    void *memory;      // the plugin's own
-    uint64_t capacity; // of it, as the plugin counts
+    void *memory;      // of the plugin
+    uint64_t capacity; // of `memory`, in units of the plugin
 };
 
 const tn_tokenizer_facts *tokenizer_facts(const tn_tokenizer *t);

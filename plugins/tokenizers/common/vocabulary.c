@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens and their facts from metadata.
+// Reads tokens and facts of a vocabulary from metadata.
 #include "pipeline.h"
 #include <ctype.h>
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Ids are of 31 bits, and so are symbols; half of that is left for those of merges.
+// Ids and symbols have 31 bits; half of the numbers is left for symbols of merges.
 #define MAX_TOKENS (1 << 28)
 
 // --- symbols and their hash table ------------------------------------------------------
@@ -23,7 +23,7 @@ static uint64_t vocabulary_hash_text(const char *text, uint64_t size)
     return hash ^ hash >> 29;
 }
 
-// The slot of a text: that of its symbol, or the empty one where it belongs.
+// Finds the slot of a text: its symbol's, or the empty one where it belongs.
 static struct text_slot *vocabulary_slot_of(const struct vocabulary *v, const char *text,
                                             uint64_t size, uint64_t hash)
 {
@@ -39,7 +39,7 @@ static struct text_slot *vocabulary_slot_of(const struct vocabulary *v, const ch
     return &v->slots[at];
 }
 
-// Fills the slot of a symbol. Where several have one text, the first is found.
+// Fills a symbol's slot. Of symbols with equal texts the first keeps the slot.
 static void slot_fill(struct vocabulary *v, uint32_t symbol)
 {
     tn_text text = vocabulary_text(v, (int32_t)symbol);
@@ -59,7 +59,7 @@ int32_t vocabulary_find(const struct vocabulary *v, const char *text, uint64_t s
            1;
 }
 
-// Room in *memory for `needed` records of `size` bytes, of which `used` are kept.
+// Makes room in *memory for `needed` records of `size` bytes; keeps the first `used`.
 static tn_status vocabulary_reserve(const tn_host *host, void **memory, uint64_t *capacity,
                                     uint64_t used, uint64_t needed, uint64_t size)
 {
@@ -179,7 +179,7 @@ static tn_status read_kinds(const tn_host *host, const tn_metadata_list *metadat
             return host->fail(host, TN_ERR_REFUSED,
                               "%s: '%s' of token %" PRIu64 " is %g, expected 1 to %d",
                               metadata->name, key, i, kind, TN_TOKEN_BYTE);
-        v->kind[i] = kind < 1 ? TN_TOKEN_NORMAL : (uint8_t)kind; // 0: not said
+        v->kind[i] = kind < 1 ? TN_TOKEN_NORMAL : (uint8_t)kind; // 0: the file does not say
     }
     return TN_OK;
 }
@@ -215,8 +215,8 @@ static tn_status read_scores(const tn_host *host, const tn_metadata_list *metada
 
 // --- marks that models use -------------------------------------------------------------
 
-// Texts of marks, in vocabularies of many families. They are control tokens, whatever the
-// metadata say, as most files that are around were made without those kinds.
+// Texts that end a turn or mark code, in vocabularies of many families. They are control
+// tokens whatever the metadata say, as most files were made without those kinds.
 static const struct {
     const char *text;
     bool ends;
@@ -265,7 +265,7 @@ static const struct {
     {"<|code_middle|>", false},
 };
 
-// Marks of a reply with parts, which are text of it.
+// Tokens that structure a reply; they count as text of it.
 static const char *const parts_of_replies[] = {"<|channel|>", "<|message|>", "<|start|>",
                                                "<|constrain|>"};
 
@@ -274,7 +274,7 @@ static int32_t token_of(const struct vocabulary *v, const char *text)
     return vocabulary_find(v, text, strlen(text));
 }
 
-// Sets flags in `ends`, one for each token.
+// Sets the kinds of such tokens, and a flag in `ends` for each token that ends a turn.
 static void vocabulary_find_marks(struct vocabulary *v, bool *ends)
 {
     for (size_t i = 0; i < COUNT(marks); i++) {
@@ -289,7 +289,7 @@ static void vocabulary_find_marks(struct vocabulary *v, bool *ends)
         if (id != NO_TOKEN)
             v->kind[id] = TN_TOKEN_USER_DEFINED;
     }
-    // Families in which a mark of others is something else.
+    // Families in which a token of the table above means something else.
     int32_t end = token_of(v, "<|end|>"), text_end = token_of(v, "</s>");
     bool calls =
         token_of(v, "<|call|>") != NO_TOKEN || token_of(v, "<|calls|>") != NO_TOKEN;
@@ -343,7 +343,7 @@ static tn_status read_ends(const tn_host *host, const tn_metadata_list *metadata
     return v->ends ? TN_OK : TN_ERR_MEMORY;
 }
 
-// The token that ends a turn, where the metadata name none: by its text.
+// Finds the token that ends a turn by its text, where the metadata name none.
 static int32_t find_eot(const struct vocabulary *v)
 {
     static const char *const texts[] = {"<|eot_id|>",    "<|im_end|>", "<|end|>",
@@ -382,8 +382,8 @@ static void vocabulary_read_facts(const tn_host *host, const tn_metadata_list *m
         f->flags |= TN_TOKENIZER_ADDS_SPACE;
 }
 
-// Phi-3 leaves out white space behind its marks; no key of GGUF says so, but the model's
-// name.
+// Phi-3 removes white space behind special tokens; GGUF has no key for that, so the model's
+// name decides.
 static void read_strips(const tn_metadata_list *metadata, struct vocabulary *v)
 {
     tn_text name;
@@ -420,7 +420,7 @@ void byte_text(int byte, char out[BYTE_TEXT])
     out[5] = '>';
 }
 
-// The byte of "<0x0A>", or -1.
+// The byte that "<0x0A>" stands for, or -1.
 static int vocabulary_byte_of(tn_text text)
 {
     if (text.size != 6 || memcmp(text.data, "<0x", 3) != 0 || text.data[5] != '>')
@@ -429,7 +429,7 @@ static int vocabulary_byte_of(tn_text text)
     return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 
-// Writes what token `id`, of this text, stands for; *end: where, and where it ends.
+// Writes the bytes that token `id`, of this text, stands for, at *end, and advances *end.
 static tn_status decode_token(const tn_host *host, const char *name,
                               const struct vocabulary_kind *kind,
                               const struct vocabulary *v, int32_t id, tn_text text,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // org.tenon.sentencepiece: vocabularies of "llama", the BPE of SentencePiece.
 //
-// A text is its characters, spaces are U+2581. Of all pairs of neighbours whose text
-// together is a token the one with the highest score is joined, the leftmost of equals,
-// until there is none. What then is no token becomes its bytes. With a pipeline the file's
-// merges say what is joined, not the scores.
+// A text is its characters, with spaces as U+2581. Of all adjacent pairs whose joined text
+// is a token, the one with the highest score is joined, the leftmost of equals, until no
+// pair is left. Pieces that are not tokens become their bytes. With a pipeline the file's
+// merges replace the scores.
 #include <tenon/provider.h>
 #include "../common/pipeline.h"
 #include "../common/tokenizer.h"
@@ -17,16 +17,16 @@ enum { SPACE_BYTES = sizeof(space_mark) - 1 };
 
 struct tn_tokenizer {
     struct vocabulary vocabulary; // first
-    int32_t bytes[256];           // tokens, or NO_TOKEN
-    bool cuts;                    // no token goes on behind a word: see find_cuts
-    struct merges merges;         // with a pipeline only
+    int32_t bytes[256];           // token of each byte, or NO_TOKEN
+    bool cuts;                    // no token spans the beginning of a word: see find_cuts
+    struct merges merges;         // only with a pipeline
 };
 
 // --- words ------
 
-// Where the word at the beginning of a text ends: before a U+2581 that follows something
-// else, or, unless `runs`, another one. Bytes that are no UTF-8 may be taken for one
-// character with those behind them.
+// The end of the word at the beginning of a text: before the next U+2581 behind another
+// character, or, unless `runs`, behind a U+2581. Invalid bytes may be taken for one
+// character with the bytes behind them.
 static uint64_t word_end(const char *text, uint64_t size, bool runs)
 {
     bool in_word = false;
@@ -35,27 +35,27 @@ static uint64_t word_end(const char *text, uint64_t size, bool runs)
         if (space && (in_word || (!runs && i)))
             return i;
         in_word = !space;
-        i += character_bytes(text[i]); // as the pieces to begin with
+        i += character_bytes(text[i]); // the pieces begin so, too
     }
     return size;
 }
 
 // --- joining ---------------------------------------------------------------------------
 
-// A part of the text: characters that were joined. Of size 0 when it was joined to the one
-// before it.
+// A piece of the text: characters that were joined. Size 0: it was joined to the one
+// before.
 struct sentencepiece_piece {
     uint64_t start;
     uint32_t size;           // bytes
     uint32_t before, behind; // pieces, or NONE
-    int32_t id;              // its token, or NO_TOKEN
+    int32_t id;              // token of its text, or NO_TOKEN
 };
 
-// Two neighbours that may be joined.
+// Two adjacent pieces that may be joined.
 struct pair {
     float score;
     uint32_t left; // piece
-    uint32_t size; // bytes of both: another size is of a pair that has changed meanwhile
+    uint32_t size; // of both; pieces of another size have changed meanwhile
     int32_t id;
 };
 
@@ -154,8 +154,8 @@ static tn_status add_piece(const tn_tokenizer *t, const char *text,
     return status;
 }
 
-// Memory to join `size` bytes: for a heap and pieces, kept from word to word. Each piece is
-// in one pair to begin with, and each joining makes two more.
+// Makes memory to join `size` bytes, for a heap and pieces, reused from word to word. Each
+// piece is in one pair at first, and each joining adds two.
 static tn_status sentencepiece_make_room(struct encoding *e, uint64_t size)
 {
     if (size <= e->capacity)
@@ -192,8 +192,8 @@ static tn_status encode_word(struct encoding *e, const tn_tokenizer *t, const ch
 
 // --- merging, with a pipeline ------------------------------------------------------------
 
-// The symbols of a character, at `out`: its token, or those of its bytes, or the unknown
-// token; how many.
+// Writes the symbols of a character to `out`: its token, or its bytes' tokens, or the
+// unknown token; returns their number.
 static uint64_t character_symbols(const tn_tokenizer *t, const char *text, uint64_t size,
                                   uint32_t *out)
 {
@@ -263,7 +263,7 @@ static tn_status encode_pieces(const tn_tokenizer *t, struct encoding *e, const 
 
 // --- opening ---------------------------------------------------------------------------
 
-// Tokens of bytes: "<0x0A>", or else the byte itself, or else the unknown token.
+// Finds the tokens of bytes: "<0x0A>", or else the byte itself, or else the unknown token.
 static void sentencepiece_find_bytes(tn_tokenizer *t)
 {
     for (int byte = 0; byte < 256; byte++) {
@@ -277,9 +277,8 @@ static void sentencepiece_find_bytes(tn_tokenizer *t)
     }
 }
 
-// Whether U+2581 is in tokens at their beginnings alone, among spaces. Then nothing is
-// joined across the beginning of a word, and words are joined one after the other, which is
-// much faster.
+// Finds out whether tokens have U+2581 at their beginnings alone, among spaces. Then no
+// token spans the beginning of a word, and joining word by word is right, and much faster.
 static void find_cuts(tn_tokenizer *t)
 {
     const struct vocabulary *v = &t->vocabulary;
