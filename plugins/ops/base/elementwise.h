@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The elementwise primitives: each is its one-line expression. X(name, expression, doc)
+// The elementwise primitives, each defined by one line. X(name, expression, doc)
 //
 // Types, derivatives and fused code follow from the expression, in the core and in the
 // backends. NumPy's names and meanings; inputs broadcast, dtypes promote.
 #ifndef BASE_ELEMENTWISE_H
 #define BASE_ELEMENTWISE_H
 
-// Near 0 by the series, as the quotient's derivative is a difference of near numbers.
+// Near 0 by the series, as the quotient's derivative would be a difference of close
+// numbers.
 #define SINC                                                                               \
     "t = pi * x; u = t * t; abs(t) < 0.785 ? 1 - u * (1 / 6.0) * (1 - u * (1 / 20.0) * "   \
     "(1 - u * (1 / 42.0) * (1 - u * (1 / 72.0) * (1 - u * (1 / 110.0) * "                  \

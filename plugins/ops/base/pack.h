@@ -18,9 +18,9 @@
 #include "elementwise.h"
 
 // The primitives that are not in the tables of elementwise.h, and the files that define
-// them, which meson.build reads here: X(name, "file") for base_<name>.
-// Those in BASE_BATCHED have a hand-written batching rule <name>_vmap in the folder of
-// their family; expand_dims and squeeze use reshape's.
+// them, which meson.build reads here: X(name, "file") for base_<name>. Primitives in
+// BASE_BATCHED have a hand-written batching rule <name>_vmap in the folder of their family;
+// expand_dims and squeeze use reshape's.
 #define BASE_BATCHED(X)                                                                    \
     X(reshape, "move/view.c")                                                              \
     X(transpose, "move/view.c")                                                            \
@@ -54,7 +54,7 @@
     X(partition, "sort/partition.c")                                                       \
     X(argpartition, "sort/partition.c")                                                    \
     X(matmul, "matmul/matmul.c")
-// Primitives that decompose into others, as all of their rules do.
+// Primitives that decompose into others; so do all their rules.
 #define BASE_DECOMPOSED(X)                                                                 \
     X(stack, "move/arrange.c")                                                             \
     X(flip, "move/arrange.c")                                                              \
@@ -78,7 +78,7 @@
     X(einsum, "matmul/einsum.c")                                                           \
     X(nonzero, "sort/unique.c")                                                            \
     X(boolean_mask, "sort/unique.c")
-// Composites decompose, too, and have no type rule: the core applies their decomposition in
+// Composites have a decomposition and no type rule: the core applies the decomposition in
 // their place.
 #define BASE_COMPOSITES(X)                                                                 \
     X(zeros, "create/filled.c")                                                            \
@@ -248,8 +248,8 @@ BASE_BINARY(BASE_DECLARE)
 BASE_BATCHED(BASE_DECLARE)
 #undef BASE_DECLARE
 
-// The record of a primitive that is made of others: functions NAME_infer and
-// NAME_decompose, attributes TYPE described by FIELDS. Further fields may follow.
+// The record of a primitive made of others: functions NAME_infer and NAME_decompose,
+// attributes TYPE described by FIELDS. Further fields may follow.
 #define DECOMPOSED(name, type, fields, sentence, ...)                                      \
     const tn_primitive base_##name = {.struct_size = sizeof(tn_primitive),                 \
                                       .id = "base." #name "/1",                            \
@@ -269,8 +269,8 @@ BASE_BATCHED(BASE_DECLARE)
     static tn_status name##_decompose(const tn_build *build, const tn_rule *rule,          \
                                       tn_array **outputs)
 
-// Attributes with the dtype of the result behind: rules, which never see it, take the first
-// member for the whole.
+// Attributes followed by the dtype of the result. Rules, which do not use the dtype, read
+// the struct as its first member.
 typedef struct {
     tn_reduce_attrs of;
     int64_t dtype;
@@ -295,10 +295,10 @@ typedef struct {
 BASE_CPU_KERNELS(BASE_DECLARE)
 #undef BASE_DECLARE
 
-// The input list of primitives with one input, "x".
-extern const tn_input_info base_x[1];        // of the first dtypes
-extern const tn_input_info base_any_x[1];    // of any: moved, or checked by an expression
-extern const tn_input_info base_number_x[1]; // of these and complex numbers: summed
+// Input lists of primitives with one input, "x".
+extern const tn_input_info base_x[1];        // of TN_FIRST_DTYPES
+extern const tn_input_info base_any_x[1];    // of any dtype
+extern const tn_input_info base_number_x[1]; // of TN_FIRST_DTYPES and complex ones
 
 // --- checks (common/check.c)
 // -------------------------------------------------------------------
@@ -324,8 +324,8 @@ tn_status check_same_dtype(const tn_host *host, const char *name, tn_dtype other
 // The common extents that x and y broadcast to, into *out (its dtype stays). False: none.
 int broadcast_types(const tn_type *x, const tn_type *y, tn_type *out);
 
-// Number of elements. The core refuses arrays of over 2^63 bytes, so that a count which
-// does not fit is that of no array: INT64_MAX.
+// Number of elements; INT64_MAX where it overflows, which no array reaches, as the core
+// refuses arrays of over 2^63 bytes.
 static inline int64_t type_count(const tn_type *type)
 {
     int64_t count = 1;
@@ -342,11 +342,11 @@ static inline int64_t type_count(const tn_type *type)
 tn_status check_shape(const tn_host *host, const tn_ints *shape);
 
 // The least and the greatest value of a dtype, as doubles: infinite for floats. The
-// greatest 64-bit integers are no doubles: the greatest double below them stands for them.
+// greatest 64-bit integers are not doubles: the double before them stands for them.
 void dtype_range(tn_dtype dtype, double *out_least, double *out_most);
 
-// Fails when `dtype` is an integer dtype that does not hold the number `value`, cut to a
-// whole one; `name` is the attribute's name.
+// Fails when `dtype` is an integer dtype that cannot hold `value` truncated to an integer;
+// `name` is the attribute's name.
 tn_status check_holds(const tn_host *host, const char *name, double value, tn_dtype dtype);
 
 // Fails unless `dtype` is an integer dtype; `input` is the input's name.
@@ -374,17 +374,17 @@ tn_array *with_shape(const tn_build *build, const char *primitive, const tn_arra
 
 tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype);
 
-// x, or x converted where its dtype is another.
+// x, converted where its dtype is not `dtype`.
 tn_array *as_dtype(const tn_build *build, tn_array *x, tn_dtype dtype);
 
-// A reduction of x over `axes`; all where they are not given.
+// A reduction of x over `axes`; over all axes where they are not given.
 tn_array *reduced_over(const tn_build *build, const char *primitive, const tn_array *x,
                        const tn_ints *axes, int64_t keepdims);
 
 // The sum along one axis, in `dtype`.
 tn_array *sum_along(const tn_build *build, const tn_array *x, int64_t axis, tn_dtype dtype);
 
-// count_outputs of a primitive that has an output for each input.
+// count_outputs of a primitive with one output for each input.
 tn_status output_each_input(const tn_infer *infer, uint64_t *out_count);
 
 // x with all axes merged into one.
@@ -401,16 +401,16 @@ tn_array *turned(const tn_build *build, const tn_array *x, const tn_ints *order)
 tn_array *joined(const tn_build *build, tn_array *const *parts, uint64_t count,
                  int64_t axis);
 
-// The array as a result of its own where a rule gives its input as it is.
+// Makes the rule's own result of an input that it gives unchanged.
 tn_array *passed(const tn_build *build, const tn_array *x);
 
 // Zeros with the extents of `like`: a broadcast scalar, which takes no memory.
 tn_array *zeros_like(const tn_build *build, const tn_array *like, tn_dtype dtype);
 
-// x with its batch axis `from` merged into axis `axis` of a slice: slices are joined there.
+// Merges x's batch axis `from` into axis `axis` of a slice, which joins the slices there.
 tn_array *joined_batch(const tn_build *build, tn_array *x, int32_t from, int32_t axis);
-// Moves a batch's axis to the front of x. *along, an axis of one of its slices, from either
-// end, becomes that axis of the result.
+// Moves a batch axis to the front of x. *along, an axis of a slice counted from either end,
+// becomes the number of that axis in the result.
 tn_array *batch_along(const tn_build *build, tn_array *x, int32_t batch_axis,
                       int64_t *along);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Finds what moves memory of devices between the members of a group, and lets all members
-// agree on whether they have it.
+// Finds a plugin that moves memory of devices between the members of a group, and has all
+// members agree on whether they have it.
 #include <stdio.h>
 #include <stdlib.h>
 #include "pack.h"
 
-// Words of a member on its libraries.
+// A member's message on its plugins.
 struct device_words {
-    int32_t status; // of `ready`
+    int32_t status; // result of `ready`
     char why[252];
 };
 
@@ -38,7 +38,7 @@ static tn_status words_gather(const tn_collective *table, const tn_host *table_h
     return status == TN_OK ? table->wait(table_host, work) : status;
 }
 
-// Whether all are ready; fails, on all alike, where one was asked to be.
+// Whether all members are ready. Fails, alike on all of them, where one requires it.
 static tn_status words_compare(const tn_host *host, const struct device_words *all,
                                int32_t size, bool *out_ready)
 {
@@ -71,7 +71,7 @@ tn_status device_use_open(const tn_host *host, const tn_collective *table,
         mine.status = out->table->ready(out->host, mine.why, sizeof(mine.why));
     tn_status status = words_gather(table, table_host, group, &mine, all);
     if (status != TN_OK)
-        return status; // `all` may be written to later
+        return status; // not freed: `all` may be written to later
     status = words_compare(host, all, size, &is_ready);
     free(all);
     if (status == TN_OK && is_ready && TN_HAS(table, check))

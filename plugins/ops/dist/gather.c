@@ -77,7 +77,7 @@ TN_JVP(all_gather_jvp)
     return built(out_tangents[0]);
 }
 
-// The batch axis goes behind axis 0, which is 1 element of a scalar.
+// The batch axis goes behind axis 0, which a scalar gets with extent 1.
 TN_VMAP(all_gather_vmap)
 {
     tn_array *x = rule->inputs[0];
@@ -163,7 +163,7 @@ static tn_array *broadcast_again(const tn_build *build, tn_array *x,
                      tn_attrs("root", attrs->root, "group", group_name(attrs->group)));
 }
 
-// The root's array gets the gradients of all members' losses, the others' arrays none.
+// The root's array gets the sum of all members' gradients, the other arrays none.
 TN_VJP(broadcast_vjp)
 {
     const tn_dist_peer_attrs *attrs = rule->attrs;

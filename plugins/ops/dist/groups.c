@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Groups by name, those of each runtime: the table tn_dist, and their use by primitives.
+// Named groups of each runtime: the table tn_dist, and the use of groups by primitives.
 #include "pack.h"
 
 #include <pthread.h>
@@ -11,17 +11,17 @@ struct named_group {
     struct named_group *next;
     char name[MOST_NAME + 1];
     tn_group *group;
-    bool is_used; // a thread uses it
+    bool is_used; // a thread uses the group
     struct device_use devices;
 };
 
-// Groups of one runtime. A list: runtimes are few.
+// Groups of one runtime. A list, as runtimes are few.
 struct runtime_groups {
     struct runtime_groups *next;
     const tn_host *host;
     pthread_mutex_t lock; // guards the members below
     pthread_cond_t changed;
-    bool is_joining; // a thread joins the world, without the lock
+    bool is_joining; // a thread joins the world, without holding the lock
     const tn_collective *table;
     const tn_host *table_host;
     struct named_group *groups; // the world is the last
@@ -130,7 +130,7 @@ static tn_status group_list(struct runtime_groups *mine, const char *name, tn_gr
     tn_status status =
         device_use_open(mine->host, mine->table, mine->table_host, group, &entry->devices);
     if (status != TN_OK) {
-        free(entry); // the group stays: some library may be at work in it
+        free(entry); // the group stays open: a library may be using it
         return status;
     }
     pthread_mutex_lock(&mine->lock);
@@ -149,7 +149,7 @@ static tn_status group_check_name(const tn_host *host, const char *name)
                             strlen(name), MOST_NAME);
 }
 
-// Joins the world, by the one plugin that has collectives.
+// Joins the world, through the one plugin with collectives.
 static tn_status dist_groups_world_join(struct runtime_groups *mine)
 {
     const tn_host *host = mine->host;
@@ -171,7 +171,7 @@ static tn_status dist_groups_world_join(struct runtime_groups *mine)
     return status == TN_OK ? group_list(mine, "world", world) : status;
 }
 
-// The world joined by one thread, while others wait for it.
+// Joins the world in one thread, while others wait for it.
 static tn_status group_join(struct runtime_groups *mine)
 {
     pthread_mutex_lock(&mine->lock);
@@ -298,7 +298,7 @@ static tn_status dist_shrink(const tn_host *host, const char *name, const char *
                : status;
 }
 
-// These two wait for no call, which another thread may be in: they change how it ends.
+// These two do not wait for a running call of another thread: they change how it ends.
 static tn_status dist_set_deadline(const tn_host *host, const char *name,
                                    uint64_t milliseconds)
 {

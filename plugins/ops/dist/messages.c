@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // send, receive, barrier and rank.
 //
-// A message has no derivative. Its transpose is a message back, by two members that must
-// both make it: the one that receives has no input whose gradient would bring it, and the
-// one that sends would wait for it for ever wherever only this one differentiates. A
-// broadcast moves the same elements by a call that all members make, and differentiates.
+// A message has no derivative. Its transpose is a message back, which both members would
+// have to make: the receiver has no input whose gradient would make it, and the sender
+// would wait for ever where only it differentiates. A broadcast moves the same elements by
+// a call that all members make, and has a derivative.
 #include "pack.h"
 
 static const tn_attr_field send_fields[] = {
@@ -56,7 +56,7 @@ static tn_status send_run(const tn_run *run)
                                           .tag = (int32_t)attrs->tag});
 }
 
-// A batch is one message, the batch axis first: the other member receives that shape.
+// A batch is one message with the batch axis first, which the other member has to expect.
 TN_VMAP(send_vmap)
 {
     const tn_dist_peer_attrs *attrs = rule->attrs;
@@ -115,7 +115,7 @@ static tn_array *barrier_again(const tn_build *build, tn_array *x, const tn_rule
                      tn_attrs("group", group_name(attrs->group)));
 }
 
-// Values pass as they are; the barrier is not repeated for derivatives.
+// Values pass unchanged; derivatives do not repeat the barrier.
 TN_VJP(barrier_vjp)
 {
     (void)build;

@@ -15,7 +15,7 @@
 #include <tenon/primitive.h>
 #include <tenon/run_memory.h>
 
-// The primitives: X(name) for dist_<name>.
+// The primitives, dist_<name>: X(name).
 #define DIST_PRIMITIVES(X)                                                                 \
     X(all_reduce)                                                                          \
     X(all_reduce_start)                                                                    \
@@ -32,14 +32,14 @@
 DIST_PRIMITIVES(DIST_DECLARE)
 #undef DIST_DECLARE
 
-// Initialisers that all records but dist.rank/1 share: collectives happen in the order in
-// which they were built, on every member.
+// Initialisers of all records but dist.rank/1: collectives run in the order in which they
+// were built, on every member.
 #define DIST_EFFECT DIST_EFFECT_OF(0)
 #define DIST_EFFECT_OF(more)                                                               \
     .struct_size = sizeof(tn_primitive), .flags = TN_PRIM_EFFECT | (more),                 \
     .effects = TN_EFFECTS_COMMUNICATION
 
-// The names of TN_COLLECTIVE_SUM ...
+// The names of TN_COLLECTIVE_SUM, ...
 extern const char *const dist_reductions[];
 
 #define REDUCTION_FIELD(type)                                                              \
@@ -52,7 +52,7 @@ extern const char *const dist_reductions[];
     TN_I64_FIELD(type, tag, 0, "0 .. 32767: tells messages between two members apart")
 #define DTYPES_ALL (TN_ALL_DTYPES)
 
-// The one array that a primitive takes.
+// The input list of primitives that take one array.
 extern const tn_input_info dist_x[1];
 
 // Type of the output is that of the input.
@@ -65,10 +65,10 @@ extern const tn_dist dist_groups;
 tn_status groups_init(const tn_host *host);
 void groups_deinit(const tn_host *host);
 
-// A group in use; nobody else of this process uses it until groups_give().
+// A group in use: no other thread of this process uses it until groups_give().
 struct group_use {
     const tn_collective *table;
-    const tn_host *host; // of the table
+    const tn_host *host; // of the table's plugin
     tn_group *group;
     const tn_group_facts *facts;
     struct runtime_groups *runtime;
@@ -81,15 +81,15 @@ void groups_give(struct group_use *use);
 
 // --- devices.c --------------------------------------------------------------------------
 
-// A plugin that moves memory of devices between members of a group, all of which have it.
+// A plugin that moves memory of devices between a group's members, all of which have it.
 struct device_use {
-    const tn_device_collective *table; // NULL: no plugin does
-    const tn_host *host;               // of the table
+    const tn_device_collective *table; // NULL: no such plugin
+    const tn_host *host;               // of the table's plugin
     tn_device_group *group;
 };
 
 // Opens the device part of a group if all members have a plugin for it. All members call
-// it. It fails on all of them where one was asked for and is missing.
+// this. Where a member requires a plugin that is missing, it fails on all of them.
 tn_status device_use_open(const tn_host *host, const tn_collective *table,
                           const tn_host *table_host, tn_group *group,
                           struct device_use *out);
@@ -97,29 +97,32 @@ void device_use_close(struct device_use *use);
 
 // --- run.c ------------------------------------------------------------------------------
 
-// Runs a collective on the input and output of `run`. `call` has what the kind asks for,
-// but for dtype, count and memory. `size`: members that the graph expects; 0: any number.
+// Runs a collective on the input and output of `run`. `call` has all that its kind needs
+// but dtype, count and memory. `size`: the number of members that the graph expects; 0:
+// any.
 tn_status dist_run(const tn_run *run, const char *group, int64_t size,
                    tn_collective_call *call);
 
 uint64_t dist_elements(const tn_type *type);
 
-// Memory of the host, malloc's.
+// Allocates `bytes` bytes by malloc(), which the caller frees by free().
 tn_status dist_take_memory(const tn_host *host, uint64_t bytes, void **out);
 
-// The failure of a host without <tenon/run_memory.h>; with it, that memory is out.
+// Fails because the host lacks <tenon/run_memory.h>, or, where it `knows` that, for want of
+// memory.
 tn_status dist_no_memory(const tn_host *host, bool knows);
 
 // --- rules ------------------------------------------------------------------------------
 
-// Whether elements of this dtype have the reduction of the attributes, those of reduce.c.
+// Fails where dtype does not have the reduction in the attributes (reduce.c).
 tn_status dist_check_reduction(const tn_infer *infer, tn_dtype dtype);
 
 // all_reduce of `x` over the group of `like`, by `reduction` ("sum"); NULL for NULL.
 tn_array *dist_reduced(const tn_build *build, tn_array *x, const char *reduction,
                        const char *group);
 
-// An attribute `group` again: attributes given by name do not take NULL.
+// The attribute `group` for another application: NULL becomes "", as named attributes take
+// no NULL.
 static inline const char *group_name(const char *group)
 {
     return group ? group : "";

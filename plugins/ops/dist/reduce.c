@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // all_reduce and reduce_scatter.
 //
-// Derivatives are those of the sum of all members' losses: what another member's loss owes
-// to an element here comes back by the collective that is the transpose.
+// Derivatives are those of the sum of all members' losses: another member's gradient for an
+// element here comes back by the transposed collective.
 #include "pack.h"
 
 const char *const dist_reductions[] = {"sum",     "product", "minimum",
@@ -23,7 +23,7 @@ static const char *dist_reduce_reduction_name(int64_t reduction)
     return dist_reductions[reduction];
 }
 
-// As <tenon/collective.h> says.
+// Follows the table in <tenon/collective.h>.
 tn_status dist_check_reduction(const tn_infer *infer, tn_dtype dtype)
 {
     const tn_dist_reduce_attrs *attrs = infer->attrs;
@@ -100,14 +100,14 @@ static bool is_linear(const tn_dist_reduce_attrs *attrs)
     return attrs->reduction == TN_COLLECTIVE_SUM || attrs->reduction == TN_COLLECTIVE_MEAN;
 }
 
-// The reduction of cotangents, and of tangents times the derivative: sum or mean.
+// The reduction of cotangents, and of tangents times derivatives: sum or mean.
 static const char *linear_reduction(const tn_dist_reduce_attrs *attrs)
 {
     return is_linear(attrs) ? dist_reductions[attrs->reduction] : "sum";
 }
 
-// The derivative of an extreme, y, by each element of x: 1 / (how many members' elements
-// are equal to it), or 0.
+// The derivative of an extreme y by each element of x: 1 / (number of members whose element
+// equals y), or 0.
 static tn_array *extreme_derivative(const tn_build *build, tn_array *x, tn_array *y,
                                     const char *group)
 {
@@ -118,7 +118,7 @@ static tn_array *extreme_derivative(const tn_build *build, tn_array *x, tn_array
 }
 
 // The derivative of a product by each element of x: the product of all other members'
-// elements, exact beside zeros, too. Second derivatives beside zeros are not exact.
+// elements, exact also where some are 0; second derivatives are not exact there.
 static tn_array *product_derivative(const tn_build *build, tn_array *x, const char *group)
 {
     tn_array *zero = build->expr(build, "x -> where(x == 0, 1, where(x == 0, x, 0))",
@@ -133,7 +133,7 @@ static tn_array *product_derivative(const tn_build *build, tn_array *x, const ch
                        TN_IN(zero, zeros, factor, product), TN_NO_ATTRS);
 }
 
-// d times the derivative of a reduction that is not linear; a linear one has d itself.
+// d times the derivative of a reduction that is not linear; for a linear one, d itself.
 static tn_array *chained(const tn_build *build, const char *product, tn_array *d,
                          tn_array *x, tn_array *y, const tn_dist_reduce_attrs *attrs)
 {
@@ -184,7 +184,7 @@ static tn_array *scatter_by(const tn_build *build, tn_array *x, const char *redu
                               "size", attrs->size));
 }
 
-// The blocks of all members, as the input has them.
+// Gathers all members' blocks into the input's shape.
 static tn_array *unscattered(const tn_build *build, tn_array *block,
                              const tn_dist_reduce_attrs *attrs)
 {
@@ -192,7 +192,7 @@ static tn_array *unscattered(const tn_build *build, tn_array *block,
                      tn_attrs("group", group_name(attrs->group), "size", attrs->size));
 }
 
-// The output of all_reduce; only extremes have a use for it.
+// The output of all_reduce, which only extremes need; else NULL.
 static tn_array *unscattered_output(const tn_build *build, const tn_rule *rule)
 {
     const tn_dist_reduce_attrs *attrs = rule->attrs;
@@ -222,7 +222,7 @@ TN_JVP(reduce_scatter_jvp)
     return built(out_tangents[0]);
 }
 
-// The batch axis goes behind the axis that is scattered.
+// The batch axis goes behind the scattered axis.
 TN_VMAP(reduce_scatter_vmap)
 {
     const tn_dist_reduce_attrs *attrs = rule->attrs;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Runs a collective between the steps of devices: on their memory where all members have a
-// library for it, else on the host's, where operands are copied to and back.
+// Runs a collective between the steps of devices: on device memory where all members have a
+// plugin for it, else on host memory, to and from which operands are copied.
 #include <stdlib.h>
 #include "pack.h"
 
-// Operands on the host. After a failure the library may still write there, so the memory is
-// malloc's and is not given back then.
+// Operands on the host. After a failure the library may still write to this memory, so it
+// comes from malloc() and is leaked then.
 struct host_operands {
     void *in, *out;
     uint64_t in_bytes, out_bytes;
@@ -43,7 +43,7 @@ static tn_status run_read_input(const tn_run *run, struct host_operands *o)
     return status == TN_OK ? run->read(run, run->inputs[0], o->in, o->in_bytes) : status;
 }
 
-// Elements of one member, as the kind counts them, and the bytes of the output.
+// Counts a member's elements, as the call's kind does, and the bytes of the output.
 static void run_count(const struct host_operands *o, int32_t size, tn_collective_call *call,
                       uint64_t *out_bytes)
 {
@@ -62,7 +62,7 @@ static void run_count(const struct host_operands *o, int32_t size, tn_collective
         call->count = count / members;
         *out_bytes = count * one;
         break;
-    case TN_COLLECTIVE_RECEIVE: // the caller knows the type
+    case TN_COLLECTIVE_RECEIVE: // only the attributes have the type
         *out_bytes = call->count * one;
         break;
     default:
@@ -75,7 +75,7 @@ static void run_count(const struct host_operands *o, int32_t size, tn_collective
 static tn_status call_group(const struct group_use *use, struct host_operands *o,
                             tn_collective_call *call)
 {
-    // Kinds that work in place, or give the input again.
+    // Kinds that work in place, or whose output is the input.
     bool in_place = call->kind == TN_COLLECTIVE_ALL_REDUCE ||
                     call->kind == TN_COLLECTIVE_BROADCAST ||
                     call->kind == TN_COLLECTIVE_SEND || call->kind == TN_COLLECTIVE_BARRIER;
@@ -112,7 +112,7 @@ static tn_status run_on_host(const tn_run *run, const struct group_use *use,
     }
     status = call_group(use, o, call);
     if (status != TN_OK)
-        return status; // the library may have the memory
+        return status; // leaked: the library may use the memory
     status = tn_run_memory_of(run)->write(run, 0, o->out, o->out_bytes);
     if (o->out != o->in)
         free(o->out);

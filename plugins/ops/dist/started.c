@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// all_reduce_start and all_reduce_finish: an all-reduce in two operations, so that what
-// does not need its result is computed meanwhile.
+// all_reduce_start and all_reduce_finish: an all-reduce as two operations, so that
+// operations that do not need its result run meanwhile.
 //
-// Arrays are copied into one buffer, which a work of the group owns until its ticket is
-// finished; tickets are numbers, in a list of the process.
+// Arrays are copied into one buffer, which belongs to a work of the group until its ticket
+// is finished; tickets are numbers, in a list of the process.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct ticket {
     int64_t number;
     char name[64]; // of the group
     tn_collective_work *work;
-    void *memory; // malloc's: after a failure the library may write there
+    void *memory; // malloc's, leaked after a failure: the library may write to it
     uint64_t count;
     tn_dtype dtype;
 };
@@ -22,7 +22,7 @@ struct ticket {
 static struct {
     pthread_mutex_t lock; // guards the members below
     struct ticket *first;
-    int64_t last; // number that was given
+    int64_t last; // the last number that was given
 } tickets = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int64_t ticket_list(struct ticket *ticket)
@@ -35,7 +35,7 @@ static int64_t ticket_list(struct ticket *ticket)
     return number;
 }
 
-// Takes a ticket from the list; NULL: there is none of this number.
+// Takes the ticket with this number from the list; NULL: there is none.
 static struct ticket *ticket_take(int64_t number)
 {
     pthread_mutex_lock(&tickets.lock);
@@ -75,7 +75,7 @@ static uint64_t input_bytes(const tn_run *run, uint32_t i, tn_type *type)
     return dist_elements(type) * (uint64_t)tn_dtype_bytes(type->dtype);
 }
 
-// Copies the arrays behind each other.
+// Copies the arrays into the ticket's memory, one behind the other.
 static tn_status gather_arrays(const tn_run *run, struct ticket *ticket)
 {
     tn_type type;
@@ -93,7 +93,8 @@ static tn_status gather_arrays(const tn_run *run, struct ticket *ticket)
     return status;
 }
 
-// Takes the ticket's memory on failure: the library may have it.
+// Owns the ticket's memory: frees it before the call has started, and leaks it after a
+// failure of the call, as the library may use it.
 static tn_status start_ticket(const tn_run *run, struct ticket *ticket)
 {
     const tn_dist_reduce_attrs *attrs = run->attrs;
@@ -168,7 +169,7 @@ static tn_status finish_ticket(const tn_run *run, struct ticket *ticket)
     status = use.table->wait(use.host, ticket->work);
     groups_give(&use);
     if (status != TN_OK)
-        return status; // the library may have the memory
+        return status; // leaked: the library may use the memory
     uint64_t bytes = ticket->count * (uint64_t)tn_dtype_bytes(ticket->dtype);
     if (ticket->count != (uint64_t)attrs->count || ticket->dtype != (tn_dtype)attrs->dtype)
         status = run->host->fail(run->host, TN_ERR_ARGUMENT,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What reading a manifest needs: an arena, which owns all that is read; the first failure;
-// and the nearest known name, for messages.
+// Shared by readers of a manifest: an arena, which owns all that is read; the first
+// failure; and the nearest known name, for messages.
 #ifndef FFI_ARENA_H
 #define FFI_ARENA_H
 
@@ -18,7 +18,7 @@ enum { ARENA_MAX = 8 << 20 }; // bytes
 struct ffi_arena {
     struct ffi_arena_block *blocks;
     size_t used;
-    bool is_full; // ARENA_MAX was not enough
+    bool is_full; // the arena has reached ARENA_MAX
 };
 
 // Zeroed memory aligned to 16 bytes, freed by arena_finish. NULL when there is none.
@@ -37,8 +37,8 @@ struct problem {
 tn_status problem_set(struct problem *problem, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// The name in `names` (ended by NULL) with the fewest edits from `ffi_name`, or NULL when
-// none is near.
+// The name in `names` (ended by NULL) with the fewest edits from `name`, or NULL when none
+// is near.
 const char *nearest_name(const char *name, const char *const *names);
 
 #endif // FFI_ARENA_H

@@ -315,7 +315,7 @@ static tn_status create_handles(const struct ffi_run *run, void **handles,
 // In reverse order, because a handle may have been created from an earlier one.
 static void destroy_handles(const struct ffi_run *run, void **handles, bool per_item)
 {
-    struct problem unlikely = {0}; // constants and handles, the only arguments, cannot fail
+    struct problem unlikely = {0}; // cannot fail: arguments are constants and handles alone
     for (int64_t i = (int64_t)run->function->num_handles - 1; i >= 0; i--) {
         const struct handle *handle = &run->function->handles[i];
         union result result;

@@ -44,7 +44,7 @@ static void ffi_closures_vmap(ffi_cif *cif, void *result, void **args, void *fun
 typedef void (*body)(ffi_cif *, void *, void **, void *);
 
 // Makes a closure with the first `num_args` of the parameter types, which calls `code` with
-// `ffi_function`. Returns the closure's address; function->closures owns the closure.
+// `function`. Returns the closure's address; function->closures owns the closure.
 static void *ffi_closures_make(struct ffi_function *function, body code, uint32_t num_args,
                                ffi_type *result, struct problem *problem)
 {

@@ -25,7 +25,7 @@ struct extent {
     uint32_t num_steps;
 };
 
-// Gives the index of the variable `ffi_name`, or -1.
+// Gives the index of the variable `name`, or -1.
 typedef int (*extent_lookup)(void *context, const char *name);
 
 // Parses an expression. The failure has the column, what was got and what was expected.

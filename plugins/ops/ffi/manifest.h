@@ -7,7 +7,7 @@
 #include "json.h"
 #include "pack.h"
 
-// A whole function. `otherwise` is the library of one that has none of its own. `ffi_pack`
+// A whole function. `otherwise` is the library of a function without one of its own. `pack`
 // is the name of the pack: "blas" in "blas.axpby/1". (function.c)
 void read_function(struct json_reader *reader, const struct field *field, const char *pack,
                    struct library *otherwise, struct ffi_function *function);
@@ -57,7 +57,7 @@ int find_name(void *context, const char *name);
 void read_extent(struct json_reader *reader, const struct field *field,
                  struct ffi_function *function, struct extent *out);
 
-// Number of the operand `ffi_name`, outputs behind inputs, or -1.
+// Number of the operand `name`, outputs behind inputs, or -1.
 int find_operand(const struct ffi_function *function, const char *name);
 
 #endif // FFI_MANIFEST_H

@@ -314,8 +314,8 @@ tn_status variant_find(struct ffi_function *function, uint32_t variant, void **o
 
 // --- tables for the core and for libffi (bind.c) ---------------------------------------
 
-// Prepares the calls of a callee for libffi. `ffi_function` is the function whose handle
-// the callee creates or destroys, or NULL.
+// Prepares the calls of a callee for libffi. `function` is the function whose handle the
+// callee creates or destroys, or NULL.
 tn_status callee_bind(struct callee *callee, struct ffi_arena *arena,
                       const struct ffi_function *function, struct problem *problem);
 // Prepares the function's calls, and fills its tables for the core with entry points

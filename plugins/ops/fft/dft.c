@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The transforms along the last axis, and their rules. They are linear: the tangent is the
 // transform of the tangent. The gradient is the transposed and conjugated transform of the
-// cotangent, of which a real input takes the real part.
+// cotangent; of a real input, its real part.
 #include "pack.h"
 
 static const tn_input_info complex_x[] = {{"x", "rows", 0, TN_COMPLEX_DTYPES}};
@@ -84,8 +84,7 @@ static tn_array *dft_to_real(const tn_build *build, tn_array *x, int64_t n, doub
                      tn_attrs("n", n, "scale", scale));
 }
 
-// Rows of elements 0 .. n / 2 with those that also stand for their conjugates multiplied by
-// `weight`.
+// Multiplies by `weight` those of elements 0 .. n / 2 that stand for their conjugates, too.
 static tn_array *dft_weighted(const tn_build *build, tn_array *x, int64_t n, double weight)
 {
     return build->expr(build,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Transforms of overlapping frames, stft and istft, and of numbers that are symmetric, hfft
-// and ihfft. All are put together from others when they are applied.
+// Transforms of overlapping frames, stft and istft, and of symmetric sequences, hfft and
+// ihfft. All are composites.
 //
 // Griffin, Lim, "Signal estimation from modified short-time Fourier transform", IEEE
 // Transactions on Acoustics, Speech and Signal Processing 32(2), 1984: the overlapping sum
 // divided by that of the squared windows.
 #include "pack.h"
 
-#define LEAST_ENVELOPE 1e-11 // of squared windows, below which nothing is known
+#define LEAST_ENVELOPE 1e-11 // of summed squared windows, below which an element is unknown
 
 typedef struct {
     int64_t n_fft, hop_length, win_length, center, pad_mode, norm, onesided, length;
@@ -55,7 +55,7 @@ static tn_array *frames_reshape(const tn_build *build, const tn_array *x,
     return build->op(build, "base.reshape/1", TN_IN(x), tn_attrs("shape", shape));
 }
 
-// Checks the lengths of the frames and fills in those that are not given.
+// Checks the frame lengths, and fills in absent ones.
 static tn_status frames_check(const tn_build *build, frames_attrs *a)
 {
     const tn_host *host = build->host;
@@ -74,7 +74,7 @@ static tn_status frames_check(const tn_build *build, frames_attrs *a)
     return TN_OK;
 }
 
-// The window of a whole frame, in a real dtype; NULL where it is ones.
+// The window of a whole frame, in a real dtype; NULL where it is all ones.
 static tn_status frames_window(const tn_build *build, const tn_rule *rule, frames_attrs *a,
                                tn_dtype dtype, tn_array **out)
 {
@@ -105,7 +105,7 @@ static tn_status frames_window(const tn_build *build, const tn_rule *rule, frame
     return built(window);
 }
 
-// Frames of the last axis, [..., frames, n_fft]: a view, as they overlap.
+// Cuts the last axis into frames, [..., frames, n_fft]: a view, as frames overlap.
 static tn_status frames_cut(const tn_build *build, tn_array *x, const frames_attrs *a,
                             tn_array **out)
 {
@@ -179,7 +179,7 @@ COMPOSITE(stft, "The transforms of overlapping frames: [..., frequencies, frames
 
 // --- istft ------------------------------------------------------------------------------
 
-// The sum of frames [frames, n_fft, ...] where they overlap: [n, ...].
+// Sums frames [frames, n_fft, ...] where they overlap: [n, ...].
 static tn_array *frames_overlap(const tn_build *build, tn_array *frames,
                                 const frames_attrs *a)
 {
@@ -205,7 +205,7 @@ static tn_array *frames_overlap(const tn_build *build, tn_array *frames,
     return build->op(build, "base.scatter_add/1", TN_IN(none, at, frames), TN_NO_ATTRS);
 }
 
-// Elements first to first + count of axis 0; zeros where there are none.
+// Elements first to first + count of axis 0; zeros beyond its end.
 static tn_array *frames_trim(const tn_build *build, tn_array *x, int64_t first,
                              int64_t count)
 {
@@ -252,7 +252,7 @@ DECOMPOSE(istft)
                   tn_attrs("n", a.n_fft, "norm", a.norm));
     if (window)
         x = build->expr(build, "x, w -> x * w", TN_IN(x, window), TN_NO_ATTRS);
-    // Frames and their elements in front: sums are along one axis.
+    // The frames' two axes go to the front, as sums are along axis 0.
     x = tn_move_axis(build, x, type->rank - 1, 0);
     x = frames_overlap(build, tn_move_axis(build, x, type->rank - 1, 0), &a);
     int64_t count = type->extent[type->rank - 1],
@@ -279,7 +279,7 @@ COMPOSITE(istft, "The inverse of stft: frames overlap, divided by their squared 
 
 // --- hfft and ihfft ---------------------------------------------------------------------
 
-// The norm of the other direction.
+// The norm of the inverse direction.
 static int64_t hfft_norm(int64_t norm)
 {
     return norm == TN_FFT_BACKWARD  ? TN_FFT_FORWARD

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The frequencies of a transform's elements, and these in ascending order.
+// The frequencies of a transform's elements, and shifts to ascending order.
 #include "pack.h"
 
 // --- fftfreq and rfftfreq ---------------------------------------------------------------
@@ -73,7 +73,7 @@ static tn_status fftshift_infer(const tn_infer *infer, tn_type *types)
 }
 #define ifftshift_infer fftshift_infer
 
-// The elements from `first` on, then those before.
+// The elements from `first` on, then the elements before it.
 static tn_array *fft_frequencies_turned(const tn_build *build, tn_array *x, int32_t axis,
                                         int64_t first, int64_t count)
 {
@@ -100,7 +100,7 @@ static tn_status build_shift(const tn_build *build, const tn_rule *rule, tn_arra
         if (n > 1)
             x = fft_frequencies_turned(build, x, axes[i], inverse ? n / 2 : n - n / 2, n);
     }
-    if (x == rule->inputs[0]) // a result of its own
+    if (x == rule->inputs[0]) // the output must be a result of its own
         x = build->op(build, "base.reshape/1", TN_IN(x),
                       tn_attrs("shape", (const tn_ints *)&shape));
     outputs[0] = x;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by this pack's files: the list of its primitives, the checks of arguments, and
-// what the transforms along one axis and along several have in common.
+// Shared by this pack's files: the list of its primitives, the checks of arguments, and the
+// parts common to transforms along one axis and along several.
 #ifndef FFT_PACK_H
 #define FFT_PACK_H
 
@@ -16,7 +16,7 @@
 #include <tenon/plugin.h>
 #include <tenon/primitive.h>
 
-// The primitives: X(name) for fft_<name>.
+// The primitives, fft_<name>: X(name).
 #define FFT_PRIMITIVES(X)                                                                  \
     X(dft)                                                                                 \
     X(dft_of_real)                                                                         \
@@ -45,7 +45,7 @@
 FFT_PRIMITIVES(FFT_DECLARE)
 #undef FFT_DECLARE
 
-// The record of a primitive that is made of others. Further fields may follow.
+// The record of a primitive made of others. Further fields may follow.
 #define DECOMPOSED(name, type, fields, sentence, ...)                                      \
     const tn_primitive fft_##name = {.struct_size = sizeof(tn_primitive),                  \
                                      .id = "fft." #name "/1",                              \
@@ -54,7 +54,7 @@ FFT_PRIMITIVES(FFT_DECLARE)
                                      .infer = name##_infer,                                \
                                      .decompose = name##_decompose,                        \
                                      __VA_ARGS__}
-// The record of one that is put together from others when it is applied.
+// The record of a composite. Further fields may follow.
 #define COMPOSITE(name, sentence, ...)                                                     \
     const tn_primitive fft_##name = {.struct_size = sizeof(tn_primitive),                  \
                                      .id = "fft." #name "/1",                              \
@@ -65,7 +65,7 @@ FFT_PRIMITIVES(FFT_DECLARE)
     static tn_status name##_decompose(const tn_build *build, const tn_rule *rule,          \
                                       tn_array **outputs)
 
-// Input lists: "x" of the dtypes that transforms take; of real ones of them.
+// Input lists of "x": of the dtypes that transforms take, and of the real ones among them.
 #define FFT_DTYPES (TN_FIRST_DTYPES | TN_COMPLEX_DTYPES)
 extern const tn_input_info fft_x[1];
 extern const char *const fft_norms[]; // the names of TN_FFT_..., ended by NULL
@@ -78,18 +78,18 @@ uint64_t dft_reference_scratch(const struct tn_kernel_query *query);
 
 // --- kinds of transforms ----------------------------------------------------------------
 
-// Kinds of transforms, by the beginning of their names: none, "i", "r" and "ir".
+// Kinds of transforms, by the prefix of their names: "", "i", "r" and "ir".
 enum kind { FORWARD, INVERSE, OF_REAL, TO_REAL };
 
-// Gives the n of a transform of x along `axis`, which has been checked: `given`, or what
-// holds without (TN_FFT_WHOLE). Fails when it is below 1, and says that `name` is.
+// Gives the n of a transform of x along `axis`, which has been checked: `given`, or the
+// default (TN_FFT_WHOLE). Fails when n is below 1; `name` is the attribute's name.
 tn_status check_length(const tn_host *host, const char *name, enum kind kind,
                        const tn_type *x, int32_t axis, int64_t given, int64_t *out_n);
 
-// The dtype of complex results of x.
+// The complex dtype of a transform of dtype x.
 tn_dtype complex_of(tn_dtype x);
 
-// Fails on complex numbers where the transform is of real ones.
+// Fails on complex x where the transform takes real numbers.
 tn_status check_real(const tn_host *host, enum kind kind, tn_dtype x);
 
 // --- checks (check.c) -------------------------------------------------------------------
@@ -102,8 +102,8 @@ const char *shape_text(const tn_type *type, char buffer[SHAPE_TEXT]);
 // the axis is out of range.
 tn_status check_axis(const tn_host *host, int64_t axis, int32_t rank, int32_t *out_axis);
 
-// Gives the axes of a list that is given, each counted from the front. Fails on an axis
-// that is out of range or given twice.
+// Gives the axes of a given list, each counted from the front. Fails on an axis that is out
+// of range or given twice.
 tn_status check_axes(const tn_host *host, const tn_ints *axes, int32_t rank,
                      int32_t out_axes[TN_MAX_RANK]);
 

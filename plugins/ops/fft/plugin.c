@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // org.tenon.fft: discrete Fourier transforms, numpy.fft's functions.
 //
-// Three primitives along the last axis have references, and kernels in backends; the others
-// are made of them.
+// Three primitives along the last axis have references, and kernels in backends; all others
+// are made of these three.
 #include "pack.h"
 
 #define POINTER(name) &fft_##name,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the transforms mean: in f64, one row at a time, by the factors of its length (Cooley
-// and Tukey, "An algorithm for the machine calculation of complex Fourier series", 1965).
+// The definition of the transforms: in f64, one row at a time, by the factors of its length
+// (Cooley and Tukey, "An algorithm for the machine calculation of complex Fourier series",
+// 1965).
 #include "pack.h"
 
 #include <tenon/ops/complex.h>
@@ -16,7 +17,7 @@ static int64_t least_factor(int64_t n)
     return n;
 }
 
-// out[k] = the sum over j of in[j * step] * exp(turn i j k / n). `room` is for n numbers.
+// out[k] = the sum over j of in[j * step] * exp(turn i j k / n). `room` has n numbers.
 static void fft_reference_transform(const tn_complex128 *in, int64_t step, int64_t n,
                                     double turn, tn_complex128 *out, tn_complex128 *room)
 {
@@ -57,8 +58,8 @@ uint64_t dft_reference_scratch(const tn_kernel_query *query)
         3 * sizeof(tn_complex128));
 }
 
-// Element k of the row of n numbers that begins at `first`; of a transform of real numbers
-// the row has those up to n / 2.
+// Element k of the row of n numbers that begins at `first`; the half spectrum of real
+// numbers stores elements up to n / 2 alone.
 static tn_complex128 fft_reference_element(const tn_tensor *x, int64_t first, int64_t n,
                                            int64_t k, bool to_real)
 {
@@ -70,7 +71,7 @@ static tn_complex128 fft_reference_element(const tn_tensor *x, int64_t first, in
     return v;
 }
 
-// n: of the transform.
+// Transforms all rows, of length n.
 static tn_status fft_reference_run(const tn_cpu_call *call, int64_t n, bool inverse,
                                    double scale)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transforms along several axes: one axis after the other, from the last one on; of real
-// numbers first along the last axis, to real numbers last along it.
+// Transforms along several axes, one after the other, from the last axis on. Real input is
+// transformed first along the last axis; real output is made last along it.
 #include "pack.h"
 
 #define FIELDS(name, without)                                                              \
@@ -15,13 +15,13 @@
 FIELDS(two_fields, "the last two");
 FIELDS(fields, "the last ones, as many as s has, or all");
 
-// Axes of a transform of x: `n` elements of each of `count` axes.
+// The axes of a transform of x, with the length `n` of each.
 struct fft_several_along {
     int32_t count, axes[TN_MAX_RANK];
     int64_t n[TN_MAX_RANK];
 };
 
-// Finds the axes: those given, or the last ones, as many as the name or s says.
+// Finds the axes: the given ones, or the last ones, whose number the name or s determines.
 static tn_status fft_several_find_axes(const tn_host *host, const tn_fftn_attrs *attrs,
                                        int32_t rank, bool two,
                                        struct fft_several_along *out)
@@ -57,7 +57,7 @@ static tn_status fft_several_find(const tn_host *host, const tn_fftn_attrs *attr
         int64_t n = attrs->s.given ? attrs->s.value[i] : TN_FFT_WHOLE;
         if (n == -1)
             n = TN_FFT_WHOLE;
-        // A -1 in s is x's extent, also of the axis along which there are half as many.
+        // A -1 in s is x's extent, even on the axis that stores half of the elements.
         enum kind own = is_last && !attrs->s.given ? kind : FORWARD;
         status = check_length(host, "s", own, x, out->axes[i], n, &out->n[i]);
     }
@@ -100,7 +100,7 @@ static tn_status fft_several_decompose_kind(const tn_build *build, const tn_rule
     enum kind others = kind == INVERSE || kind == TO_REAL ? INVERSE : FORWARD;
     int32_t last = along.count - 1;
     for (int32_t step = 0; step <= last; step++) {
-        // irfftn leaves the last axis for the end.
+        // irfftn transforms the last axis at the end.
         int32_t i = kind != TO_REAL ? last - step : step < last ? last - 1 - step : last;
         x = build->op(
             build, single[i == last ? kind : others], TN_IN(x),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transforms along one axis: x is cropped or gets zeros behind, the axis becomes the last
-// one, rows are transformed, and the axis goes back.
+// Transforms along one axis: x is cropped or padded with zeros, the axis becomes the last
+// one, its rows are transformed, and the axis moves back.
 #include "pack.h"
 
 static const tn_attr_field fields[] = {
@@ -32,7 +32,7 @@ static tn_status fft_transform_infer_kind(const tn_infer *infer, tn_type *types,
     return TN_OK;
 }
 
-// x with `count` elements along `axis`.
+// x cropped or padded to `count` elements along `axis`.
 static tn_array *fft_transform_fitted(const tn_build *build, tn_array *x, int32_t axis,
                                       int64_t count)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The adjugate, with a adjugate(a) = det(a): the transposed cofactors, which a singular
-// matrix has, too. It is the derivative of a determinant.
+// matrix has, too. It is the derivative of the determinant.
 //
-// By the inverse where a is far from singular; else by singular values: det(u vh) v diag(c)
-// u^H, where c_i is the product of all but s_i.
+// Computed from the inverse where a is far from singular; else from the singular value
+// decomposition: det(u vh) v diag(c) u^H, where c_i is the product of all s but s_i.
 #include <tenon/ops/complex.h>
 #include "svd.h"
 
@@ -54,7 +54,7 @@ static double greatest_row_sum(const struct matrix_view *a)
     return most;
 }
 
-// Fills x by the inverse. False: a is too close to singular for that.
+// Fills x from the inverse. False: a is too close to singular.
 static bool by_inverse(const struct batch_job *job, struct matrix_view a,
                        struct matrix_view x, char *room)
 {
@@ -175,8 +175,7 @@ static tn_array *sum_of_elements(const tn_build *build, tn_array *a)
                      tn_attrs("axis", TN_INTS(-2, -1), "keepdims", INT64_C(1)));
 }
 
-// The derivative is that of the product d x of the determinant and the inverse, which a has
-// to have.
+// The derivative of the product of determinant and inverse, so a must be invertible.
 TN_VJP(adjugate_vjp)
 {
     tn_array *a = rule->inputs[0], *g = cotangents[0];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The Cholesky factorisation, a = L L^H or U^H U.
 //
-// Derivatives: Murray, "Differentiation of the Cholesky decomposition", 2016, section 3.
-// As PyTorch's they are those of a Hermitian a: the gradient is Hermitian, of a tangent the
+// Derivatives: Murray, "Differentiation of the Cholesky decomposition", 2016, section 3. As
+// PyTorch's they assume a Hermitian a: the gradient is Hermitian, and of a tangent only the
 // Hermitian part counts.
 #include "memory/threads.h"
 
@@ -34,8 +34,9 @@ static const char *cholesky_explain(int code)
     return "is not positive definite";
 }
 
-// The definition, row by row of L; of an upper factor the matrices are read and written as
-// their adjoints. Returns the number of the first pivot that is not greater than 0, from 1.
+// The definition, row by row of L; for an upper factor matrices are read and written as
+// their adjoints. Returns the number, from 1, of the first pivot that is not greater than
+// 0.
 static int cholesky_factor_plainly(const struct batch_job *job, int64_t index, char *room)
 {
     struct matrix_view a = job_matrix(job, &job->call->inputs[0], 2, index);
@@ -83,19 +84,20 @@ static tn_status cholesky_reference(const tn_cpu_call *call)
     return code == 0 ? TN_OK : job_fail(&job, index, cholesky_explain(code));
 }
 
-// Rows of matrices whose lower triangle is factored by columns, in memory beside: by rows
-// it is an upper one by columns, for which OpenBLAS' potrf takes up to 2 times as long.
+// The least rows of matrices whose lower triangle is factored in a transposed copy: in
+// place it would be, by columns, an upper factor, for which OpenBLAS' potrf takes up to 2
+// times as long.
 #define LEAST_TURNED 64
 #define MOST_TURNED 600
-enum { TURNED }; // of the room
+enum { TURNED }; // part of the room
 
 static bool cholesky_turns(int64_t n, bool is_upper)
 {
     return !is_upper && n >= LEAST_TURNED && n <= MOST_TURNED;
 }
 
-// By rows the memory of L is, by columns, that of its transpose U: conj(a) = U^H U, and
-// conj(a) by columns is a by rows.
+// Memory of L by rows is memory of its transpose U by columns: conj(a) = U^H U, and conj(a)
+// by columns is a by rows.
 static int cholesky_factor(const struct batch_job *job, int64_t index, char *room)
 {
     struct matrix_view a = job_matrix(job, &job->call->inputs[0], 2, index);
@@ -114,13 +116,13 @@ static int cholesky_factor(const struct batch_job *job, int64_t index, char *roo
         matrix_copy_triangle(l, a, is_upper);
         threads_cholesky(job, !is_upper, n, l.data, &info);
     }
-    for (int64_t i = 0; i < n && info == 0; i++) // OpenBLAS lets a NaN pass
+    for (int64_t i = 0; i < n && info == 0; i++) // OpenBLAS does not report NaN
         if (!(matrix_get(&l, i, i).re > 0))
             info = (int)(i + 1);
     return info;
 }
 
-// An upper factor is that of the transposed matrix, transposed.
+// An upper factor is the transpose of the lower factor of the transposed matrix.
 static int cholesky_group(const struct batch_job *job, int64_t index, int64_t count,
                           char *room, int64_t *out_failed)
 {
@@ -179,7 +181,7 @@ static tn_array *factor_solution(const tn_build *build, tn_array *l, tn_array *b
         &(const tn_solve_triangular_attrs){.lower = 1, .transpose = transpose});
 }
 
-// L of an application; conjugates and transposes are views or cheap.
+// The factor L of an application; conjugates and transposes are views or cheap.
 static tn_array *lower_factor(const tn_build *build, const tn_rule *rule)
 {
     bool upper = ((const tn_cholesky_attrs *)rule->attrs)->upper != 0;

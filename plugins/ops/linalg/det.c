@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Determinants, by LU factors: the product of their diagonal, and of a sign for each
-// exchange of rows. A determinant of a NaN is NaN.
+// Determinants from LU factors: the product of the diagonal, times a sign for each exchange
+// of rows. A matrix with NaN has the determinant NaN.
 #include <tenon/ops/complex.h>
 #include "memory/threads.h"
 
@@ -98,7 +98,7 @@ static int det_of_one(const struct batch_job *job, int64_t index, char *room)
     return 0;
 }
 
-// The determinants of a group, whose diagonals have a column for each lane.
+// Stores the determinants of a group, whose diagonals have a column for each lane.
 static void store_products(const struct batch_job *job, int64_t index, int64_t count,
                            int64_t n, double diagonals[][SMALL_MOST_LANES],
                            const struct small_answer *answer)
@@ -196,13 +196,13 @@ static tn_array *inverse_of(const tn_build *build, tn_array *a)
     return build->op(build, "linalg.inv/1", TN_IN(a), TN_NO_ATTRS);
 }
 
-// Numbers, one a matrix, as matrices of one element.
+// Reshapes numbers, one for each matrix, to matrices of one element.
 static tn_array *numbers_as_matrices(const tn_build *build, tn_array *x)
 {
     return as_column(build, as_column(build, x));
 }
 
-// g times the conjugated cofactors: also those of a singular a.
+// g times the conjugated cofactors, which a singular a has, too.
 TN_VJP(det_vjp)
 {
     if (!cotangents[0])

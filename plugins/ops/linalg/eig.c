@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Eigenvalues and eigenvectors of general matrices, a v = v diag(w), by LAPACK's geev:
-// complex numbers, also of a real matrix, and vectors of length 1.
+// complex, even for a real matrix, with vectors of length 1.
 //
 // Derivatives: Boeddeker, Hanebrink, Drude, Heymann and Haeb-Umbach, "On the computation of
 // complex-valued gradients with application to statistically optimum beamforming", 2017,
-// section 4.22, in PyTorch's form: vectors keep their length and phase. Equal eigenvalues
-// divide by 0 where the vectors count.
+// section 4.22, in PyTorch's form: vectors keep their length and phase. Gradients of
+// vectors divide by 0 where eigenvalues are equal.
 #include "memory/batch.h"
 
 enum { MATRIX, VALUES, VECTORS, WORK, REALS }; // parts of the room
@@ -156,7 +156,7 @@ static tn_array *general_solution(const tn_build *build, tn_array *a, tn_array *
     return build->op(build, "linalg.solve/1", TN_IN(a, b), TN_NO_ATTRS);
 }
 
-// v^-H core v^H, of a real a the real part.
+// v^-H core v^H; its real part where a is real.
 static tn_array *from_core(const tn_build *build, const tn_rule *rule, tn_array *v,
                            tn_array *core)
 {
@@ -166,8 +166,8 @@ static tn_array *from_core(const tn_build *build, const tn_rule *rule, tn_array 
     return a && !tn_is_complex(a->dtype) ? real_part(build, g) : g;
 }
 
-// The rest of g when each column's part along its vector of v is left out, of that the real
-// part: what keeps the length.
+// Removes from each column of g the real part of its component along that column of v, so
+// that the vectors keep their length.
 static tn_array *along_length(const tn_build *build, tn_array *v, tn_array *gram_with_g)
 {
     tn_array *lengths = real_part(build, diagonal_of(build, gram_with_g));
@@ -213,7 +213,7 @@ TN_VMAP(eig_vmap)
                             out_axes);
 }
 
-// The vectors, which the values alone do not give.
+// The vectors, which an application for values alone did not give.
 static tn_array *eig_vectors(const tn_build *build, const tn_rule *rule)
 {
     tn_array *wv[2] = {NULL, NULL};

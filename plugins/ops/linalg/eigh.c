@@ -2,10 +2,10 @@
 // Eigenvalues and eigenvectors of Hermitian matrices, a v = v diag(w), by LAPACK's syevd
 // and heevd (divide and conquer).
 //
-// Derivatives: Giles, "Collected matrix derivative results", 2008, section 3.1, of a
-// Hermitian a: the gradient is Hermitian, of a tangent the Hermitian part counts. Equal
-// eigenvalues divide by 0 where the vectors count; the phase of a complex vector does not
-// move, as PyTorch's.
+// Derivatives: Giles, "Collected matrix derivative results", 2008, section 3.1, for a
+// Hermitian a: the gradient is Hermitian, and of a tangent only the Hermitian part counts.
+// Gradients of vectors divide by 0 where eigenvalues are equal; as PyTorch's, they keep the
+// phase of a complex vector.
 #include "memory/batch.h"
 
 enum { MATRIX, WORK, REALS, INTEGERS }; // parts of the room
@@ -19,7 +19,7 @@ static bool values_only(uint32_t num_outputs)
     return num_outputs == 1;
 }
 
-// By rows the memory of a is, by columns, that of its conjugate: the other triangle.
+// Memory of a by rows is memory of its conjugate by columns: the other triangle.
 static const char *uplo_of(const void *attrs)
 {
     return ((const tn_eigh_attrs *)attrs)->uplo == TN_LINALG_LOWER ? "U" : "L";
@@ -155,7 +155,7 @@ TN_VJP(eigh_vjp)
     return TN_OK;
 }
 
-// The diagonal of v^H t v for w; for v v times the rest of it, divided.
+// w: the diagonal of v^H t v. v: v times the rest of v^H t v, divided by differences of w.
 TN_JVP(eigh_jvp)
 {
     tn_array *w = rule->outputs[0], *v = rule->outputs[1];
@@ -179,7 +179,7 @@ TN_VMAP(eigh_vmap)
                             tn_attrs("uplo", triangles[attrs->uplo]), outputs, out_axes);
 }
 
-// The vectors, which the values alone do not give.
+// The vectors, which an application for values alone did not give.
 static tn_array *eigh_vectors(const tn_build *build, const tn_rule *rule)
 {
     const tn_eigh_attrs *attrs = rule->attrs;

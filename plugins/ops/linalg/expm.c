@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The exponential function of matrices: Higham, "The scaling and squaring method for the
-// matrix exponential revisited", 2005. A Pade approximant of the matrix over a power of
-// two, as often squared again.
+// matrix exponential revisited", 2005. A Pade approximant of the matrix divided by a power
+// of two, squared as many times.
 //
-// The derivative along e is the upper right block of expm([[a, e], [0, a]]). By rows the
-// memory of a is, by columns, that of its transpose, whose exponential is expm(a)'s.
+// The derivative along e is the upper right block of expm([[a, e], [0, a]]). Memory of a by
+// rows is memory of its transpose by columns, whose exponential is that of a, transposed.
 #include "memory/batch.h"
 
 // --- approximants -----------------------------------------------------------------------
 
-// Approximants of degree 3, 5, 7 and 13: the coefficients of 1, a, a^2, ... above the
-// fraction bar; below it those of odd powers have the other sign. The norms of a up to
-// which they are exact to f32 and f64.
+// Approximants of degree 3, 5, 7 and 13: the coefficients of 1, a, a^2, ... in the
+// numerator; in the denominator odd powers change sign. The greatest norms of a for which
+// they are exact in f32 and f64.
 #define MOST_COEFFICIENTS 14
 static const struct expm_degree {
     uint32_t degree;
@@ -32,7 +32,7 @@ static const struct expm_degree {
       960960, 16380, 182, 1}},
 };
 
-// The approximant of a matrix with this norm, and how often it is halved first.
+// Chooses the approximant for a norm, and how often the matrix is halved first.
 static const struct expm_degree *expm_choose(double norm, bool is_single, int *out_halved)
 {
     const struct expm_degree *last = &expm_degrees[is_single ? 2 : 3];
@@ -48,8 +48,7 @@ static const struct expm_degree *expm_choose(double norm, bool is_single, int *o
 
 // --- one matrix -------------------------------------------------------------------------
 
-// Parts of the room: powers of the matrix, what is above and below the fraction bar, and
-// one to work with.
+// Parts of the room: powers of the matrix, numerator and denominator, and a spare matrix.
 enum { POWER_1, POWER_2, POWER_4, POWER_6, ODD, EVEN, SPARE, PIVOTS };
 
 // Square matrices of one call, by columns, in a thread's room.
@@ -57,7 +56,7 @@ struct expm_room {
     const struct lapack *lapack;
     int n;
     bool is_single;
-    size_t parts; // numbers of a matrix: of complex ones two for each element
+    size_t parts; // numbers of a matrix; a complex element has two
     size_t step;  // numbers from one element of the diagonal to the next
     void *at[PIVOTS];
 };
@@ -92,7 +91,7 @@ static void expm_sum(const struct expm_room *r, void *to, uint32_t count,
     }
 }
 
-// c = a b, or, `more`, c + a b.
+// c = a b or, with `more`, c + a b.
 static void expm_multiply(const struct expm_room *r, void *c, const void *a, const void *b,
                           bool more)
 {
@@ -102,8 +101,8 @@ static void expm_multiply(const struct expm_room *r, void *c, const void *a, con
                     more ? lapack_one(real) : &none, c, &r->n, 1, 1);
 }
 
-// Coefficients 0, 2, ... (with `odd` 1, 3, ...) of the powers of a^2; those beyond the
-// fourth times a^6 again. `to` is neither a power nor SPARE.
+// Sums coefficients 0, 2, ... (with `odd` 1, 3, ...) times powers of a^2; the powers above
+// a^6 as a^6 times lower ones. `to` is neither a power nor SPARE.
 static void expm_half(const struct expm_room *r, void *to, const struct expm_degree *d,
                       uint32_t odd)
 {
@@ -119,7 +118,7 @@ static void expm_half(const struct expm_room *r, void *to, const struct expm_deg
     }
 }
 
-// Replaces POWER_1 by its approximant. Gives LAPACK's info.
+// Replaces POWER_1 by its approximant. Returns LAPACK's info.
 static int expm_approximate(const struct expm_room *r, const struct expm_degree *d,
                             int *pivots)
 {
@@ -142,7 +141,7 @@ static int expm_approximate(const struct expm_room *r, const struct expm_degree 
     return info;
 }
 
-// EXPM_MAGNITUDES(T): the sum of those of a column of `parts` numbers, in four lanes.
+// EXPM_MAGNITUDES(T): the sum of magnitudes of a column of `parts` numbers, in four lanes.
 #define EXPM_MAGNITUDES(T)                                                                 \
     for (; i + 4 <= parts && !is_complex; i += 4)                                          \
         for (size_t k = 0; k < 4; k++)                                                     \
@@ -152,7 +151,7 @@ static int expm_approximate(const struct expm_room *r, const struct expm_degree 
     for (; i < parts; i += 2)                                                              \
     sum[0] += hypot((double)((const T *)column)[i], (double)((const T *)column)[i + 1])
 
-// The greatest sum of magnitudes of a column.
+// The greatest column sum of magnitudes.
 static double expm_norm(const struct expm_room *r, tn_dtype dtype)
 {
     bool is_complex = tn_is_complex(dtype);
@@ -252,7 +251,7 @@ static tn_status expm_infer(const tn_infer *infer, tn_type *types)
 
 // --- derivatives ------------------------------------------------------------------------
 
-// The greatest magnitude of each matrix, a constant; 1 of zeros.
+// The greatest magnitude of each matrix, as a constant; 1 where all elements are 0.
 static tn_array *expm_size(const tn_build *build, tn_array *e)
 {
     tn_array *size = build->expr(build, "e -> abs(e)", TN_IN(e), TN_NO_ATTRS);
@@ -262,7 +261,7 @@ static tn_array *expm_size(const tn_build *build, tn_array *e)
     return build->expr(build, "s -> s == 0 ? 1 : s", TN_IN(size), TN_NO_ATTRS);
 }
 
-// The derivative is linear in e, which is made as small as 1: a large one would have the
+// The derivative is linear in e, which is scaled to magnitude 1: a large e would have the
 // whole block halved more often, and each squaring loses digits.
 static tn_array *expm_derivative(const tn_build *build, tn_array *a, tn_array *e)
 {

@@ -116,7 +116,7 @@ tn_array *diagonal_matrix(const tn_build *build, tn_array *x)
     if (!type)
         return NULL;
     int64_t n = type->extent[type->rank - 1];
-    // Not by products: 0 times infinity is NaN.
+    // Selects, as a product of 0 and infinity would be NaN.
     return build->op(build, "base.where/1",
                      TN_IN(identity(build, n, TN_BOOL), as_column(build, x),
                            build->scalar(build, type->dtype, 0)),
@@ -179,7 +179,7 @@ tn_status batched_matrices(const tn_build *build, const tn_rule *rule, const int
     return build->op_n(build, primitive, TN_IN(a), attrs, outputs, rule->num_outputs);
 }
 
-// The rank of input i with its batch axis.
+// The rank of input i, with its batch axis.
 static int32_t batched_rank(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                             uint32_t i)
 {

@@ -2,11 +2,11 @@
 // Inverses of triangles, and of matrices whose Cholesky factor is known.
 #include "pack.h"
 
-// The inverse of the triangle of `a`.
+// The inverse of a triangular matrix, the given triangle of `a`.
 static tn_array *inverse_of_triangle(const tn_build *build, tn_array *a, int64_t upper)
 {
     const tn_type *type = build->type(a);
-    if (!type || type->rank < 2) { // the system says what is wrong
+    if (!type || type->rank < 2) { // solve_triangular reports the failure
         tn_array *none = a;
         return triangular_solution(build, a, none, &(const tn_solve_triangular_attrs){0});
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Least squares, by LAPACK's gelsd: of all x that make |a x - b| least the shortest one.
+// Least squares, by LAPACK's gelsd: of all x that minimise |a x - b|, the shortest.
 // Singular values below rcond times the largest count as 0.
 //
 // Derivatives: Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear
@@ -38,7 +38,7 @@ static struct batch_room lstsq_room(const tn_layout *a, const tn_layout *b)
     int64_t least = m < n ? m : n, sides;
     tn_complex128 none = {0, 0}, answer = {0, 0}, reals = {0, 0};
     uint64_t bytes = (uint64_t)tn_dtype_bytes(a->dtype);
-    // Inside, n times k and such lengths are integers of 32 bits.
+    // LAPACK computes lengths such as n * k in integers of 32 bits.
     room.too_large = !tn_checked_multiply_extents(ldb, e.k + 64, &sides) ||
                      sides > 1 << 27 || least > 1 << 20;
     if (lapack && least > 0 && k > 0 && !room.too_large && tn_is_complex(a->dtype))
@@ -56,7 +56,7 @@ static struct batch_room lstsq_room(const tn_layout *a, const tn_layout *b)
     return room;
 }
 
-// The sums of |a x - b|^2 by columns, in f64.
+// Stores the sums of |a x - b|^2 by columns, in f64.
 static void store_residuals(const struct matrix_view *a, const struct matrix_view *x,
                             const struct matrix_view *b, const struct matrix_view *out)
 {
@@ -76,7 +76,7 @@ static void store_residuals(const struct matrix_view *a, const struct matrix_vie
     }
 }
 
-// Likewise, of a full rank: behind x, gelsd leaves the parts of b that a does not reach.
+// The same for full rank: behind x, gelsd leaves the parts of b outside of a's range.
 static void lstsq_store_tails(const struct matrix_view *sides, int64_t n,
                               const struct matrix_view *out)
 {
@@ -223,8 +223,8 @@ static tn_status least_squares(const tn_build *build, const tn_rule *rule, tn_ar
                        4);
 }
 
-// Arrays that the rules share: a and its pseudo-inverse, b and x as matrices, and the rest
-// of b.
+// Arrays that the rules share: a and its pseudo-inverse p, b and x as matrices, and the
+// residual b - a x.
 struct lstsq_parts {
     tn_array *a, *p, *b, *x, *rest;
     bool vector, overdetermined;
@@ -255,7 +255,7 @@ static bool lstsq_parts_of(const tn_build *build, const tn_rule *rule,
     return true;
 }
 
-// u diag(g) vh: what singular values depend on.
+// u diag(g) vh: the gradient by way of the singular values.
 static tn_array *values_gradient(const tn_build *build, const tn_rule *rule, tn_array *g)
 {
     tn_array *usv[3] = {NULL, NULL, NULL};

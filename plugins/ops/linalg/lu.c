@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// LU factors with exchanges of rows: p a = l u, l and u in one matrix.
+// LU factors with row exchanges: p a = l u, with l and u in one matrix.
 //
-// Derivatives: of a square part by l^-1 (p t) u^-1, whose triangles belong to l and u; the
-// rows below it, and the columns beside it, follow from these by l u = p a.
+// Derivatives: those of the square part come from l^-1 (p t) u^-1, whose triangles belong
+// to l and u; rows below it and columns beside it follow by l u = p a.
 #include "memory/threads.h"
 
 enum { FACTORS, PIVOTS }; // parts of the room
@@ -28,7 +28,7 @@ static int lu_factor_one(const struct batch_job *job, int64_t index, char *room)
     int m = (int)a.rows, n = (int)a.columns, info = 0;
     if (out.rows == 0)
         return 0;
-    // With a NaN OpenBLAS may look for its pivot outside of the matrix.
+    // With NaN, OpenBLAS may look for its pivot outside of the matrix.
     bool nan = !matrix_copy_numbers(packed, a);
     if (nan) {
         matrix_fill_nan(lu);
@@ -87,7 +87,7 @@ static struct lu_extents lu_extents_of(const tn_type *a)
     return (struct lu_extents){m, n, m < n ? m : n, a->dtype, 0};
 }
 
-// p: row i has a 1 in column permutation[i].
+// p as a matrix: row i has a 1 in column permutation[i].
 static tn_array *permutation_matrix(const tn_build *build, tn_array *pivots,
                                     const struct lu_extents *e)
 {
@@ -145,8 +145,8 @@ static tn_array *lu_square_of(const tn_build *build, tn_array *lu,
     return rows_of(build, columns_of(build, lu, 0, e->k), 0, e->k);
 }
 
-// The gradient of p a. Of what is beside u1, u2 = l^-1 a2: g2 = l^-H g gives a2's, and -g2
-// u2^H is added to l's; of what is below l1, l2 = a2 u^-1, likewise.
+// The gradient of p a. For columns beside u1, u2 = l^-1 a2: g2 = l^-H g is a2's gradient,
+// and -g2 u2^H is added to l's; rows below l1, l2 = a2 u^-1, likewise.
 TN_VJP(lu_factor_vjp)
 {
     tn_array *g = cotangents[0], *lu = rule->outputs[0];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Norms of vectors and of matrices: vector_norm, matrix_norm, norm; the condition number.
 //
-// A norm of integers is f64, of halves computed in f32. Where it is 0, its derivative is.
+// A norm of integers is f64, of halves it is computed in f32. Its derivative is 0 where it
+// is 0.
 #include "pack.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ typedef struct {
     int64_t keepdims;
 } norm_attrs;
 
-// x in the dtype that is computed in.
+// x in the dtype of computation.
 static tn_array *norm_widened(const tn_build *build, tn_array *x)
 {
     tn_dtype dtype = build->type(x)->dtype;
@@ -27,7 +28,7 @@ static tn_array *norm_widened(const tn_build *build, tn_array *x)
     return in_dtype(build, x, &(const tn_type){.dtype = wide});
 }
 
-// A norm of x: halves again where x has halves.
+// Converts a norm of x back to halves where x has halves.
 static tn_array *norm_narrowed(const tn_build *build, tn_array *norm, const tn_array *x)
 {
     const tn_type *type = build->type(x);
@@ -49,8 +50,8 @@ static tn_array *norm_absolute(const tn_build *build, tn_array *x)
     return build->expr(build, "x -> abs(x)", TN_IN(x), TN_NO_ATTRS);
 }
 
-// (sum of |x|^ord)^(1 / ord), for the orders that have no shorter form. What is 0 stays out
-// of the derivatives: `none` is its power.
+// (sum of |x|^ord)^(1 / ord), for orders without a shorter form. Zeros stay out of the
+// derivatives: `none` is their power.
 static tn_array *norm_of_powers(const tn_build *build, tn_array *x, double ord,
                                 const tn_ints *axes, int64_t keepdims)
 {
@@ -62,7 +63,7 @@ static tn_array *norm_of_powers(const tn_build *build, tn_array *x, double ord,
                        tn_attrs("root", 1 / ord, "none", none));
 }
 
-// The norm over axes (not given: all) of x, which is widened.
+// The norm of x, which is widened, over `axes`; over all where they are not given.
 static tn_array *norm_of_vectors(const tn_build *build, tn_array *x, double ord,
                                  const tn_ints *axes, int64_t keepdims)
 {
@@ -115,8 +116,8 @@ COMPOSITE(vector_norm, "The norm of vectors, of all elements along axes.",
 
 // --- matrices ---------------------------------------------------------------------------
 
-// The orders of matrices' norms: absolute values are summed along `sum`, or (0) there are
-// singular values; then these are reduced. None of both: as a vector's.
+// The orders of matrix norms: sums of absolute values along `sum`, or (0) singular values,
+// which `reduce` reduces. Without both: the vector norm.
 static const struct norm_order {
     const char *name;
     int64_t sum;
@@ -210,7 +211,7 @@ static tn_array *norm_of_matrices(const tn_build *build, tn_array *x,
     return x;
 }
 
-// The norm of matrices by the name of its order.
+// The norm of matrices with this name of an order.
 static tn_status norm_by_name(const tn_build *build, tn_array *x, const char *name,
                               const char *order, const norm_attrs *attrs, tn_array **out)
 {
@@ -294,7 +295,7 @@ static const tn_attr_field cond_fields[] = {
      offsetof(norm_attrs, name), 0, 0, NULL},
 };
 
-// Two norms, each of its matrices by its name, in an expression.
+// Combines two norms, each of its matrix and by its name, in an expression.
 static tn_status norm_quotient(const tn_build *build, tn_array *const a[2],
                                const char *const p[2], const char *expr, tn_array **out)
 {

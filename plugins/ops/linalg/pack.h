@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by this pack's files: the list of its primitives, the checks of arguments, and
-// what rules build.
+// pieces of graph for rules.
 #ifndef LINALG_PACK_H
 #define LINALG_PACK_H
 
@@ -37,7 +37,7 @@
     X(eigvals, "eig.c")                                                                    \
     X(lstsq, "lstsq.c")                                                                    \
     X(expm, "expm.c")
-// The others: X(name, "file") for linalg_<name>.
+// Composites: X(name, "file") for linalg_<name>.
 #define LINALG_COMPOSITES(X)                                                               \
     X(lu, "lu.c")                                                                          \
     X(tri_inv, "inverse.c")                                                                \
@@ -57,9 +57,9 @@ LINALG_COMPOSITES(LINALG_DECLARE)
 LINALG_FACTORISATIONS(LINALG_DECLARE)
 #undef LINALG_DECLARE
 
-// The record of a primitive with a kernel, functions NAME_infer, NAME_vjp, NAME_jvp and
-// NAME_vmap and a definition, and that kernel, NAME_launch and NAME_scratch. Further fields
-// of the primitive may follow.
+// The record of a primitive with a kernel, and the kernel's. Uses functions NAME_infer,
+// NAME_vjp, NAME_jvp and NAME_vmap, a definition, NAME_launch and NAME_scratch. Further
+// fields of the primitive may follow.
 #define FACTORISATION(stem, definition, room, sentence, ...)                               \
     const tn_primitive linalg_##stem = {.struct_size = sizeof(tn_primitive),               \
                                         .id = "linalg." #stem "/1",                        \
@@ -83,8 +83,8 @@ LINALG_FACTORISATIONS(LINALG_DECLARE)
         .payload = &(const tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel),            \
                                           .launch = stem##_launch},                        \
     }
-// The same for one that LAPACK defines: the reference is the kernel, on one thread. `takes`
-// are its inputs.
+// FACTORISATION() for a primitive that LAPACK defines: the reference is the kernel, on one
+// thread. `takes` are its inputs.
 #define LAPACKS(stem, takes, sentence, ...)                                                \
     static tn_status stem##_define(const tn_cpu_call *call)                                \
     {                                                                                      \
@@ -96,7 +96,7 @@ LINALG_FACTORISATIONS(LINALG_DECLARE)
     }                                                                                      \
     FACTORISATION(stem, stem##_define, stem##_define_scratch, sentence, takes, __VA_ARGS__)
 enum { LINALG_MOST_OUTPUTS = 4 };
-// The record of one that is put together from others when it is applied.
+// The record of a composite.
 #define COMPOSITE(stem, sentence, ...)                                                     \
     const tn_primitive linalg_##stem = {.struct_size = sizeof(tn_primitive),               \
                                         .id = "linalg." #stem "/1",                        \
@@ -108,11 +108,12 @@ enum { LINALG_MOST_OUTPUTS = 4 };
                                       tn_array **outputs)
 
 #define LINALG_DTYPES (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64) | TN_COMPLEX_DTYPES)
-// Operands of the kernels: LINALG_DTYPES, and integers of pivots and ranks, in any strides.
+// Operands of the kernels: LINALG_DTYPES, and integers for pivots and ranks, of any
+// strides.
 extern const tn_operand_rule linalg_operands[1];
 extern const tn_input_info linalg_a[1]; // the input list "a"
 
-// For a kernel's `accepts`: whether there is a LAPACK.
+// `accepts` of kernels: whether LAPACK was found.
 int32_t lapack_accepts(const tn_kernel_query *query);
 
 // --- checks (check.c) -------------------------------------------------------------------
@@ -124,17 +125,16 @@ const char *shape_text(const tn_type *type, char buffer[SHAPE_TEXT]);
 // Fails unless the input `name` is of matrices that LAPACK can count: its integers have 32
 // bits.
 tn_status check_matrices(const tn_host *host, const char *name, const tn_type *type);
-// Fails unless they are square, too.
+// check_matrices(), and fails unless the matrices are square.
 tn_status check_square(const tn_host *host, const char *name, const tn_type *type);
 
-// Gives the axes in front of the matrices of a and b, broadcast, and leaves room for `core`
-// axes behind them: *out has their rank together, and a's dtype. Fails when they do not
+// Broadcasts the axes in front of the matrices of a and b, and leaves room for `core` axes
+// behind them: *out gets the rank of both together, and a's dtype. Fails when they do not
 // broadcast. `core_b` is 1 when b is a vector, else 2.
 tn_status check_batches(const tn_host *host, const tn_type *a, const tn_type *b,
                         int32_t core_b, tn_type *out);
 
-// Gives the type of x in a x = b, for matrices a that have been checked. A b of one axis is
-// a vector.
+// Gives the type of x in a x = b, for checked matrices a. A b with one axis is a vector.
 tn_status check_system(const tn_host *host, const tn_type *a, const tn_type *b,
                        tn_type *out);
 
@@ -153,10 +153,10 @@ static inline bool wants(const uint64_t *wanted, uint32_t input)
 }
 
 tn_array *product(const tn_build *build, tn_array *a, tn_array *b); // a @ b
-tn_array *conjugate(const tn_build *build, tn_array *a);  // of real numbers a itself
-tn_array *transposed(const tn_build *build, tn_array *a); // the last two axes
+tn_array *conjugate(const tn_build *build, tn_array *a);  // of a real array, a itself
+tn_array *transposed(const tn_build *build, tn_array *a); // swaps the last two axes
 tn_array *adjoint(const tn_build *build, tn_array *a);
-// The elements on and below diagonal k, or, `upper`, on and above it.
+// The elements on and below diagonal k or, with `upper`, on and above it.
 tn_array *triangle(const tn_build *build, tn_array *a, bool upper, int64_t k);
 tn_array *scaled(const tn_build *build, tn_array *a, double factor);
 tn_array *plus(const tn_build *build, tn_array *a, tn_array *b);  // NULL: zero
@@ -172,18 +172,18 @@ tn_array *as_vector(const tn_build *build, tn_array *x);
 // Rows, or columns, [first, first + count) of matrices: views.
 tn_array *rows_of(const tn_build *build, tn_array *a, int64_t first, int64_t count);
 tn_array *columns_of(const tn_build *build, tn_array *a, int64_t first, int64_t count);
-// a with b behind its columns, or below its rows.
+// Joins b behind the columns of a, or below its rows.
 tn_array *beside(const tn_build *build, tn_array *a, tn_array *b);
 tn_array *above(const tn_build *build, tn_array *a, tn_array *b);
 // A diagonal matrix for each vector of x, and the diagonals of square matrices.
 tn_array *diagonal_matrix(const tn_build *build, tn_array *x);
 tn_array *diagonal_of(const tn_build *build, tn_array *a);
-// w_j - w_i, 1 on the diagonal, of the values in each row of w.
+// w_j - w_i for the values in each row of w; 1 on the diagonal.
 tn_array *value_differences(const tn_build *build, tn_array *w);
 tn_array *without_diagonal(const tn_build *build, tn_array *a);
 // The identity of n rows, of dtype `dtype`.
 tn_array *identity(const tn_build *build, int64_t n, tn_dtype dtype);
-tn_array *real_part(const tn_build *build, tn_array *a); // of real numbers a itself
+tn_array *real_part(const tn_build *build, tn_array *a); // of a real array, a itself
 // x converted to the dtype of `type`.
 tn_array *in_dtype(const tn_build *build, tn_array *x, const tn_type *type);
 // x[..., None, :] and x[..., :, None], which broadcast over rows, and over columns.
@@ -195,15 +195,15 @@ tn_array *elementwise(const tn_build *build, const char *expression, tn_array *a
 tn_array *triangular_solution(const tn_build *build, tn_array *a, tn_array *b,
                               const tn_solve_triangular_attrs *attrs);
 
-// The vmap of a primitive with one input of matrices: applied to the input with the batch
-// in front, all outputs have it there.
+// The vmap of a primitive with one input of matrices: applies it with the batch axis in
+// front, as in all outputs.
 tn_status batched_matrices(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                            const char *primitive, tn_attr_list attrs, tn_array **outputs,
                            int32_t *out_axes);
 
-// The inputs of a system a x = b with the batch in front; axes of extent 1 stand between it
-// and the slices' where one has fewer. Gives whether the b of a slice is a vector: *out_b
-// has it as a column.
+// The inputs of a system a x = b with the batch axis in front, padded by axes of extent 1
+// where a slice has fewer axes. Returns whether a slice's b is a vector: *out_b has it as a
+// column.
 bool batched_system(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                     tn_array **out_a, tn_array **out_b);
 

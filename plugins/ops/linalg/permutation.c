@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The order of rows that exchanges of rows give.
+// The permutation of rows that row exchanges make.
 #include "memory/batch.h"
 
 static tn_status lu_permutation_infer(const tn_infer *infer, tn_type *types)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What singular values decide: pinv, the pseudo-inverse, and matrix_rank. Of a Hermitian
-// matrix they are the eigenvalues' magnitudes.
+// Operators decided by singular values: pinv, the pseudo-inverse, and matrix_rank. A
+// Hermitian matrix has the magnitudes of its eigenvalues in their place.
 //
-// The derivative of pinv holds where the rank stays: Golub and Pereyra, "The
+// The derivative of pinv holds where the rank is constant: Golub and Pereyra, "The
 // differentiation of pseudo-inverses and nonlinear least squares problems whose variables
 // separate", 1973.
 #include "pack.h"
@@ -16,7 +16,7 @@ typedef struct {
     "singular values up to so much of the greatest count as 0; not given: max(m, n) eps"
 #define HERMITIAN "the matrices are Hermitian: eigenvalues, which are faster, serve"
 
-// The part of the greatest singular value up to which one counts as 0.
+// The share of the greatest singular value up to which values count as 0.
 static double rank_tolerance(const rank_attrs *attrs, const tn_type *type)
 {
     int64_t rows = type->extent[type->rank - 2], columns = type->extent[type->rank - 1];
@@ -37,7 +37,7 @@ static tn_status rank_check(const tn_host *host, const rank_attrs *attrs,
     return status;
 }
 
-// The greatest magnitude of s, which has elements, along the last axis.
+// The greatest magnitude of s, which is not empty, along the last axis.
 static tn_array *rank_greatest(const tn_build *build, tn_array *s)
 {
     tn_array *magnitudes = build->expr(build, "s -> abs(s)", TN_IN(s), TN_NO_ATTRS);

@@ -3,7 +3,8 @@
 // mlx.core.linalg.
 //
 // Factorisations are primitives, whose kernels call LAPACK for one matrix after the other,
-// in threads (memory/lapack.h, memory/batch.h); the others are composites of these.
+// in threads (memory/lapack.h, memory/batch.h); the other operators are composites of
+// these.
 #include "pack.h"
 
 #define POINTER(name, ...) &linalg_##name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Powers of square matrices, by repeated squares: matrix_power.
+// Powers of square matrices, by repeated squaring: matrix_power.
 #include "pack.h"
 
 static const tn_input_info function_inputs[] = {

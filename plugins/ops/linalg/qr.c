@@ -108,7 +108,7 @@ static tn_status qr_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// Fails where q has columns that a does not determine.
+// Fails where a does not determine all columns of q.
 static tn_status check_derivative(const tn_build *build, const tn_rule *rule,
                                   struct qr_extents *out)
 {

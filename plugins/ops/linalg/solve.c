@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Systems with general matrices, a x = b, and inverses.
 //
-// By rows the memory of a is, by columns, that of its transpose, whose factors serve a,
-// too. Derivatives: Giles, "Collected matrix derivative results", 2008, sections 2.2.3
-// and 2.3.1.
+// Memory of a by rows is memory of its transpose by columns, whose factors serve a, too.
+// Derivatives: Giles, "Collected matrix derivative results", 2008, sections 2.2.3 and
+// 2.3.1.
 #include "memory/threads.h"
 
 static const char *explain_singular(int code)
@@ -13,7 +13,7 @@ static const char *explain_singular(int code)
 
 // --- memory -----------------------------------------------------------------------------
 
-enum { INVERSE_THREADS = 4 }; // from which they are quicker than getri
+enum { INVERSE_THREADS = 4 }; // threads from which solving is faster than getri
 enum { FACTORS, PIVOTS, SOLUTIONS, WORK = SOLUTIONS }; // parts of the room
 
 static int64_t last_extent(const tn_layout *l)
@@ -27,15 +27,15 @@ static struct batch_room solve_room(const tn_layout *a, const tn_layout *b)
     uint64_t n = (uint64_t)last_extent(a), bytes = (uint64_t)tn_dtype_bytes(a->dtype);
     uint64_t columns = b->rank == 1 ? 1 : (uint64_t)last_extent(b);
     room_add(&room, FACTORS, n * n, bytes);
-    room_add(&room, PIVOTS, 2 * n, sizeof(int)); // and an order of rows
+    room_add(&room, PIVOTS, 2 * n, sizeof(int)); // and the order of rows
     room_add(&room, SOLUTIONS, columns == 1 ? 0 : tn_saturated_multiply(n, columns), bytes);
     if (columns > 0)
         room_add_group(&room, a->dtype, (int64_t)n, (int64_t)columns);
     return room;
 }
 
-// Factors a's transpose in `to`. A NaN in a: INT32_MIN, since OpenBLAS may look for its
-// pivot outside of the matrix.
+// Factors a's transpose in `to`. Returns INT32_MIN where a has NaN, with which OpenBLAS may
+// look for its pivot outside of the matrix.
 static int factor_transposed(const struct batch_job *job, struct matrix_view a, void *to,
                              int *pivots)
 {
@@ -46,8 +46,8 @@ static int factor_transposed(const struct batch_job *job, struct matrix_view a, 
     return info;
 }
 
-// With p a^T = l u, a x = b is y u l = b^T with y = x^T p^T, and by rows the memory of b
-// is, by columns, b^T. So nothing is transposed, and rows go where they belong at the end.
+// With p a^T = l u, a x = b is y u l = b^T with y = x^T p^T, and memory of b by rows is
+// memory of b^T by columns. So nothing is transposed, and rows are permuted at the end.
 static void solve_rows(const struct batch_job *job, struct matrix_view b,
                        struct matrix_view x, char *room)
 {
@@ -102,7 +102,7 @@ static int solve_system(const struct batch_job *job, int64_t index, char *room)
     return info;
 }
 
-// Small systems side by side, each with its own exchanges of rows.
+// Solves small systems side by side, each with its own row exchanges.
 static int solve_group(const struct batch_job *job, int64_t index, int64_t count,
                        char *room, int64_t *out_failed)
 {
@@ -172,7 +172,7 @@ static int invert_matrix(const struct batch_job *job, int64_t index, char *room)
     int n = (int)a.rows, lwork = (int)job->room.length[WORK];
     if (n == 0)
         return 0;
-    // Solving for the identity takes half as much arithmetic again as getri.
+    // Solving for the identity takes 1.5 times the arithmetic of getri.
     bool threads = n >= LINALG_LEAST_THREADED && job_has_threads(job) &&
                    job->call->num_threads >= INVERSE_THREADS;
     char *factors = threads ? room + job->room.at[FACTORS] : x.data;

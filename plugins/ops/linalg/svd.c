@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Singular values and vectors, a = u diag(s) vh.
 //
-// Derivatives: Giles, "Collected matrix derivative results", 2008, section 3.2; of complex
-// matrices, whose vectors are determined up to a phase, with PyTorch's choice: what u and
-// vh have of the phase belongs to both in equal parts. Equal singular values, and 0, divide
-// by 0 where the vectors count.
+// Derivatives: Giles, "Collected matrix derivative results", 2008, section 3.2. Complex
+// vectors, determined up to a phase, follow PyTorch's choice: u and vh share changes of
+// phase equally. Gradients of vectors divide by 0 where singular values are equal or 0.
 #include "svd.h"
 
 #include <tenon/ops/complex.h>
@@ -157,8 +156,8 @@ static tn_status svd_infer(const tn_infer *infer, tn_type *types)
 
 // --- rules ------------------------------------------------------------------------------
 
-// The factors of an application, without the vectors that a does not determine, and the
-// numbers that divide: s_j^2 - s_i^2, 1 on the diagonal.
+// The factors of an application, without vectors that a does not determine, and the
+// divisors: s_j^2 - s_i^2, 1 on the diagonal.
 struct svd_factors {
     tn_array *u, *s, *vh, *differences;
     int64_t m, n, k;
@@ -191,13 +190,13 @@ static tn_array *skew_part(const tn_build *build, tn_array *a)
     return minus(build, a, adjoint(build, a));
 }
 
-// b less its part in the space of the columns of u.
+// b without its part in the space of u's columns.
 static tn_array *outside_of(const tn_build *build, tn_array *u, tn_array *b)
 {
     return minus(build, b, product(build, u, product(build, adjoint(build, u), b)));
 }
 
-// a with zeros on the diagonals, which are 0 already unless it is complex.
+// a with a zero diagonal; that of a real a is 0 already.
 static tn_array *off_diagonal(const tn_build *build, const struct svd_factors *f,
                               tn_array *a)
 {
@@ -205,8 +204,8 @@ static tn_array *off_diagonal(const tn_build *build, const struct svd_factors *f
                          : a;
 }
 
-// The gradient between u and vh: PyTorch's, svd_backward, where the loss does not depend on
-// phases; the transpose of the rule for tangents in any case.
+// The gradient between u and vh: equal to PyTorch's svd_backward where the loss does not
+// depend on phases, and always the transpose of the rule for tangents.
 static tn_array *core_gradient(const tn_build *build, const struct svd_factors *f,
                                tn_array *of_u, tn_array *of_s, tn_array *of_vh)
 {
@@ -283,7 +282,7 @@ TN_JVP(svd_jvp)
         build->expr(build, "p, q, r, c, e -> (p * r + c * q) / e", in, 5, TN_NO_ATTRS);
     tn_array *rotation_v =
         build->expr(build, "p, q, r, c, e -> (c * p + q * r) / e", in, 5, TN_NO_ATTRS);
-    // On their diagonals stand 0, and of complex numbers half of the phase each.
+    // Their diagonals are 0; complex ones have half of the phase's change each.
     tn_array *diagonal_u = diagonal_matrix(build, diagonal_of(build, rotation_u));
     tn_array *diagonal_v = diagonal_matrix(build, diagonal_of(build, rotation_v));
     rotation_u = minus(build, rotation_u, diagonal_u);
@@ -320,7 +319,7 @@ TN_VMAP(svd_vmap)
                             out_axes);
 }
 
-// The vectors, which the values alone do not give.
+// The vectors, which an application for values alone did not give.
 static tn_status svd_vectors(const tn_build *build, const tn_rule *rule, tn_array **out)
 {
     return build->op_n(build, "linalg.svd/1", TN_IN(rule->inputs[0]),

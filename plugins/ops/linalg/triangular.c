@@ -2,7 +2,8 @@
 // Systems with triangular matrices, op(a) x = b.
 //
 // Derivatives: Giles, "Collected matrix derivative results for forward and reverse mode
-// algorithmic differentiation", 2008, section 2.3, of the triangle that is read.
+// algorithmic differentiation", 2008, section 2.3, with respect to the triangle that is
+// read.
 #include <tenon/ops/complex.h>
 #include "memory/threads.h"
 
@@ -19,7 +20,7 @@ struct triangular_system {
     struct matrix_view a, b, x;
 };
 
-// b of one axis is a column; so is x then.
+// The rank of b's matrices: b of one axis is a column, and so is x.
 static int32_t core_of_b(const struct batch_job *job)
 {
     return job->call->inputs[1].layout.rank == 1 ? 1 : 2;
@@ -60,8 +61,8 @@ static bool has_zero_pivot(const struct matrix_view *a,
     return false;
 }
 
-// The definition: one row of x after the other, from the end of the triangle that has one
-// element. op(a) is a or its transpose, `sign` -1 where it is conjugated.
+// The definition: one row of x after the other, beginning where the triangle has one
+// element. op(a) is a or its transpose, conjugated where `sign` is -1.
 static int triangular_solve_plainly(const struct batch_job *job, int64_t index, char *room)
 {
     const tn_solve_triangular_attrs *attrs = job->call->attrs;
@@ -106,15 +107,15 @@ static tn_status solve_triangular_reference(const tn_cpu_call *call)
     return code == 0 ? TN_OK : job_fail(&job, index, triangular_explain(code));
 }
 
-// Whether LAPACK reads the matrix where it is: rows without gaps between their elements.
+// Whether LAPACK can read the matrix in place: rows without gaps between elements.
 static bool is_by_rows(const tn_layout *a)
 {
     int64_t n = a->extent[a->rank - 1], row = a->stride[a->rank - 2];
     return a->stride[a->rank - 1] == 1 && row >= n && row < INT32_MAX;
 }
 
-// By rows the memory of a is, by columns, a's transpose m, and that of x x's: x^T op(a)^T =
-// b^T, with op(a)^T = m, m^T, m^H.
+// Memory of a by rows is memory of its transpose m by columns, and so is x's: x^T op(a)^T =
+// b^T, with op(a)^T = m, m^T or m^H.
 static int triangular_solve(const struct batch_job *job, int64_t index, char *room)
 {
     const tn_solve_triangular_attrs *attrs = job->call->attrs;
@@ -139,7 +140,7 @@ static int triangular_solve(const struct batch_job *job, int64_t index, char *ro
                            m.x.data);
         return 0;
     }
-    // m^T x = b, m x = b, conj(m) x = b: the last one of conjugates.
+    // Solves m^T x = b, m x = b, or conj(m) x = b, the last one through conjugates.
     bool conjugated = attrs->transpose == TN_LINALG_ADJOINT && tn_is_complex(job->dtype);
     if (conjugated)
         matrix_conjugate(m.x);
@@ -162,7 +163,7 @@ static void mark_zero_pivots(const struct batch_job *job, const struct small_gro
     }
 }
 
-// op(a) is read, of which the other triangle may have anything.
+// Reads op(a), whose other triangle may have anything.
 static int triangular_group(const struct batch_job *job, int64_t index, int64_t count,
                             char *room, int64_t *out_failed)
 {
@@ -236,7 +237,7 @@ static tn_array *operated_matrix(const tn_build *build, tn_array *a, int64_t tra
     return transpose == TN_LINALG_ADJOINT ? adjoint(build, a) : transposed(build, a);
 }
 
-// op(a)^-H b. There is no system of a's conjugate: conjugates are solved for.
+// op(a)^-H b. No system has a's conjugate, so it solves for conjugates.
 static tn_array *adjoint_solution(const tn_build *build, tn_array *a, tn_array *b,
                                   const tn_solve_triangular_attrs *attrs)
 {

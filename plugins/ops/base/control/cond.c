@@ -69,7 +69,7 @@ static tn_status cond_run(const tn_run *run)
 
 // --- derivatives ------------------------------------------------------------------------
 
-// Applies cond with branches that were built of its own; NULL: one could not be.
+// Applies cond to branches that the caller built; NULL: building one failed.
 static tn_status cond_apply(const struct control_args *args, const tn_graph *then,
                             const tn_graph *otherwise, tn_array **outputs, uint32_t count)
 {
@@ -79,12 +79,12 @@ static tn_status cond_apply(const struct control_args *args, const tn_graph *the
                       outputs, count);
 }
 
-// A branch, and which of its inputs and outputs take part. The graph of its gradients has
-// the branch's inputs, then the cotangents that are given.
+// A branch, and the inputs and outputs that take part. The graph of its gradients has the
+// branch's inputs, then the given cotangents.
 struct branch {
     const tn_graph *graph;
     uint32_t num_inputs;
-    const uint8_t *takes_part;   // by input: its gradient is wanted
+    const uint8_t *takes_part;   // by input: whether its gradient is wanted
     tn_array *const *cotangents; // by output, of the enclosing scope; NULL: not given
 };
 
@@ -102,7 +102,7 @@ static tn_status gradient_body(const tn_build *build, tn_array *const *inputs,
                            b->takes_part, outputs);
 }
 
-// Gradients of a graph's inputs are outputs of one application.
+// A graph of gradients is one application, so its outputs are bounded.
 static tn_status check_gradients(const tn_build *build, uint32_t count)
 {
     if (count <= TN_MAX_OUTPUTS)
@@ -147,8 +147,8 @@ static tn_status cond_vjp(const tn_build *build, const tn_rule *rule,
     return status;
 }
 
-// The branches take x and the tangents that are given, and give their outputs, then the
-// tangents of float ones.
+// The branches take x and the given tangents; they give their outputs, then the tangents of
+// float outputs.
 static tn_status cond_tangents(const tn_rule *rule, tn_array *const *tangents,
                                struct control_args *args, tn_array **out_tangents)
 {
@@ -298,8 +298,8 @@ static tn_status checkpoint_decompose(const tn_build *build, const tn_rule *rule
                        rule->num_outputs);
 }
 
-// The gradients are one application, in which the body is computed again: it shares no node
-// with the forward pass.
+// The gradients are one application that computes the body again: it shares no node with
+// the forward pass.
 static tn_status checkpoint_gradients(const tn_rule *rule, tn_array *const *cotangents,
                                       const uint64_t *wanted, struct control_args *args,
                                       tn_array **gradients)

@@ -283,7 +283,7 @@ tn_status build_batch(const tn_build *build, const tn_graph *graph, tn_array *co
     return status;
 }
 
-// A graph for slices of inputs, those with batched[i].
+// A graph for slices of inputs; batched[i]: input i has a batch.
 struct base_control_batch {
     const tn_graph *graph;
     const uint8_t *batched;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// while_loop: a graph applied again and again to what it carries.
+// while_loop: applies a graph to carried values again and again.
 #include "control.h"
 
 static const tn_input_info loop_inputs[] = {
@@ -67,9 +67,9 @@ static tn_status goes_on(const tn_run *run, tn_elements *const *state, unsigned 
     return status;
 }
 
-// `state`: the carried values, with a reference each that the loop has, then the constants.
-// Each iteration donates the carried values, so that the next ones may use their memory.
-// `next` has room for as many.
+// `state`: the carried values, each with a reference that the loop owns, then the
+// constants. Each iteration donates the carried values, so that the next ones may use their
+// memory. `next` has room for the carried values.
 static tn_status loop_iterate(const tn_run *run, tn_elements **state, tn_elements **next)
 {
     const tn_while_loop_attrs *attrs = run->attrs;
@@ -81,7 +81,7 @@ static tn_status loop_iterate(const tn_run *run, tn_elements **state, tn_element
             return status;
         status = run->call(run, attrs->body, state, run->num_inputs, carried, next);
         for (uint32_t i = 0; i < carried; i++)
-            state[i] = status ? NULL : next[i]; // the old ones were taken
+            state[i] = status ? NULL : next[i]; // the body took the old ones
         if (status)
             return status;
     }
@@ -117,7 +117,7 @@ static tn_status first_inputs(const tn_build *build, tn_array *const *inputs,
     return TN_OK;
 }
 
-// One iteration, unless `cond` says that the loop is over: then the values stay.
+// One iteration where `cond` holds; else the values stay.
 static tn_status masked_body(const tn_build *build, tn_array *const *inputs,
                              uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
                              void *user)
@@ -148,7 +148,7 @@ static tn_status masked_body(const tn_build *build, tn_array *const *inputs,
 struct unrolled {
     const tn_while_loop_attrs *attrs;
     uint32_t num_inputs, num_outputs;
-    const uint8_t *wanted;       // by input
+    const uint8_t *wanted;       // by input: whether its gradient is wanted
     tn_array *const *cotangents; // by output, of the enclosing scope; NULL: not given
 };
 
@@ -174,7 +174,7 @@ static tn_status scan_body(const tn_build *build, const struct unrolled *u,
     return status;
 }
 
-// Inputs x and the cotangents that are given; outputs: the gradients that are wanted.
+// Inputs: x and the given cotangents; outputs: the wanted gradients.
 static tn_status loop_gradients(const tn_build *build, tn_array *const *inputs,
                                 uint64_t num_inputs, tn_array **outputs,
                                 uint64_t num_outputs, void *user)
@@ -241,9 +241,9 @@ static tn_status while_loop_vjp(const tn_build *build, const tn_rule *rule,
 
 // --- tangents ---------------------------------------------------------------------------
 
-// The operands of a loop with tangents: carried values, the tangents of the floats among
-// them, constants, the tangents that these have. `at` says where each input and its tangent
-// stands.
+// The operands of a loop with tangents: carried values, the tangents of its floats,
+// constants, the given tangents of constants. `at` has the positions of each input and its
+// tangent.
 struct pushed {
     const tn_while_loop_attrs *attrs;
     const struct control_position *at;
@@ -267,8 +267,8 @@ static tn_status pushed_cond(const tn_build *build, tn_array *const *inputs,
     return status;
 }
 
-// Adds inputs [from, end) and their tangents: of constants those that are given, of carried
-// floats all, as the body may give each of them one.
+// Adds inputs [from, end) and their tangents: the given ones of constants, and all of
+// carried floats, as the body may give each of them one.
 static void loop_push_args(const tn_rule *rule, tn_array *const *tangents,
                            struct control_args *args, uint32_t from, uint32_t end)
 {
@@ -332,11 +332,11 @@ static tn_status while_loop_jvp(const tn_build *build, const tn_rule *rule,
 
 struct loop_slices {
     const tn_while_loop_attrs *attrs;
-    const uint8_t *batched; // by input; all carried values are
+    const uint8_t *batched; // by input; all carried values have the batch
     int64_t size;
 };
 
-// Whether each slice goes on: size bools.
+// Whether each slice continues: bools of extent `size`.
 static tn_array *loop_going(const tn_build *build, const struct loop_slices *s,
                             tn_array *const *inputs)
 {
@@ -359,7 +359,7 @@ static tn_status any_cond(const tn_build *build, tn_array *const *inputs,
     return built(outputs[0]);
 }
 
-// A slice that is over keeps its values while others go on.
+// A slice whose loop is over keeps its values while others continue.
 static tn_status slices_body(const tn_build *build, tn_array *const *inputs,
                              uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
                              void *user)

@@ -20,7 +20,7 @@ static tn_status print_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// A line that is filled; what does not fit is cut.
+// A line that is being filled; text beyond its room is cut.
 struct print_node_line {
     char text[LINE_SIZE];
     size_t used;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// scan: a graph over the slices of arrays, in order, with carried values. It is a
-// while_loop whose body cuts the slices and writes what it gives into stacks, in place.
+// scan: a graph over the slices of arrays, in order, with carried values. It becomes a
+// while_loop whose body cuts the slices and writes its outputs into stacks, in place.
 #include "scan.h"
 
 static const tn_input_info scan_inputs[] = {
@@ -124,11 +124,11 @@ static tn_status scan_infer(const tn_infer *infer, tn_type *types)
 // --- the loop ---------------------------------------------------------------------------
 
 // One position: the loop carries the position's number, the carried values and the stacks
-// that something reads; then come the arrays to be sliced and the constants.
+// that are read; its constants are the arrays to be sliced and the scan's constants.
 struct scan_step {
     struct scan scan;
-    uint64_t unread; // of the scan's outputs
-    uint32_t stacks; // those that are read
+    uint64_t unread; // outputs of the scan that nothing reads, as bits
+    uint32_t stacks; // number of stacks that are read
 };
 
 static int scan_is_read(const struct scan_step *step, uint32_t output)
@@ -208,7 +208,7 @@ static tn_status step_body(const tn_build *build, tn_array *const *inputs,
     return built(outputs[num_outputs - 1]);
 }
 
-// The stack of an output, before the first position. NULL after a failure.
+// Makes the stack of an output, before the first position. NULL after a failure.
 static tn_array *new_stack(const tn_build *build, const tn_rule *rule, const struct scan *s,
                            uint32_t output)
 {
@@ -223,7 +223,7 @@ static tn_array *new_stack(const tn_build *build, const tn_rule *rule, const str
                       ints_of(type.rank, type.extent));
 }
 
-// The loop's operands for those of the scan.
+// Builds the loop's operands from the scan's.
 static tn_status step_args(const tn_build *build, const tn_rule *rule,
                            struct scan_step *step, struct control_args *args)
 {
@@ -245,7 +245,7 @@ static tn_status step_args(const tn_build *build, const tn_rule *rule,
     return TN_OK;
 }
 
-// Without a position nothing can be sliced: the carried values, and empty stacks.
+// A scan without positions: the carried values, and empty stacks.
 static tn_status no_positions(const tn_build *build, const tn_rule *rule,
                               const struct scan_step *step, tn_array **outputs)
 {

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-// What the parts of an application of scan are; shared by scan.c and scan_rules.c.
+// The parts of an application of scan; shared by scan.c and scan_rules.c.
 #ifndef BASE_SCAN_H
 #define BASE_SCAN_H
 
 #include "control.h"
 
 // Inputs: `carries` carried values, `slices` arrays, `constants`. Outputs: `carries` last
-// values, `stacked` others, and `carries` stacks of the values before each position.
+// values, `stacked` stacks of other outputs, and `carries` stacks of the values before each
+// position.
 struct scan {
     const tn_scan_attrs *attrs;
     uint32_t carries, slices, constants, stacked;
     int64_t length;
 };
 
-// `types` of the inputs are those of an application that infer took.
+// Splits an application whose input types infer has accepted.
 static inline struct scan scan_of(const tn_scan_attrs *attrs, const tn_type *first_slices,
                                   uint32_t num_inputs)
 {

@@ -4,15 +4,15 @@
 
 // --- gradients --------------------------------------------------------------------------
 
-// The scan of gradients goes through the positions backwards. It carries the cotangents of
-// the carried floats, and the sums of the gradients of constants. Its slices are the
-// carried values before each position, the arrays to be sliced, and the cotangents of the
-// stacks that are given; its constants are the scan's.
+// The scan of gradients goes backwards through the positions. It carries the cotangents of
+// carried floats, and the sums of gradients of constants. Its slices are the carried values
+// before each position, the arrays to be sliced, and the given cotangents of stacks; its
+// constants are the scan's.
 struct scan_backward {
     struct scan scan;
     tn_array *const *cotangents; // by output of the scan; NULL: not given
-    const uint8_t *wanted;       // by input of the body: a gradient is built
-    uint32_t num_carried;        // of this scan
+    const uint8_t *wanted;       // by input of the body: whether its gradient is built
+    uint32_t num_carried;        // of the scan of gradients
 };
 
 static int carries_float(const struct scan *s, uint32_t i)
@@ -20,7 +20,7 @@ static int carries_float(const struct scan *s, uint32_t i)
     return tn_is_float(s->attrs->body->outputs[i].dtype);
 }
 
-// `operands` has room for the body's inputs; gradients for those that are wanted.
+// `operands` has room for the body's inputs, `gradients` for the wanted ones.
 static tn_status position_gradients(const tn_build *build, const struct scan_backward *b,
                                     tn_array *const *inputs, tn_array **operands,
                                     tn_array **gradients)
@@ -35,7 +35,7 @@ static tn_status position_gradients(const tn_build *build, const struct scan_bac
             cotangents[i] = inputs[own++];
     for (uint32_t i = s->carries; i < s->carries + s->stacked; i++)
         cotangents[i] = b->cotangents[i] ? inputs[at++] : NULL;
-    for (uint32_t i = 0; i < s->carries; i++) // of the saved values: added behind
+    for (uint32_t i = 0; i < s->carries; i++) // saved values' cotangents come later
         at += b->cotangents[s->carries + s->stacked + i] != NULL;
     for (uint32_t i = 0; i < s->constants; i++)
         operands[count + i] = inputs[at++];
@@ -43,7 +43,7 @@ static tn_status position_gradients(const tn_build *build, const struct scan_bac
                            cotangents, b->wanted, gradients);
 }
 
-// The position among the inputs of the cotangent of the first saved value.
+// The position, among the inputs, of the first saved value's cotangent.
 static uint32_t saved_at(const struct scan_backward *b)
 {
     const struct scan *s = &b->scan;
@@ -73,7 +73,7 @@ static tn_status backward_body(const tn_build *build, tn_array *const *inputs,
         if (carries_float(s, i))
             outputs[next++] = tn_add_terms(build, gradients[k++], more);
     }
-    // Slices come before constants among the gradients, and behind them in the outputs.
+    // Gradients list slices before constants; the outputs list constants first.
     uint32_t of_slices = k;
     for (uint32_t i = 0; i < s->slices; i++)
         k += b->wanted[s->carries + i];
@@ -86,7 +86,7 @@ static tn_status backward_body(const tn_build *build, tn_array *const *inputs,
     return status;
 }
 
-// Adds the operands of the scan of gradients, and counts what it carries and slices.
+// Adds the operands of the scan of gradients, and counts carried values and slices.
 static void backward_args(const tn_rule *rule, const struct scan *s,
                           tn_array *const *cotangents, const uint8_t *wanted,
                           struct control_args *args, uint32_t *num_carried,
@@ -116,7 +116,7 @@ static void backward_args(const tn_rule *rule, const struct scan *s,
         args_add(args, rule->inputs[i]);
 }
 
-// Takes the results: cotangents of carried floats, sums of constants, stacks of slices.
+// Stores the results: cotangents of carried floats, sums of constants, stacks of slices.
 static void give_gradients(const struct scan *s, const uint64_t *wanted,
                            uint32_t num_inputs, tn_array *const *results,
                            tn_array **gradients)
@@ -152,7 +152,7 @@ static tn_status go_back(const tn_rule *rule, tn_array *const *cotangents,
     num_outputs = b.num_carried;
     for (uint32_t i = s->carries; i < s->carries + s->slices; i++)
         num_outputs += takes_part[i];
-    // The scan's outputs are these and its own saved values.
+    // The scan has these outputs and its own saved values.
     if (num_outputs + b.num_carried > TN_MAX_OUTPUTS)
         return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
                                  "gradients of %u carried values and constants and of %u "
@@ -223,9 +223,9 @@ static void position_outputs(const struct scan *s, struct control_position *out,
             out[i].other = (int32_t)(*next)++;
 }
 
-// Where the body's inputs and outputs and their tangents stand: carried values, the
-// tangents of the floats among them, then slices, those of theirs that are given, and
-// constants likewise. Outputs: carried values and tangents, then stacks and tangents.
+// Positions of the body's inputs and outputs and their tangents. Inputs: carried values,
+// tangents of their floats, slices and their given tangents, constants likewise. Outputs:
+// carried values and tangents, then stacks and tangents.
 static tn_status scan_rules_push(const tn_rule *rule, tn_array *const *tangents,
                                  struct control_args *args, tn_array **out_tangents)
 {
@@ -277,7 +277,7 @@ tn_status scan_jvp(const tn_build *build, const tn_rule *rule, tn_array *const *
 
 // --- batches ----------------------------------------------------------------------------
 
-// All carried values have the batch in front, slices behind their first axis.
+// Carried values have the batch in front, slices behind their first axis.
 static void scan_rules_batch_args(const tn_rule *rule, const struct scan *s,
                                   const int32_t *axes, int64_t size,
                                   struct control_args *args)
@@ -301,7 +301,7 @@ tn_status scan_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
     struct scan s = scan_of(rule->attrs, NULL, rule->num_inputs);
     struct control_args args;
     tn_status status = args_init_rule(&args, build, rule, rule->num_inputs);
-    if (s.length < 0) // the first extent of a slice of the batch
+    if (s.length < 0) // the first extent of a batched array's slice
         s.length = build->type(rule->inputs[s.carries])->extent[axes[s.carries] == 0];
     if (!status) {
         scan_rules_batch_args(rule, &s, axes, size, &args);
@@ -315,7 +315,7 @@ tn_status scan_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
                       : TN_ERR_ARGUMENT;
     }
     for (uint32_t i = 0; i < rule->num_outputs; i++)
-        out_axes[i] = i >= s.carries; // stacks have their positions in front
+        out_axes[i] = i >= s.carries; // stacks have their positions in front of the batch
     args_finish(&args);
     return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Primitives without inputs: arange and full. Their attributes give the type; an expression
+// Primitives without inputs, as arange and full. Attributes give the type; an expression
 // over the element's index gives the elements.
 #include "../pack.h"
 
@@ -161,7 +161,7 @@ DECOMPOSE(one_hot)
     int32_t axis = tn_axis(attrs->axis, x->rank + 1);
     tn_array *column = build->op(build, "base.expand_dims/1", TN_IN(rule->inputs[0]),
                                  tn_attrs("axis", TN_INTS((int64_t)axis)));
-    // Beyond 63 bits nothing is a class.
+    // A u64 beyond 63 bits is no class: i64() would make it negative.
     tn_array *on = build->expr(
         build, x->dtype == TN_U64 ? "x, i -> x == u64(i)" : "x, i -> i64(x) == i",
         TN_IN(column, counted(build, attrs->num_classes, x->rank - axis)), TN_NO_ATTRS);
@@ -202,7 +202,7 @@ DECOMPOSE(linspace)
     int64_t parts = attrs->num - (attrs->endpoint != 0);
     double step =
         parts > 0 ? attrs->stop / (double)parts - attrs->start / (double)parts : 0;
-    int64_t last = attrs->endpoint && parts > 0 ? parts : -1; // the index that is stop
+    int64_t last = attrs->endpoint && parts > 0 ? parts : -1; // index of the element `stop`
     tn_array *x = build->expr(
         build, "i -> select(i == i64(last), f64(stop), f64(start) + f64(i) * f64(step))",
         TN_IN(counted(build, attrs->num, 0)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Powers in a row: logspace, geomspace, vander.
+// Sequences of powers: logspace, geomspace, vander.
 #include "../pack.h"
 
 typedef struct {
@@ -40,7 +40,7 @@ DECOMPOSE(logspace)
     return built(outputs[0]);
 }
 
-// Both ends are exact.
+// The first and the last element are exact.
 DECOMPOSE(geomspace)
 {
     const space_attrs *attrs = rule->attrs;
@@ -88,7 +88,7 @@ DECOMPOSE(vander)
                                  "x has rank %d and n is %" PRId64
                                  ", expected rank 1 and at least 0",
                                  x->rank, attrs->n);
-    // Products of 1, x, x, ...
+    // Running products of 1, x, x, ...
     tn_array *column = with_shape(build, "base.reshape/1", rule->inputs[0],
                                   ints_of(2, (int64_t[]){rows, 1}));
     tn_array *factors =

@@ -28,7 +28,7 @@ static const tn_attr_field kaiser_fields[] = {
     TN_DTYPE_FIELD(kaiser_attrs, dtype, 0, "a float dtype; not given: f64"),
 };
 
-// -1 to 1 in m steps, in f64; 0 where there is one.
+// The positions from -1 to 1 in m steps, in f64; 0 where m is 1.
 static tn_array *window_positions(const tn_build *build, int64_t m)
 {
     tn_array *i = counted(build, m < 0 ? 0 : m, 0);

@@ -48,13 +48,13 @@ const tn_primitive base_where = {
 
 // --- sigmoid ----------------------------------------------------------------------------
 
-// The expression has exp(x) in the place of exp(-x), which overflows where the result is a
-// subnormal number; and unsigned integers cannot be negated. The bound keeps infinity over
-// infinity away, and divisors above 2^126, of which Vulkan promises nothing: from there on
-// the quotient is 1. Of complex numbers the power that does not overflow is taken; of real
-// ones imag(x) == 0 is constant, nothing is left of that branch, and sin(imag(r)) gives its
-// 0 the dtype of exp(x). The rules compute s * (1 - s) from the result s, which takes less
-// than the symbolic derivative.
+// The expression has exp(x) in the place of exp(-x), which overflows where the result is
+// subnormal, and because unsigned integers cannot be negated. The bound avoids infinity /
+// infinity and divisors above 2^126, for which Vulkan promises no precision: from there on
+// the quotient is 1. Complex numbers take the power that does not overflow; for real ones
+// imag(x) == 0 folds that branch away, and sin(imag(r)) gives its 0 the dtype of exp(x).
+// The rules compute s * (1 - s) from the result s, which takes less memory than the
+// symbolic derivative.
 
 static tn_status sigmoid_vjp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *cotangents, const uint64_t *wanted,
@@ -129,8 +129,8 @@ static tn_status clip_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// Applies each limit in x's own dtype, and only when the dtype has values beyond the limit:
-// so no integer is compared with a double.
+// Applies each limit in x's own dtype, and only where the dtype has values beyond it: so no
+// integer is compared with a double.
 static tn_status clip_decompose(const tn_build *build, const tn_rule *rule,
                                 tn_array **outputs)
 {
@@ -146,7 +146,7 @@ static tn_status clip_decompose(const tn_build *build, const tn_rule *rule,
     if (lo > least)
         x = build->expr(build, "x, lo -> max(x, lo)",
                         TN_IN(x, build->scalar(build, dtype, fmin(lo, most))), TN_NO_ATTRS);
-    if (hi <= most && hi < INFINITY) // equal: 64-bit integers may still be greater
+    if (hi <= most && hi < INFINITY) // equal, too: 64-bit integers may be greater
         x = build->expr(build, "x, hi -> min(x, hi)",
                         TN_IN(x, build->scalar(build, dtype, fmax(hi, least))),
                         TN_NO_ATTRS);

@@ -24,7 +24,7 @@ const tn_primitive base_divmod = {
     .expr = "x // y, x % y",
 };
 
-// The primitive of both parts of complex numbers.
+// Applies a primitive to both parts of complex numbers.
 static tn_status number_of_parts(const tn_build *build, const char *primitive,
                                  tn_array *const *inputs, tn_attr_list attrs,
                                  tn_array **outputs)
@@ -50,7 +50,7 @@ static const tn_attr_field round_fields[] = {
     TN_I64_FIELD(round_attrs, decimals, 0, "digits behind the point; below 0: in front"),
 };
 
-// As NumPy: by a power of ten, whose product is rounded.
+// As NumPy: multiplies by a power of ten, and rounds the product.
 DECOMPOSE(round)
 {
     const round_attrs *attrs = rule->attrs;
@@ -64,7 +64,7 @@ DECOMPOSE(round)
         outputs[0] = build->expr(build, "x -> round(x)", TN_IN(x), TN_NO_ATTRS);
     else if (attrs->decimals > 0 && !tn_is_float(type->dtype))
         outputs[0] = x;
-    else if (!tn_is_float(type->dtype)) // whole numbers, to tens, hundreds, ...
+    else if (!tn_is_float(type->dtype)) // integers are rounded to tens, hundreds, ...
         outputs[0] = cast(build,
                           build->expr(build, "x -> round(x / factor) * factor", TN_IN(x),
                                       tn_attrs("factor", factor)),
@@ -104,7 +104,7 @@ static const tn_input_info equal_two[] = {
     {"y", "the right operand", TN_INPUT_CONSTANT, TN_ALL_DTYPES},
 };
 
-// Integers in f64, so that differences do not wrap.
+// Converts integers to f64, so that differences do not wrap.
 static tn_array *number_inexact(const tn_build *build, tn_array *x)
 {
     const tn_type *type = build->type(x);
@@ -258,10 +258,9 @@ DECOMPOSE(nextafter)
     x = as_dtype(build, x, dtype);
     y = as_dtype(build, y, dtype);
     tn_dtype bits = float_bits(dtype);
-    // A number's bits without its sign are integers in the order of magnitudes: the next
-    // one is a step of 1, towards y's bits with the sign of x taken off, which are negative
-    // where both signs differ. A zero takes the sign of y. Subnormal numbers are no zeros
-    // also on devices whose comparisons take them for such.
+    // The bits of a magnitude are an integer that grows with it: the next number is a step
+    // of 1, towards y's bits. Where signs differ these are negated. A zero takes the sign
+    // of y. Subnormal numbers are not compared as floats: devices may take them for zeros.
     double width = 8 * (double)tn_dtype_bytes(dtype);
     tn_array *sign = build->scalar(build, bits, -pow(2, width - 1));
     tn_array *one = build->scalar(build, bits, 1);

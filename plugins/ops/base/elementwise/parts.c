@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers taken apart and common divisors: fmod, modf, frexp, ldexp, gcd, lcm; i0.
+// Parts of numbers and common divisors: fmod, modf, frexp, ldexp, gcd, lcm; i0.
 #include "../pack.h"
 
 static const tn_input_info x_and_y[] = {
@@ -9,8 +9,8 @@ static const tn_input_info x_and_y[] = {
 
 // --- fmod and modf ----------------------------------------------------------------------
 
-// The remainder of floats is that of magnitudes, which is exact; magnitudes of integers may
-// overflow.
+// The remainder of floats is computed of magnitudes, which is exact; magnitudes of integers
+// may overflow.
 DECOMPOSE(fmod)
 {
     tn_dtype dtype = tn_dtype_promote(build->type(rule->inputs[0])->dtype,
@@ -42,17 +42,17 @@ const tn_primitive base_modf = {
 
 // --- frexp and ldexp --------------------------------------------------------------------
 
-// The layout of the float dtypes that are taken apart.
+// The layout of float dtypes.
 static const struct parts_format {
     tn_dtype dtype, bits;
     int64_t point, bias; // bits of the fraction; the exponent of 1
-    double least;        // the least number that is not subnormal
+    double least;        // the least normal number
 } parts_formats[] = {
     {TN_F32, TN_I32, 23, 127, 0x1p-126},
     {TN_F64, TN_I64, 52, 1023, 0x1p-1022},
 };
 
-// How numbers of `dtype` are computed: halves in f32, integers in f64.
+// The layout in which numbers of `dtype` are computed: halves as f32, integers as f64.
 static const struct parts_format *elementwise_parts_of(tn_dtype dtype)
 {
     return &parts_formats[!tn_is_float(dtype) || dtype == TN_F64];
@@ -63,8 +63,8 @@ static tn_array *parts_view(const tn_build *build, const tn_array *x, tn_dtype d
     return build->op(build, "base.view/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
 }
 
-// x * 2^i. Three factors reach from the greatest number to the least one; below the normal
-// numbers each is so much greater that only the last product is rounded.
+// x * 2^i. Three factors cover the range from the greatest number to the least; where the
+// result is subnormal each factor is so much greater that only the last product is rounded.
 static tn_array *parts_scale(const tn_build *build, tn_array *x, tn_array *i,
                              const struct parts_format *f)
 {
@@ -116,7 +116,7 @@ DECOMPOSE(frexp)
     tn_dtype dtype = build->type(rule->inputs[0])->dtype;
     const struct parts_format *f = elementwise_parts_of(dtype);
     tn_array *x = as_dtype(build, rule->inputs[0], f->dtype);
-    // A subnormal number has its exponent where it is made greater.
+    // Subnormal numbers are scaled up to have an exponent.
     tn_array *normal =
         build->expr(build, "x -> abs(x) < least ? x * 0x100000000 * 0x100000000 : x",
                     TN_IN(x), tn_attrs("least", f->least));
@@ -138,9 +138,10 @@ COMPOSITE(frexp, "x as mantissa * 2 ** exponent.", TN_INPUTS(base_x),
 
 // --- gcd and lcm ------------------------------------------------------------------------
 
-// The magnitudes of both, and behind them their common divisor, in the unsigned dtype that
-// holds them: by remainders in turn, each the nearer one to a multiple, as many as the
-// largest numbers of Pell need (the magnitude falls by 1 + sqrt(2) at least), and two.
+// The magnitudes of both, and their greatest common divisor, in the unsigned dtype that
+// holds them. Euclid's algorithm with the remainder of least magnitude: the number of steps
+// is what the largest Pell numbers need (a step divides magnitudes by 1 + sqrt(2) at
+// least), plus two.
 static tn_status divisors_of(const tn_build *build, const tn_rule *rule, tn_array *out[3])
 {
     tn_dtype dtype = TN_BOOL;
@@ -156,7 +157,7 @@ static tn_status divisors_of(const tn_build *build, const tn_rule *rule, tn_arra
                                  "x and y promote to %s, expected integers",
                                  dtype_text(dtype));
     int64_t bytes = tn_dtype_bytes(dtype);
-    // Dtypes of 8 to 64 bits follow each other, the signed ones first.
+    // Dtypes of 8 to 64 bits are numbered in a row, the signed ones first.
     tn_dtype wide = tn_is_signed(dtype) ? dtype - TN_I8 + TN_U8 : dtype;
     for (int32_t i = 0; i < 2; i++)
         out[i] = as_dtype(build,
@@ -171,7 +172,7 @@ static tn_status divisors_of(const tn_build *build, const tn_rule *rule, tn_arra
         a = b;
         b = rest;
     }
-    // One of them is 0 by now, and stays where the other one is the result.
+    // One of them is 0 now, and the other is the divisor.
     out[2] = build->expr(build, "a, b -> a | b", TN_IN(a, b), TN_NO_ATTRS);
     return built(out[2]);
 }
@@ -214,7 +215,7 @@ COMPOSITE(lcm, "The least integer that both divide; 0 where one is 0.",
 
 // --- i0 ---------------------------------------------------------------------------------
 
-// exp(abs(x)) is infinite before the result is.
+// exp(abs(x)) would overflow before the result does.
 DECOMPOSE(i0)
 {
     tn_array *x = rule->inputs[0];

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Special functions, each an expression: gamma and lgamma by recurrence to an interval and
-// a polynomial there, digamma and trigamma by recurrence to numbers from 8 on; by
-// asymptotic series from 8 on (lgamma of f32 from 3) and by reflection below 0; the
-// modified Bessel functions i0e and i1e, scaled by exp(-abs(x)), by polynomials.
+// Special functions as expressions: gamma and lgamma by recurrence to an interval with a
+// polynomial, digamma and trigamma by recurrence to at least 8; from 8 on (lgamma of f32
+// from 3) by asymptotic series, below 0 by reflection; the modified Bessel functions i0e
+// and i1e, scaled by exp(-abs(x)), by polynomials.
 //
 // Abramowitz and Stegun, "Handbook of mathematical functions", 1964: 6.1.15 (recurrence),
 // 6.1.17 (reflection), 6.1.41, 6.3.18 and 6.4.12 (asymptotic), 9.6.26 and 9.7.1 (Bessel).
 //
-// Where only some numbers need a part of an expression, it stands on one side of a "?":
-// devices that compile programs compute it for those alone.
+// An expression's part that only some numbers need stands on one side of a "?": devices
+// that compile programs compute it for these alone.
 #include <stdbool.h>
 #include "../pack.h"
 
 #include "special.h"
 
-// A function of x with its derivative as an expression over the cotangent or tangent g, x
-// and values of other primitives, which `with` names, of x.
+// A derivative: an expression over the cotangent or tangent g, x, and the values for x of
+// the primitives in `with`.
 struct slope {
     const char *text;
     const char *with[2];
@@ -62,7 +62,7 @@ static tn_status special_decompose(const tn_build *build, const tn_rule *rule,
     return built(outputs[0]);
 }
 
-// Mapped it stays itself, with its derivatives.
+// vmap applies the same primitive, which keeps its derivatives.
 static tn_status special_map(const tn_build *build, const tn_rule *rule,
                              const int32_t *axes, const char *id, tn_array **outputs,
                              int32_t *out_axes)
@@ -93,7 +93,7 @@ static tn_status special_map(const tn_build *build, const tn_rule *rule,
         .jvp = name##_jvp,                                                                 \
         __VA_ARGS__,                                                                       \
     }
-// base.NAME/1 by an expression for numbers that are computed in f32 and one for f64.
+// base.NAME/1 by two expressions: for dtypes that are computed in f32, and in f64.
 #define SPECIAL(name, sentence, narrow, wide)                                              \
     DECOMPOSE(name)                                                                        \
     {                                                                                      \
@@ -112,15 +112,15 @@ static tn_status special_map(const tn_build *build, const tn_rule *rule,
 #define REFLECTED "y = x < 0 ? 1 - x : x; "
 #define REFLECT_LOG                                                                        \
     "isinf(x) ? inf : x < 0 ? log(pi / abs(sin(pi * (x - round(x))))) - right : right"
-// Below 3 a polynomial of u, the distance from 1, which is exact; below 1 of y + 1.
-// Beyond, (y - 1/2) (log(y) - 1), which cancels less than terms of their own.
+// Below 3 a polynomial of u, the distance from 1, which is exact; below 1 for y + 1. From 3
+// on (y - 1/2) (log(y) - 1), which loses fewer digits than its terms apart.
 #define LOG_GAMMA_NARROW                                                                   \
     REFLECTED "u = y < 1 ? y : y - 1; t = u - 1; l = log(y); " LOG_GAMMA_32                \
               "i = 1 / y; r = i * i; "                                                     \
               "right = y < 3 ? u * t * g + (y < 1 ? -l : 0) : (y - 0.5) * (l - 1) + "      \
               "(0.41893853320467274 + i * (1 / 12.0 - r * (1 / 360.0 - "                   \
               "r * (1 / 1260.0 - r * (1 / 1680.0 - r * (1 / 1188.0)))))); " REFLECT_LOG
-// From 3 to 8 it is z + k with z below 3: the logarithm is that of p = z (z + 1) ... .
+// From 3 to 8, y is z + k with z below 3: adds the logarithm of p = z (z + 1) ... .
 #define LOG_GAMMA_WIDE                                                                     \
     REFLECTED "k = y >= 3 & y < 8 ? floor(y) - 2 : 0; z = y - k; "                         \
               "p = k > 0 ? z * (k > 1 ? z + 1 : 1) * (k > 2 ? z + 2 : 1) * "               \
@@ -129,7 +129,7 @@ static tn_status special_map(const tn_build *build, const tn_rule *rule,
               "i = 1 / y; r = i * i; "                                                     \
               "right = y < 8 ? u * t * g + (y < 1 ? -l : k > 0 ? l : 0) : "                \
               "(y - 0.5) * (l - 1) + (0.41893853320467274 + " TAIL "); " REFLECT_LOG
-// The asymptotic series of lgamma from 8 on, of i = 1 / y and r, its square.
+// The asymptotic series of lgamma from 8 on, in i = 1 / y and r = i * i.
 #define TAIL                                                                               \
     "i * (1 / 12.0 - r * (1 / 360.0 - r * (1 / 1260.0 - r * (1 / 1680.0 - "                \
     "r * (1 / 1188.0 - r * (691 / 360360.0 - r * (1 / 156.0 - "                            \
@@ -140,9 +140,9 @@ SLOPE(lgamma, "g, x, d -> g * d", {"base.digamma/1"})
 SPECIAL(lgamma, "The logarithm of the absolute value of the gamma function.",
         LOG_GAMMA_NARROW, LOG_GAMMA_WIDE);
 
-// Below 8 it is z + k with z in [1, 2); below 1 of y + 1. From 8 on it is sqrt(2 pi / y) *
-// (y / e) ** y * exp(tail), above 172 more than f64 holds: half is its square root but for
-// the tail.
+// Below 8, y is z + k with z in [1, 2); below 1 the polynomial is for y + 1. From 8 on
+// gamma is sqrt(2 pi / y) * (y / e) ** y * exp(tail), above 172 more than f64 holds: `half`
+// is its square root but for the constant and the tail.
 #define GAMMA(series, tail)                                                                \
     REFLECTED                                                                              \
     "k = y >= 1 & y < 8 ? floor(y) - 1 : 0; z = y - k; "                                   \
@@ -167,8 +167,8 @@ SPECIAL(gamma, "The gamma function: (x - 1)! of whole numbers.",
     "v = y < 8 ? y + 8 : y; "                                                              \
     "r = 1 / (v * v); "
 
-// Eight reciprocals, of y to y + 7, have one denominator: with q = y (y + 7) those of y and
-// y + 7, y + 1 and y + 6 ... are 2 y + 7 by q, q + 6, q + 10 and q + 12.
+// The eight reciprocals of y to y + 7 have one denominator: with q = y (y + 7), those of y
+// and y + 7, of y + 1 and y + 6, ... sum to 2 y + 7 over q, q + 6, q + 10 and q + 12.
 SLOPE(digamma, "g, x, d -> g * d", {"base.trigamma/1"})
 RECORD(digamma, "The derivative of lgamma.",
        .expr = "y = x < 0 ? 1 - x : 1.0 * x; v = y < 8 ? y + 8 : y; i = 1 / v; r = i * i; "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Polynomials as definitions of an expression, of t or o in [-1, 1], for f32 and f64;
-// printed by special.py.
+// Polynomials in t or o in [-1, 1], written as definitions of an expression, for f32 and
+// f64; printed by special.py.
 #ifndef BASE_SPECIAL_H
 #define BASE_SPECIAL_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // gather and scatter by any number of index arrays, take_along_axis and put_along_axis.
 //
-// The indexed axes are merged into one, and the indices into a number of an element along
-// it: take, scatter_add and their like along one axis do the rest.
+// The indexed axes are merged into one, and the indices combined into element numbers along
+// it; then take, scatter_add and others along one axis do the rest.
 #include "../pack.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@ static const char *const scatters[] = {"base.scatter_set/1", "base.scatter_add/1
 
 // --- positions --------------------------------------------------------------------------
 
-// `index` counted from the front of an axis of extent n: i64. Out of range it is clamped,
-// or with `is_dropped` -1.
+// `index` counted from the front of an axis of extent n, as i64. An index out of range is
+// clamped, or with `is_dropped` becomes -1.
 static tn_array *from_front(const tn_build *build, const tn_array *index, int64_t n,
                             int is_dropped)
 {
@@ -31,8 +31,8 @@ static tn_array *from_front(const tn_build *build, const tn_array *index, int64_
     return build->expr(build, text, TN_IN(index), tn_attrs("n", n));
 }
 
-// The number of the element at index `next` of one more axis, of extent n, behind those
-// that `at` numbers; -1 when either is.
+// Extends element numbers `at` by index `next` along one more axis of extent n; -1 when
+// either is -1.
 static tn_array *base_gather_further(const tn_build *build, tn_array *at, tn_array *next,
                                      int64_t n)
 {
@@ -42,7 +42,7 @@ static tn_array *base_gather_further(const tn_build *build, tn_array *at, tn_arr
                              TN_IN(at, next), tn_attrs("n", n));
 }
 
-// Numbers that are -1 become `count`, behind the last element, which a scatter drops.
+// Replaces -1 by `count`, a number behind the last element, which a scatter drops.
 static tn_array *dropped_last(const tn_build *build, tn_array *at, int64_t count)
 {
     return build->expr(build, "a -> select(a < 0, i64(n), a)", TN_IN(at),
@@ -72,7 +72,7 @@ static const tn_attr_field gather_fields[] = {
     TN_INTS_FIELD(tn_gather_attrs, axes, "axes of x; not given: the first ones"),
 };
 
-// The indexed axes of x in order, then the others: `count` of them are indexed.
+// The order of x's axes: the `count` indexed ones, then the others.
 static tn_ints base_gather_order_of(const tn_gather_attrs *attrs, int32_t rank,
                                     uint32_t count)
 {
@@ -176,8 +176,7 @@ static tn_status scatter_infer(const tn_infer *infer, tn_type *types)
 
 // --- gather and scatter: decompositions -------------------------------------------------
 
-// x with its indexed axes merged into one, in front, and the elements that the indices
-// mean.
+// x with its indexed axes merged into one in front, and the element numbers along it.
 struct merged {
     tn_array *x, *at;
     tn_ints order, shape; // of x's axes, and its extents in that order
@@ -267,8 +266,8 @@ static const tn_attr_field put_fields[] = {
                     "what a value does to an element"),
 };
 
-// The extents of the elements that the indices address: those of indices along the axis,
-// and common ones elsewhere. With `is_put` these must be x's own.
+// The extents of the addressed elements: the indices' along the axis, and common ones
+// elsewhere. With `is_put` those must be x's own.
 static tn_status along_type(const tn_infer *infer, int is_put, tn_type *out)
 {
     const tn_host *host = infer->host;
@@ -324,8 +323,8 @@ static tn_status put_along_axis_infer(const tn_infer *infer, tn_type *types)
     return status;
 }
 
-// The number of x's element for each element that the indices address; with `is_dropped` -1
-// for an index out of range.
+// The number of the element of x for each index; with `is_dropped` -1 for an index out of
+// range.
 static tn_array *base_gather_along(const tn_build *build, const tn_rule *rule,
                                    int is_dropped)
 {

@@ -86,7 +86,7 @@ tn_status scatter_infer(const tn_infer *infer, tn_type *types)
 // --- references -------------------------------------------------------------------------
 
 // The index at `offset`, counted from the front of an axis of extent n. It may be out of
-// range; what exceeds 63 bits is INT64_MAX.
+// range; an index beyond 63 bits is INT64_MAX.
 static int64_t base_index_at(const tn_tensor *indices, int64_t offset, int64_t n)
 {
     int64_t i = tn_get_i64(indices, offset);
@@ -95,9 +95,10 @@ static int64_t base_index_at(const tn_tensor *indices, int64_t offset, int64_t n
     return i < 0 && indices->layout.dtype != TN_U64 ? i + n : i;
 }
 
-// The two regions that one index connects, with equal extents: `one` element of the array
-// along the axis, whose offset the caller adds, and the part of `many` (take's output,
-// scatter_add's updates) at that index. The indices' axes stand in `many` from `axis` on.
+// The two regions, of equal extents, that one index connects: an element of the array along
+// the axis (`one`), to whose offset the caller adds, and the part at that index of take's
+// output or scatter_add's updates (`many`). The indices' axes stand in `many` from `axis`
+// on.
 struct index_regions {
     tn_tensor one, many;
 };
@@ -151,7 +152,7 @@ tn_status scatter_reference(const tn_cpu_call *call,
     int32_t axis = tn_axis(attrs->axis, x->layout.rank);
     int64_t n = x->layout.extent[axis], index[TN_MAX_RANK] = {0};
     if (x->data != out->data || x->layout.offset != out->layout.offset)
-        tn_copy_region(out, x); // in place, x's elements are in `out` already
+        tn_copy_region(out, x); // in place, `out` has x's elements already
     if (tn_layout_count(&updates->layout) == 0)
         return TN_OK;
     do {
@@ -195,8 +196,7 @@ int is_u64(const tn_build *build, const tn_array *indices)
     return type && type->dtype == TN_U64;
 }
 
-// Indices as take reads them: out of range becomes the nearest, which scatter_add then
-// keeps.
+// Clamps indices as take does, so that scatter_add does not drop those out of range.
 static tn_array *base_index_clamped(const tn_build *build, const tn_array *indices,
                                     int64_t n)
 {
@@ -218,7 +218,7 @@ tn_array *take_kept(const tn_build *build, tn_array *g, tn_array *indices, const
         column.value[column.count++] = 1;
         shape.value[shape.count++] = x->extent[i];
     }
-    if (x->extent[axis] == 0) // all are dropped
+    if (x->extent[axis] == 0) // all updates are dropped
         return build->op(
             build, "base.full/1", NULL, 0,
             tn_attrs("shape", (const tn_ints *)&shape, "dtype", (int64_t)x->dtype));
@@ -294,8 +294,8 @@ static tn_status scatter_add_jvp(const tn_build *build, const tn_rule *rule,
 // --- batching ---------------------------------------------------------------------------
 
 // Turns indices into slices of n elements into indices into all `size` slices joined, where
-// slice b starts at b * n. An index that is out of range becomes the slice's nearest, or
-// with `is_dropped` the first past the end.
+// slice b starts at b * n. An index out of range becomes the slice's nearest, or with
+// `is_dropped` the first behind all slices.
 static tn_array *joined_indices(const tn_build *build, tn_array *indices, int32_t axis,
                                 int64_t size, int64_t n, int is_dropped)
 {
@@ -330,9 +330,9 @@ static tn_array *base_index_take(const tn_build *build, tn_array *x, tn_array *i
     return build->op(build, "base.take/1", TN_IN(x, indices), tn_attrs("axis", axis));
 }
 
-// Indices without a batch: one take behind the batch axis of x. Only the indices have a
-// batch: one take, whose result has the indices' axes, the batch first. Both have a batch:
-// one take from the joined slices of x.
+// Indices without a batch: one take behind x's batch axis. Only indices with a batch: one
+// take, whose result has the batch first among the indices' axes. Both: one take from the
+// joined slices of x.
 tn_status take_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                     int64_t size, tn_array **outputs, int32_t *out_axes)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Indices that follow from extents (indices, diag_indices, tril_indices, triu_indices and
-// their forms), indices in one number (ravel_multi_index, unravel_index), and elements of
-// several arrays (choose, select).
+// their forms), conversion to and from flat indices (ravel_multi_index, unravel_index), and
+// selection among arrays (choose, select).
 #include "../pack.h"
 
 static const tn_output_info position_outputs[] = {
@@ -145,7 +145,7 @@ static tn_status triangle_positions(const tn_build *build, int64_t n, int64_t m,
             "%" PRId64 " rows and %" PRId64 " columns, expected 0 .. %" PRId64, n, m, most);
     k = k < -n - 1 ? -n - 1 : k > m + 1 ? m + 1 : k;
     whole = n * m;
-    // Above diagonal k is what is not at and below diagonal k - 1.
+    // The elements above diagonal k complement those at and below diagonal k - 1.
     int64_t below = is_upper ? k - 1 : k;
     int64_t count = triangle_sum(n, below + 1) - triangle_sum(n, below + 1 - m);
     tn_array *mask = build->expr(
@@ -204,7 +204,7 @@ enum { RAVEL_CLIP, RAVEL_WRAP };
 typedef struct {
     tn_ints dims;
     int64_t mode;  // PLACE_...
-    int64_t order; // 1: the first axis counts first
+    int64_t order; // 1: the first axis varies fastest
 } ravel_attrs;
 
 static const char *const mode_names[] = {"clip", "wrap", NULL};

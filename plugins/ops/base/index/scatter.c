@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// scatter_set, scatter_max and scatter_min: scatter_add (index.c) with another way to put
-// an update to its element.
+// scatter_set, scatter_max and scatter_min: as scatter_add (index.c), but with other ways
+// to combine an update with its element.
 #include "index.h"
 
 static const tn_input_info set_inputs[] = {
@@ -23,7 +23,7 @@ static void set_element(const tn_tensor *to, int64_t a, const tn_tensor *from, i
            (size_t)tn_dtype_bytes(to->layout.dtype));
 }
 
-// Puts the update where it is greater (direction 1) or less (-1), or a NaN.
+// Stores the update where it is greater (direction 1) or less (-1), or NaN.
 static void extreme_element(const tn_tensor *to, int64_t a, const tn_tensor *from,
                             int64_t b, int direction)
 {
@@ -65,7 +65,7 @@ static tn_array *base_scatter_apply(const tn_build *build, const tn_rule *rule,
                      tn_attrs("axis", attrs->axis));
 }
 
-// `array` at the position of each update; 0 for those that are dropped.
+// `array` at the index of each update; 0 for dropped updates.
 static tn_array *base_scatter_taken(const tn_build *build, const tn_rule *rule,
                                     tn_array *array)
 {
@@ -73,8 +73,8 @@ static tn_array *base_scatter_taken(const tn_build *build, const tn_rule *rule,
     return x ? take_kept(build, array, rule->inputs[1], x, rule->attrs) : NULL;
 }
 
-// The gradient of scatter_set's updates: an update that another one replaced has none. Each
-// element is told the number of the last update that it got.
+// The gradient of scatter_set's updates: a replaced update gets none. Scatters the updates'
+// numbers, so that each element knows its last update.
 static tn_array *last_updates(const tn_build *build, const tn_rule *rule, tn_array *g)
 {
     const tn_type *x = build->type(rule->inputs[0]);
@@ -83,7 +83,7 @@ static tn_array *last_updates(const tn_build *build, const tn_rule *rule, tn_arr
     if (!x || !u || !indices)
         return NULL;
     int32_t axis = tn_axis(((const tn_take_attrs *)rule->attrs)->axis, x->rank);
-    if (x->extent[axis] == 0) // all are dropped
+    if (x->extent[axis] == 0) // all updates are dropped
         return zeros_like(build, rule->inputs[2], x->dtype);
     tn_array *number =
         with_shape(build, "base.reshape/1", counted(build, type_count(indices), 0),
@@ -144,7 +144,7 @@ static tn_status scatter_set_jvp(const tn_build *build, const tn_rule *rule,
 }
 
 // The shares of x's elements and of the updates in the result of scatter_max or
-// scatter_min: 1 / k each for those of the k that are equal to it, else 0.
+// scatter_min: 1 / k for each of the k that equal it, else 0.
 struct shares {
     tn_array *x, *updates;
 };
@@ -161,7 +161,7 @@ static struct shares base_scatter_shares_of(const tn_build *build, const tn_rule
         build, hit_text, TN_IN(rule->inputs[2], base_scatter_taken(build, rule, out)),
         TN_NO_ATTRS);
     tn_array *count = base_scatter_apply(build, rule, "base.scatter_add/1", x, updates);
-    // An update that is dropped may meet no count.
+    // A dropped update may find a count of 0.
     return (struct shares){
         build->expr(build, "h, n -> h / max(n, 1)", TN_IN(x, count), TN_NO_ATTRS),
         build->expr(build, "h, n -> h / max(n, 1)",

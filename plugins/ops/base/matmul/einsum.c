@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // einsum: sums of products by an equation.
 //
-// Each operand is brought to distinct labels that others need: diagonals are strided views,
-// broadcast axes of extent 1 go, labels of one operand alone are summed. Then two operands
-// at a time are contracted, the pair with the fewest multiplications first (of equals the
-// one with the smaller result), by matmul, or by a product and a sum where it would be a
-// vector's.
+// Each operand is brought to the distinct labels that are still needed: diagonals become
+// strided views, broadcast axes of extent 1 are dropped, labels of this operand alone are
+// summed. Then two operands at a time are contracted, the pair with the fewest
+// multiplications first (of equals, the pair with the smaller result), by matmul, or by a
+// product and a sum where matmul would multiply vectors.
 #include "einsum.h"
 #include <tenon/ops/promote.h>
 
@@ -44,7 +44,7 @@ static tn_status einsum_infer(const tn_infer *infer, tn_type *types)
 
 // --- one operand ------------------------------------------------------------------------
 
-// An operand on its way: the array, and the labels of its axes.
+// An operand during contraction: the array, and the labels of its axes.
 struct factor {
     tn_array *array;
     struct einsum_term term;
@@ -84,7 +84,7 @@ static tn_ints einsum_extents_of(const struct einsum_product *p,
     return shape;
 }
 
-// Axes of extent 1 whose label has a greater extent elsewhere go.
+// Drops axes of extent 1 whose label has a greater extent elsewhere.
 static void drop_broadcast(const struct einsum_product *p, struct factor *f)
 {
     struct einsum_term kept = {0};
@@ -100,8 +100,8 @@ static void drop_broadcast(const struct einsum_product *p, struct factor *f)
     f->term = kept;
 }
 
-// The diagonal of two axes with one label: both go last and are merged, of which every
-// element n + 1 after the other is on the diagonal.
+// Takes the diagonal of two axes with one label: moves both to the end and merges them;
+// every (n + 1)-th element is on the diagonal.
 static void take_diagonal(const struct einsum_product *p, struct factor *f, int32_t a,
                           int32_t b)
 {
@@ -160,7 +160,7 @@ static uint64_t needed_beside(const struct einsum_product *p, uint32_t a, uint32
     return set;
 }
 
-// Two axes with one label; false: there are none.
+// Finds two axes with one label; false: there are none.
 static int find_diagonal(const struct einsum_term *term, int32_t *a, int32_t *b)
 {
     for (*a = 0; *a < term->rank; ++*a)
@@ -195,7 +195,7 @@ static int32_t count_labels(uint64_t set)
     return __builtin_popcountll(set);
 }
 
-// The cheapest pair to contract. False: each has a result of too many axes.
+// Finds the cheapest pair to contract. False: every pair's result has too many axes.
 static int choose_pair(const struct einsum_product *p, uint32_t *out_a, uint32_t *out_b)
 {
     double least = INFINITY, smallest = INFINITY;
@@ -242,13 +242,13 @@ static tn_array *einsum_arranged(const struct einsum_product *p, const struct fa
                       shape);
 }
 
-// The groups of labels of a contraction, in which both factors are matrices: [batch, rows,
-// sum] and [batch, sum, columns].
+// The labels of a contraction by their part in a product of matrices: [batch, rows, sum]
+// and [batch, sum, columns].
 struct groups {
     uint64_t batch, sum, rows, columns;
 };
 
-// The sums of the rows of x * y; half floats are not rounded before the end.
+// The sums of x * y along rows; half floats are rounded at the end only.
 static tn_array *inner_products(const struct einsum_product *p, const tn_array *x,
                                 const tn_array *y)
 {
@@ -264,8 +264,8 @@ static tn_array *inner_products(const struct einsum_product *p, const tn_array *
     return is_half ? cast(build, both.array, dtype) : both.array;
 }
 
-// [batch, rows, columns] of the two factors: by matmul, or a product where nothing is
-// summed or nothing else is left.
+// [batch, rows, columns] from both factors: by matmul, or by an elementwise product where
+// no label is summed, or where all others are gone.
 static tn_array *einsum_multiplied(const struct einsum_product *p, const struct factor *a,
                                    const struct factor *b, const struct groups *g,
                                    struct einsum_term *out)
@@ -293,7 +293,7 @@ static tn_array *einsum_multiplied(const struct einsum_product *p, const struct 
         return inner_products(
             p, einsum_arranged(p, a, &left, ints_of(2, (int64_t[]){batch, sum})),
             einsum_arranged(p, b, &right, ints_of(2, (int64_t[]){batch, sum})));
-    int32_t skip = g->batch == 0; // one product of matrices
+    int32_t skip = g->batch == 0; // a single product of matrices
     const int64_t l[] = {batch, rows, sum}, r[] = {batch, sum, columns};
     return build->op(build, "base.matmul/1",
                      TN_IN(einsum_arranged(p, a, &left, ints_of(3 - skip, l + skip)),
@@ -324,8 +324,8 @@ static void einsum_contract(struct einsum_product *p, uint32_t a, uint32_t b)
 
 // --- the primitive ----------------------------------------------------------------------
 
-// x in the dtype of the result; bool is multiplied and summed as integers, of which none is
-// lost.
+// x in the dtype of the result; bool is multiplied and summed as integers, so that counts
+// are exact.
 static tn_array *einsum_number_of(const tn_build *build, tn_array *x, tn_dtype dtype)
 {
     const tn_type *type = build->type(x);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The equation of einsum, read: einsum_parse.c reads it, einsum.c builds the products.
+// The equation of einsum: einsum_parse.c reads it, einsum.c builds the products.
 #ifndef BASE_EINSUM_H
 #define BASE_EINSUM_H
 
@@ -7,8 +7,8 @@
 
 #define EINSUM_OPERANDS 32 // most operands
 #define EINSUM_LETTERS 52
-// Labels: 0 .. 51 are the letters in the order of ASCII, and from 52 on the axes of "...",
-// the last one first.
+// Labels: 0 .. 51 are the letters in the order of ASCII; from 52 on the axes of "...", the
+// last axis first.
 #define EINSUM_LABELS (EINSUM_LETTERS + TN_MAX_RANK)
 
 // The labels of an array's axes in order.

@@ -43,7 +43,7 @@ static char einsum_parse_letter_of(int32_t label)
     return (char)(label >= 26 ? 'a' + label - 26 : 'A' + label);
 }
 
-// One term as written: its letters, and where "..." stands among them (-1: nowhere).
+// One term as it is written: its letters, and the position of "..." among them (-1: none).
 struct einsum_parse_written {
     size_t begin;
     int32_t count, dots_at;
@@ -78,7 +78,7 @@ static tn_status read_term(struct einsum_reader *r, struct einsum_parse_written 
     return TN_OK;
 }
 
-// Takes note that an axis with this label has `extent`. False: another one is known.
+// Records that an axis with this label has `extent`. False: it has another extent already.
 static int note_extent(struct einsum *e, int32_t label, int64_t extent)
 {
     int64_t *known = &e->extent[label];
@@ -131,7 +131,7 @@ static void add_label(struct einsum_term *term, int32_t label)
     term->rank++;
 }
 
-// Without "->": the axes of "...", and the letters that are there once.
+// Without "->": the axes of "...", and the letters that occur once.
 static void imply_output(struct einsum_reader *r)
 {
     struct einsum *e = r->e;

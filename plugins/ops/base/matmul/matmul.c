@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// matmul, as numpy.matmul: batch axes broadcast; a vector becomes a matrix, and the axis
-// that this adds is removed from the result.
+// matmul, as numpy.matmul: batch axes broadcast; a vector becomes a matrix with one row or
+// column, whose axis is removed from the result.
 #include "../pack.h"
 #include <tenon/ops/program.h>
 
@@ -177,7 +177,7 @@ static tn_array *without_axis(const tn_build *build, const tn_array *x, int64_t 
     return build->op(build, "base.squeeze/1", TN_IN(x), tn_attrs("axis", TN_INTS(axis)));
 }
 
-// The conjugate of a complex x; another x itself.
+// The conjugate of a complex x; x itself for other dtypes.
 static tn_array *base_matmul_conjugate(const tn_build *build, tn_array *x)
 {
     const tn_type *type = build->type(x);
@@ -199,12 +199,12 @@ static tn_array *as_one_matrix(const tn_build *build, tn_array *x)
                      tn_attrs("shape", TN_INTS(rows, type->extent[type->rank - 1])));
 }
 
-// The gradient of b, of matrices a and g. It has the batch axes of these, which the core
-// sums to b's own; where b is one matrix for all of a's, it is one product.
+// The gradient of b, from matrices a and g. It has the batch axes of both, which the core
+// sums to b's own; where b is one matrix for all of a's, one product suffices.
 static tn_array *right_gradient(const tn_build *build, tn_array *a, const tn_array *b,
                                 tn_array *g)
 {
-    // An array that could not be built is NULL, and fails where it is used.
+    // An array that could not be built is NULL, and its use fails.
     if (a && b && build->type(b)->rank == 2 && build->type(a)->rank > 2) {
         a = as_one_matrix(build, a);
         g = as_one_matrix(build, g);
@@ -221,7 +221,7 @@ static tn_status matmul_vjp(const tn_build *build, const tn_rule *rule,
 {
     tn_array *a = rule->inputs[0], *b = rule->inputs[1], *g = cotangents[0];
     int is_row = build->type(a)->rank == 1, is_column = build->type(b)->rank == 1;
-    if (is_row && is_column) { // a scalar
+    if (is_row && is_column) { // the result is a scalar
         for (uint32_t i = 0; i < 2; i++)
             if (wants(wanted, i))
                 gradients[i] =
@@ -264,8 +264,8 @@ static tn_status matmul_jvp(const tn_build *build, const tn_rule *rule,
     return built(out_tangents[0]);
 }
 
-// x as matrices: a vector gets axis `new_axis`. A batch axis (-1: none) comes first, and
-// axes of extent 1 behind it make the rank `rank`, so that x's own batch axes broadcast.
+// x as matrices: a vector gets axis `new_axis`. A batch axis (-1: none) comes first; behind
+// it axes of extent 1 pad x to rank `rank`, so that x's own batch axes broadcast.
 static tn_array *batch_matrices(const tn_build *build, tn_array *x, int32_t batch,
                                 int64_t new_axis, int32_t rank)
 {

@@ -27,8 +27,7 @@ COMPOSITE(outer, "All products of an element of a with one of b.", TN_INPUTS(two
 
 // --- contractions -----------------------------------------------------------------------
 
-// Sums over axes that are paired: of a those of `of_a`, of b those of `of_b`. The others
-// stay, a's first.
+// Sums over paired axes: `of_a` of a and `of_b` of b. The other axes stay, a's first.
 static tn_status product_contract(const tn_build *build, const tn_rule *rule,
                                   const tn_ints *of_a, const tn_ints *of_b, tn_array **out)
 {
@@ -110,7 +109,7 @@ DECOMPOSE(tensordot)
 COMPOSITE(tensordot, "Sums of products over pairs of axes.", TN_INPUTS(two_inputs),
           .attrs = TN_ATTR_TABLE(tensordot_attrs, tensordot_fields));
 
-// Over the last axis of a and axis `of_b` of b; a product where one is a scalar.
+// Contracts the last axis of a with axis `of_b` of b; multiplies where one is a scalar.
 static tn_status product_dot(const tn_build *build, const tn_rule *rule, int64_t of_b,
                              tn_array **outputs)
 {
@@ -192,8 +191,8 @@ COMPOSITE(vdot, "The sum of conj(a) * b over all elements, in order.",
 
 // --- kron -------------------------------------------------------------------------------
 
-// a with each element as often as b has some, times b as often as a has elements: needs no
-// more axes than the result.
+// Repeats each element of a as often as b has elements, and b as often as a has, and
+// multiplies them: needs no more axes than the result.
 static tn_array *kron_repeated(const tn_build *build, tn_array *x, tn_array *y,
                                const tn_ints *a, const tn_ints *b)
 {
@@ -208,7 +207,7 @@ static tn_array *kron_repeated(const tn_build *build, tn_array *x, tn_array *y,
     return product_multiply(build, x, y);
 }
 
-// Each axis of the result is one of a with one of b inside.
+// By an outer product: each axis of the result merges one of a with one of b.
 static tn_array *kron_outer(const tn_build *build, tn_array *x, tn_array *y,
                             const tn_ints *a, const tn_ints *b, tn_ints shape)
 {
@@ -229,7 +228,7 @@ static tn_array *kron_outer(const tn_build *build, tn_array *x, tn_array *y,
     return with_shape(build, "base.reshape/1", product, shape);
 }
 
-// Axes of extent 1 need no place of their own in the outer product; a batch does.
+// Axes of extent 1 take none of the outer product's axes; a batch does.
 DECOMPOSE(kron)
 {
     tn_ints a = tn_extents(build, rule->inputs[0]), b = tn_extents(build, rule->inputs[1]);
@@ -300,8 +299,8 @@ COMPOSITE(cross, "The vector product of vectors of three elements.", TN_INPUTS(t
 
 // --- matrices and vectors ---------------------------------------------------------------
 
-// a @ b of unlike dtypes, with an axis of extent 1 put in at `axis` of input `which`, and
-// taken away from the result.
+// a @ b of different dtypes, with an axis of extent 1 inserted at `axis` of input `which`,
+// and removed from the result.
 static tn_status product_with_vector(const tn_build *build, const tn_rule *rule,
                                      int32_t which, int64_t axis, tn_array **outputs)
 {

@@ -23,8 +23,8 @@ static const tn_attr_field correlate_fields[] = {
                     "every overlap; as many as the longer vector; whole overlaps"),
 };
 
-// Sums over windows of `a` times `v`, in the order of both: element i begins at a[i - left]
-// of a with zeros around.
+// Sums over windows of `a` times `v`, both in order: element i begins at a[i - left] of a
+// padded with zeros.
 static tn_array *convolve_windows(const tn_build *build, tn_array *a, tn_array *v,
                                   int64_t left, int64_t count)
 {
@@ -102,7 +102,7 @@ DECOMPOSE(convolve)
     return built(outputs[0]);
 }
 
-// c[k] = sum of a[n + k] * conj(v[n]), as NumPy: from k = 1 - m on.
+// c[k] = sum of a[n + k] * conj(v[n]), as NumPy: k begins at 1 - m.
 DECOMPOSE(correlate)
 {
     const convolve_attrs *attrs = rule->attrs;
@@ -116,7 +116,7 @@ DECOMPOSE(correlate)
     tn_array *v = build->expr(build, "v -> conj(v)", TN_IN(rule->inputs[1]), TN_NO_ATTRS);
     if (!v)
         return TN_ERR_ARGUMENT;
-    // With an a that is shorter than v, NumPy gives the reverse of what v gives with a.
+    // Where a is shorter than v, NumPy exchanges them and reverses the result.
     int is_shorter = build->type(a)->extent[0] < build->type(v)->extent[0];
     tn_array *flipped = convolve_reverse(build, is_shorter ? a : v);
     outputs[0] = build->op(build, "base.convolve/1", TN_IN(is_shorter ? v : a, flipped),
@@ -143,7 +143,8 @@ static const tn_attr_field hadamard_fields[] = {
 
 #define HADAMARD_STEP 64 // the transform of so many elements is one product
 
-// Sylvester's matrix of h rows: -1 to the number of bits that row and column share.
+// Sylvester's matrix of h rows: -1 to the number of bits that row and column have in
+// common.
 static tn_array *hadamard_matrix(const tn_build *build, int64_t h, tn_dtype dtype)
 {
     tn_array *sign =
@@ -154,9 +155,9 @@ static tn_array *hadamard_matrix(const tn_build *build, int64_t h, tn_dtype dtyp
     return cast(build, sign, dtype);
 }
 
-// Matrices of other sizes, as MLX has them. Of 12: blocks of two by the residues of 5. Of
-// 20 and 28: four by four blocks, in each of which a row is the one above moved by one
-// place; bits of a word are the signs of a block's first row.
+// Matrices of other sizes, as MLX has them. Size 12: blocks of two, by the quadratic
+// residues of 5. Sizes 20 and 28: four by four blocks, in each of which a row is the row
+// above shifted by one column; bits of a word are the signs of a block's first row.
 //
 // Paley, "On orthogonal matrices", 1933; Williamson, "Hadamard's determinant theorem and
 // the sum of four squares", 1944.
@@ -184,7 +185,7 @@ static tn_array *hadamard_other(const tn_build *build, int64_t m, tn_dtype dtype
     return cast(build, sign, dtype);
 }
 
-// The middle axis of [outside, matrix's, inside] transformed.
+// Transforms the middle axis of [outside, matrix's rows, inside].
 static tn_array *hadamard_step(const tn_build *build, tn_array *matrix, tn_array *x,
                                int64_t outside, int64_t h, int64_t inside)
 {
@@ -192,8 +193,8 @@ static tn_array *hadamard_step(const tn_build *build, tn_array *matrix, tn_array
     return build->op(build, "base.matmul/1", TN_IN(matrix, x), TN_NO_ATTRS);
 }
 
-// The transform of n = m * h * rest elements, rest and h powers of two, is that of m, at
-// distance h * rest, of h, at distance rest, and of rest.
+// The transform of n = m * h * rest elements, h and rest powers of two, is three
+// transforms: of m elements at distance h * rest, of h at distance rest, and of rest.
 DECOMPOSE(hadamard_transform)
 {
     const hadamard_attrs *attrs = rule->attrs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Elements in another order or more than once: stack, flip, roll, repeat, tile, tril, triu.
-// All are made of views and of concatenate, so their rules are, too.
+// Elements in another order or repeated: stack, flip, roll, repeat, tile, tril, triu. All
+// are made of views and of concatenate, and so are their rules.
 #include "../pack.h"
 
 #include <tenon/checked.h>
@@ -127,7 +127,7 @@ static tn_status roll_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// x rolled along one axis: its last `shift` elements, then the others.
+// Rolls x along one axis: its last `shift` elements come first.
 static tn_array *arrange_rolled(const tn_build *build, tn_array *x, int32_t axis,
                                 int64_t shift)
 {
@@ -213,7 +213,7 @@ static tn_status repeat_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// Elements [first, last) of `axis`, each `times` times: views until the reshape.
+// Repeats elements [first, last) of `axis`, each `times` times: views until the reshape.
 static tn_array *repeated_run(const tn_build *build, tn_array *x, int32_t axis,
                               int64_t first, int64_t last, int64_t times)
 {
@@ -251,7 +251,7 @@ DECOMPOSE(repeat)
     uint64_t count = 0;
     if (!runs)
         return TN_ERR_MEMORY;
-    for (int64_t i = 0, next; i < n; i = next) { // runs of equal counts are one part
+    for (int64_t i = 0, next; i < n; i = next) { // a run of equal counts is one part
         for (next = i + 1; next < n && times_of(attrs, next) == times_of(attrs, i);)
             next++;
         if (times_of(attrs, i) > 0 || (next == n && count == 0))
@@ -292,10 +292,11 @@ static tn_status tile_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-#define TILED_AXES 2 // that are repeated in one copy: room is left for axes of batches
+#define TILED_AXES 2 // axes repeated in one copy: a batch's axes need room, too
 
-// Axes [low, high) of x, whose shape is given, as often as `times` says: a new axis before
-// each of them, along which x is broadcast. The others are one axis before and one behind.
+// Repeats axes [low, high) of x, whose shape is given, as `times` says: inserts an axis
+// before each of them, along which x is broadcast. The other axes become one before and one
+// behind.
 static tn_array *tile_axes(const tn_build *build, tn_array *x, tn_ints *shape, int32_t low,
                            int32_t high, const int64_t *times)
 {
@@ -372,7 +373,7 @@ static tn_status triangle_infer(const tn_infer *infer, tn_type *types)
 #define tril_infer triangle_infer
 #define triu_infer triangle_infer
 
-// x where the number of the diagonal is at most k, or at least k.
+// x on and below diagonal k, or on and above it; 0 elsewhere.
 static tn_status arrange_triangle(const tn_build *build, const tn_rule *rule, int is_upper,
                                   tn_array **outputs)
 {
@@ -385,7 +386,7 @@ static tn_status arrange_triangle(const tn_build *build, const tn_rule *rule, in
     tn_array *kept =
         build->expr(build, is_upper ? "i, j -> j - i >= i64(k)" : "i, j -> j - i <= i64(k)",
                     TN_IN(counted(build, m, 1), counted(build, n, 0)), tn_attrs("k", k));
-    if (tn_dtype_in(x->dtype, TN_FLOAT8_DTYPES)) // no number is of these
+    if (tn_dtype_in(x->dtype, TN_FLOAT8_DTYPES)) // literals have none of these dtypes
         outputs[0] = build->expr(
             build, "c, x, z -> select(c, x, z)",
             TN_IN(kept, rule->inputs[0], build->scalar(build, x->dtype, 0)), TN_NO_ATTRS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Axes moved, merged, cut and added, all by views: moveaxis, swapaxes, matrix_transpose,
-// flatten, unflatten, unstack, atleast_1d to 3d, broadcast_arrays; rot90.
+// Axes moved, merged, split and added, all by views: moveaxis, swapaxes, matrix_transpose,
+// flatten, unflatten, unstack, atleast_1d to atleast_3d, broadcast_arrays; rot90.
 #include "../pack.h"
 
 typedef struct {
@@ -62,7 +62,7 @@ static tn_status axes_swap(const tn_build *build, tn_array *x, int64_t axis1, in
 {
     const tn_type *type = build->type(x);
     if (!type)
-        return TN_ERR_ARGUMENT; // said where it could not be built
+        return TN_ERR_ARGUMENT; // the message is that of the failed build
     int32_t rank = type->rank, a, b;
     tn_ints order = {(uint32_t)rank, 1, {0, 1, 2, 3, 4, 5, 6, 7}};
     tn_status status = check_axis(build->host, axis1, rank, &a);
@@ -107,7 +107,7 @@ static const tn_attr_field flatten_fields[] = {
     TN_I64_FIELD(flatten_attrs, end_axis, -1, "the last axis to merge"),
 };
 
-// x with axes first .. last replaced by `middle`.
+// Replaces axes first .. last of x by the extents `middle`.
 static tn_array *axes_replace(const tn_build *build, const tn_array *x, int32_t first,
                               int32_t last, const tn_ints *middle)
 {

@@ -18,7 +18,7 @@ static const tn_attr_field change_fields[] = {
     TN_I64_FIELD(change_attrs, axis, TN_NO_AXIS, "the axis; not given: x flattened"),
 };
 
-// A place and its number in the list.
+// A position to delete or insert at, and its number in the list.
 struct change_position {
     int64_t at;
     uint64_t number;
@@ -31,8 +31,8 @@ static int change_position_compare(const void *x, const void *y)
                           : (a->number > b->number) - (a->number < b->number);
 }
 
-// x as it is changed, its axis, and the positions in ascending order, below n or with
-// `is_end_open` up to n; 2 * count + 1 parts behind them. The host's memory.
+// x, the axis to change, and the positions in ascending order, below n or with
+// `is_end_open` up to n; behind them room for 2 * count + 1 parts. In the host's memory.
 struct change_state {
     tn_array *x;
     int32_t axis;
@@ -85,7 +85,7 @@ DECOMPOSE(delete)
     if (status)
         return status;
     uint64_t parts = 0;
-    int64_t next = 0; // behind the last place
+    int64_t next = 0; // behind the last position
     for (uint64_t i = 0; i <= c.count; i++) {
         int64_t at = i < c.count ? c.positions[i].at : c.n;
         if (at > next || (i == c.count && parts == 0))
@@ -97,8 +97,8 @@ DECOMPOSE(delete)
     return built(outputs[0]);
 }
 
-// The values with x's extents, and along the axis one for each place; of a single position
-// any number.
+// The values with x's extents and, along the axis, one value for each position; a single
+// position takes any number of values.
 static tn_array *insert_values(const tn_build *build, const struct change_state *c,
                                tn_array *v, int64_t *out_each)
 {
@@ -237,7 +237,7 @@ static const tn_attr_field unpackbits_fields[] = {
     BIT_ORDER,
 };
 
-// x, flattened without an axis, with zeros behind until the axis has `n` elements.
+// x, flattened without an axis, and padded with zeros until the axis has `n` elements.
 static tn_status bits_axis(const tn_build *build, const tn_rule *rule, tn_array **out,
                            int32_t *out_axis)
 {

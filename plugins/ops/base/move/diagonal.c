@@ -20,8 +20,8 @@ static const tn_attr_field trace_fields[] = {
     TN_DTYPE_FIELD(diagonal_attrs, dtype, 0, "dtype of the sum; not given: as sum has it"),
 };
 
-// The diagonal of two axes as the last axis: rows and columns merged, each element m + 1
-// behind the one before.
+// The diagonal of two axes as the last axis: rows and columns are merged, and elements at
+// distance m + 1 taken.
 static tn_status move_diagonal_of(const tn_build *build, tn_array *x, int64_t offset,
                                   int64_t axis1, int64_t axis2, tn_array **out)
 {
@@ -92,8 +92,8 @@ static const tn_attr_field diag_fields[] = {
     TN_I64_FIELD(tn_diagonal_attrs, k, 0, "the diagonal; above 0: above the main one"),
 };
 
-// The matrix with x on diagonal k: row i has x at column i + k. Elements of the diagonal
-// are width + 1 apart, so that they are a column of rows that are one longer.
+// A matrix with x on diagonal k: row i has x[i] at column i + k. Elements of the diagonal
+// are width + 1 apart, so they are a column of a matrix whose rows are longer by one.
 static tn_status diag_matrix(const tn_build *build, tn_array *x, int64_t k, tn_array **out)
 {
     int64_t n = build->type(x)->extent[0], width, longer, all;
@@ -147,7 +147,7 @@ static const tn_attr_field diff_fields[] = {
     TN_I64_FIELD(diff_attrs, axis, -1, "the axis"),
 };
 
-// `part` as it is put beside x: a scalar has x's extents, and 1 along the axis.
+// `part` to be joined to x: a scalar gets x's extents, and extent 1 along the axis.
 static tn_array *diff_beside(const tn_build *build, tn_array *x, tn_array *part,
                              int32_t axis)
 {

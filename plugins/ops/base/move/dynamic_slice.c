@@ -103,13 +103,13 @@ static int64_t first_index(const tn_tensor *start, int32_t i, int64_t n, int64_t
     int64_t stride = start->layout.rank ? start->layout.stride[0] : 0;
     int64_t at = tn_get_i64(start, start->layout.offset + i * stride);
     if (start->layout.dtype == TN_U64 && at < 0)
-        return n - size; // beyond 63 bits
+        return n - size; // start is beyond 63 bits
     if (at < 0)
         at = at < -n ? 0 : at + n;
     return at < n - size ? at : n - size;
 }
 
-// The part of `whole` that begins at `start` and has the extents of `part`.
+// The part of `whole` that begins at `start`, with the extents of `part`.
 static tn_tensor dynamic_slice_part_of(const tn_tensor *whole, const tn_tensor *start,
                                        const tn_layout *part)
 {
@@ -141,7 +141,7 @@ tn_status dynamic_slice_update_reference(const tn_cpu_call *call)
     const tn_tensor *x = &call->inputs[0], *update = &call->inputs[1];
     const tn_tensor *out = &call->outputs[0];
     if (x->data != out->data || x->layout.offset != out->layout.offset)
-        tn_copy_view(call, out, x); // in place, x's elements are in `out` already
+        tn_copy_view(call, out, x); // in place, `out` has x's elements already
     if (tn_layout_count(&update->layout) == 0)
         return TN_OK;
     tn_tensor to = dynamic_slice_part_of(out, &call->inputs[2], &update->layout);
@@ -202,8 +202,8 @@ static tn_array *dynamic_slice_first_of(const struct dynamic_slice_parts *p, int
                        TN_IN(entry), tn_attrs("n", n, "last", last));
 }
 
-// x with `axis` of a slice replaced by its elements at `at`, indices within range: i64 of
-// shape [count] or [size, count].
+// Replaces `axis` of a slice of x by its elements at `at`: i64 indices in range, of shape
+// [count] or [size, count].
 static tn_array *dynamic_slice_gathered(const struct dynamic_slice_parts *p, tn_array *x,
                                         tn_array *at, int32_t axis)
 {
@@ -344,7 +344,7 @@ static tn_status dynamic_slice_update_decompose(const tn_build *build, const tn_
     return built(outputs[0]);
 }
 
-// `start` of one slice with a 0 in front, for the batch axis.
+// `start` of one slice, with a 0 in front for the batch axis.
 static tn_array *start_in_batch(const tn_build *build, tn_array *start)
 {
     const tn_type *type = build->type(start);
@@ -358,7 +358,7 @@ static tn_array *start_in_batch(const tn_build *build, tn_array *start)
     return build->op(build, "base.concatenate/1", TN_IN(zero, list), TN_NO_ATTRS);
 }
 
-// One start for all slices: the same primitive, whole along the batch. A start for each
+// One start for all slices: the same primitive, over the whole batch axis. A start for each
 // slice: gathers.
 tn_status dynamic_slice_vmap(const tn_build *build, const tn_rule *rule,
                              const int32_t *axes, int64_t size, tn_array **outputs,

@@ -5,8 +5,9 @@
 #include <tenon/checked.h>
 #include <tenon/ops/copies.h>
 
-// Bytes that are written at a time: of rows that several inputs have parts of, which stay
-// in the second-level cache; of what is filled first, in the first-level one.
+// Bytes that are written at a time. JOIN_BYTES: of rows that several inputs have parts of,
+// which stay in the second-level cache; PAD's: of a range that is filled first, in the
+// first-level one.
 #define JOIN_BYTES 131072
 #define PAD_BYTES 32768
 
@@ -23,8 +24,8 @@ static tn_array *base_move_part(const tn_build *build, const tn_array *x, int32_
                      tn_attrs("start", &start, "stop", &stop));
 }
 
-// x at [first, first + extent of x) of `axis`, and `other` elsewhere; the result's extent
-// of `axis` is n. Clamps indices and selects, for devices without a kernel.
+// x at [first, first + extent of x) of `axis`, and `other` elsewhere; the result has extent
+// n along `axis`. Clamps indices and selects, for devices without a kernel.
 static tn_array *base_move_overlay(const tn_build *build, const tn_array *x,
                                    const tn_array *other, int32_t axis, int64_t first,
                                    int64_t n)
@@ -96,11 +97,11 @@ static tn_status concatenate_infer(const tn_infer *infer, tn_type *types)
 struct join {
     const tn_cpu_call *call;
     int32_t axis;
-    int64_t rows, row; // of the result: extents before the axis; elements of each
+    int64_t rows, row; // of the result: number of rows; elements of a row
 };
 
-// Where input `i` goes, of which *first elements along the axis come before it; adds its
-// own.
+// The region of input `i` in the result, behind *first elements along the axis; adds the
+// input's extent to *first.
 static tn_tensor base_move_position_of(const struct join *join, uint32_t i, int64_t *first)
 {
     tn_tensor to = join->call->outputs[0];
@@ -109,8 +110,8 @@ static tn_tensor base_move_position_of(const struct join *join, uint32_t i, int6
     return to;
 }
 
-// Rows [begin, end) of the result, each of which has a part of each input, some at a time:
-// parts may be single elements.
+// Writes rows [begin, end) of the result, some at a time: each row has a part of every
+// input, which may be a single element.
 static void base_move_join_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct join *join = context;
@@ -129,7 +130,7 @@ static void base_move_join_rows(void *context, int64_t begin, int64_t end, uint3
     }
 }
 
-// Elements [begin, end) of all inputs, one behind the other.
+// Writes elements [begin, end) of all inputs, counted one input after the other.
 static void join_elements(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct join *join = context;
@@ -203,8 +204,8 @@ static tn_status concatenate_vjp(const tn_build *build, const tn_rule *rule,
     return built_wanted(wanted, gradients, rule->num_inputs);
 }
 
-// Joins the tangents, with zeros for absent ones. Joins one at a time, because the number
-// of inputs has no bound that an array on the stack could have.
+// Joins the tangents, with zeros for absent ones. Joins one at a time, as the number of
+// inputs has no bound for an array on the stack.
 static tn_status concatenate_jvp(const tn_build *build, const tn_rule *rule,
                                  tn_array *const *tangents, tn_array **out_tangents)
 {
@@ -277,11 +278,11 @@ static tn_status pad_constant_infer(const tn_infer *infer, tn_type *types)
 
 struct padding {
     const tn_tensor *x, *out;
-    tn_tensor value, inner; // one element that is all of out's; x's position
+    tn_tensor value, inner; // `value` repeated over all of out; x's region in out
     const int64_t *before;
 };
 
-// How many of the result's first `index` elements are x's.
+// The number of x's elements among the result's first `index` elements.
 static int64_t count_inner(const struct padding *p, int64_t index)
 {
     const tn_layout *x = &p->x->layout, *out = &p->out->layout;
@@ -302,8 +303,8 @@ static int64_t count_inner(const struct padding *p, int64_t index)
     return count;
 }
 
-// Elements [begin, end) of the result: what stays in the cache is filled, then x's elements
-// of it are written.
+// Writes elements [begin, end) of the result: fills a range that stays in the cache, then
+// writes x's elements of it.
 static void pad_elements(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct padding *p = context;

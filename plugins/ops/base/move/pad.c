@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// pad in NumPy's modes: a border of one value, of elements further in, or of what an axis'
-// elements give. Axes are padded one after the other, so that corners have both.
+// pad in NumPy's modes: a border of one value, of elements further in, or of statistics of
+// an axis' elements. Axes are padded one after the other, so that corners get both.
 #include "../pack.h"
 
 enum {
@@ -44,7 +44,7 @@ static const tn_attr_field pad_fields[] = {
                  "maximum to minimum: of so many elements at each edge; -1: of all"),
 };
 
-// The element of an axis of n that one at position i, outside of it, repeats.
+// The element of an axis of n elements that position i outside of it repeats.
 static const char *const repeated[] = {
     [PAD_EDGE] = "i -> min(max(i, 0), n - 1)",
     [PAD_REFLECT] = "i -> j = i % max(2 * n - 2, 1); min(j, 2 * n - 2 - j)",
@@ -60,7 +60,7 @@ static tn_array *pad_with_constant(const tn_build *build, const tn_array *x,
                      tn_attrs("before", before, "after", after, "value", value));
 }
 
-// A border of a number that the graph computes: where x is not.
+// Pads with a number that the graph computes: selects it outside of x.
 static tn_array *pad_with_computed(const tn_build *build, tn_array *x,
                                    const pad_attrs *attrs, tn_array *value)
 {
@@ -116,7 +116,7 @@ static tn_array *pad_border(const tn_build *build, tn_array *x, int32_t axis, in
 }
 
 // Border elements at positions `at` of an axis of x, whose n elements stand between: each
-// is one of these.
+// repeats one of these.
 static tn_array *pad_repeat(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
                             tn_array *at, const pad_attrs *attrs)
 {
@@ -128,7 +128,7 @@ static tn_array *pad_repeat(const tn_build *build, tn_array *x, int32_t axis, in
     return build->op(build, "base.take/1", TN_IN(x, from), tn_attrs("axis", (int64_t)axis));
 }
 
-// The same in a mode from PAD_LINEAR_RAMP on: both sides.
+// As pad_repeat(), in a mode from PAD_LINEAR_RAMP on: both sides.
 static tn_array *pad_sides(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
                            const pad_attrs *attrs)
 {
@@ -142,9 +142,9 @@ static tn_array *pad_sides(const tn_build *build, tn_array *x, int32_t axis, int
     return joined(build, parts, count, axis);
 }
 
-// Writes the border of one axis into x, which already has room for it: in place, so only
-// the border is copied where nothing else reads x. Where it is part of a later axis'
-// border, too, it is put there again.
+// Writes the border of one axis into x, which already has room for it. In place, so only
+// the border is copied where nothing else reads x. A later axis' border overwrites the
+// corners.
 static tn_array *pad_axis(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
                           const pad_attrs *attrs)
 {
@@ -158,7 +158,7 @@ static tn_array *pad_axis(const tn_build *build, tn_array *x, int32_t axis, int6
                      tn_attrs("axis", (int64_t)axis));
 }
 
-// Modes whose border depends on x: axis after axis.
+// Pads in modes whose border depends on x, axis after axis.
 static tn_status pad_from_elements(const tn_build *build, tn_array **x,
                                    const pad_attrs *attrs)
 {

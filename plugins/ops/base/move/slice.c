@@ -94,7 +94,7 @@ static tn_layout base_slice_sliced(const tn_slice_attrs *attrs, const tn_layout 
         if (span.count > 0)
             made.offset += span.first * in->stride[i];
         if (span.count >
-            1) // of one element the step is unused, and may overflow the stride
+            1) // the step of one element is unused, and may overflow the stride
             made.stride[i] = span.step * in->stride[i];
     }
     if (tn_layout_count(&made) == 0)
@@ -108,8 +108,8 @@ static tn_status slice_view(const tn_view *view, tn_layout *out)
     return TN_OK;
 }
 
-// Declares `list`: start, stop and step as attributes of another call, absent ones left
-// out.
+// Declares `list`: start, stop and step as attributes for another call, without absent
+// ones.
 #define SLICE_ATTRS(list, attrs)                                                           \
     tn_attr list##_items[3];                                                               \
     tn_attr_list list = slice_attrs(attrs, list##_items)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// split: parts of an array along an axis, each a slice of it, which is a view.
+// split: cuts an array along an axis into slices, which are views.
 #include "../pack.h"
 
 static const tn_output_info split_outputs[] = {{"part", "parts of x in order", 0, 0}};
@@ -10,7 +10,7 @@ static const tn_attr_field split_fields[] = {
     TN_BOOL_FIELD(tn_split_attrs, uneven, 0, "extents of sections may differ by one"),
 };
 
-// The number of parts, without a look at x.
+// The number of parts, known without x.
 static int64_t base_split_count_parts(const tn_split_attrs *attrs)
 {
     return attrs->indices ? (int64_t)attrs->indices->count + 1 : attrs->sections;
@@ -36,7 +36,7 @@ static int64_t base_split_begin_of(const tn_split_attrs *attrs, int64_t n, int64
 {
     if (i == 0 || i == base_split_count_parts(attrs))
         return i ? n : 0;
-    if (!attrs->indices) // the first n % sections parts have one more
+    if (!attrs->indices) // the first n % sections parts are longer by one
         return i * (n / attrs->sections) +
                (i < n % attrs->sections ? i : n % attrs->sections);
     int64_t at = attrs->indices->value[i - 1];
@@ -103,7 +103,7 @@ static tn_status split_decompose(const tn_build *build, const tn_rule *rule,
     return TN_OK;
 }
 
-// The same split along another axis.
+// Splits along another axis with the same attributes.
 static tn_status split_again(const tn_build *build, const tn_rule *rule, const tn_array *x,
                              int64_t axis, tn_array **outputs)
 {
@@ -114,7 +114,7 @@ static tn_status split_again(const tn_build *build, const tn_rule *rule, const t
                        outputs, rule->num_outputs);
 }
 
-// The cotangents, zeros for absent ones, joined again.
+// Joins the cotangents, zeros for absent ones.
 static tn_status split_vjp(const tn_build *build, const tn_rule *rule,
                            tn_array *const *cotangents, const uint64_t *wanted,
                            tn_array **gradients)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Arrays side by side, as NumPy has it: hstack, vstack, dstack, column_stack.
+// Arrays side by side, as in NumPy: hstack, vstack, dstack, column_stack.
 #include "../pack.h"
 
 static const tn_input_info stack_inputs[] = {
     {"arrays", "of one dtype; other extents are equal", TN_INPUT_VARIADIC, TN_ALL_DTYPES},
 };
 
-// The arrays, each with at least `rank` axes by `primitive`, joined along `axis`; vectors
-// and scalars along the first where `flat`.
+// Joins the arrays along `axis`, after `primitive` gave each at least `rank` axes; where
+// `flat`, vectors and scalars are joined along the first axis.
 static tn_status stack_join(const tn_build *build, const tn_rule *rule,
                             const char *primitive, int32_t axis, tn_array **outputs)
 {
@@ -48,7 +48,7 @@ DECOMPOSE(column_stack)
                                  TN_MAX_OUTPUTS);
     for (uint32_t i = 0; i < rule->num_inputs; i++) {
         tn_ints shape = tn_extents(build, rule->inputs[i]);
-        while (shape.count < 2) // a vector is a column
+        while (shape.count < 2) // a vector becomes a column
             shape.value[shape.count++] = 1;
         parts[i] = with_shape(build, "base.reshape/1", rule->inputs[i], shape);
     }

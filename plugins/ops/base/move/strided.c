@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Views of memory: view, the same bytes as another dtype, and as_strided, elements at any
-// distances, which may overlap.
+// Views of memory: view (the same bytes as another dtype) and as_strided (elements at any
+// distances, which may overlap).
 #include "../pack.h"
 
 // --- view -------------------------------------------------------------------------------
@@ -43,10 +43,11 @@ static tn_status view_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// `count` elements of `from` bytes, counted in those of `to`. False: no whole number.
+// Converts `count` elements of `from` bytes to a number of elements of `to` bytes. False:
+// it is not whole.
 static int view_recount(int64_t count, int64_t from, int64_t to, int64_t *out)
 {
-    *out = count * from / to; // within memory: no overflow
+    *out = count * from / to; // the elements are in memory: no overflow
     return count * from % to == 0;
 }
 
@@ -79,7 +80,7 @@ static tn_status view_view(const tn_view *view, tn_layout *out)
     return TN_OK;
 }
 
-// Bits of another dtype have no derivative.
+// The bits of another dtype have no derivative.
 static tn_array *view_slope(const tn_build *build, const tn_rule *rule, tn_array *slope)
 {
     const tn_type *x = build->type(rule->inputs[0]);
@@ -136,7 +137,7 @@ static const tn_attr_field strided_fields[] = {
     TN_I64_FIELD(strided_attrs, offset, 0, "the element of x flattened that is the first"),
 };
 
-// The first and the last element of x that are read. False: they are no 63-bit numbers.
+// The first and the last element of x that are read. False: they exceed 63 bits.
 static int strided_span(const strided_attrs *attrs, int64_t *out_low, int64_t *out_high)
 {
     int64_t low = attrs->offset, high = attrs->offset;
@@ -196,7 +197,7 @@ static tn_status as_strided_view(const tn_view *view, tn_layout *out)
         out->extent[i] = view->output->extent[i];
         out->stride[i] = attrs->strides.value[i];
     }
-    if (tn_layout_count(out) == 0) { // reads nothing, whatever the offset
+    if (tn_layout_count(out) == 0) { // no element is read, whatever the offset
         out->offset = 0;
         return TN_OK;
     }

@@ -389,8 +389,8 @@ static tn_status same_view(const tn_view *view, tn_layout *out)
     return TN_OK;
 }
 
-// Constant by its record: what is in front of it is not derived, whether it has rules or
-// not.
+// The record marks the input as constant: derivatives stop there, whether the producer has
+// rules or not.
 static const tn_input_info still_inputs[] = {
     {"x", "the array", TN_INPUT_CONSTANT, TN_ALL_DTYPES},
 };

@@ -4,19 +4,19 @@
 //
 // Element i encrypts the 64-bit counter i under the key: the same key gives the same
 // numbers on every device, in any order. Each primitive is one expression, so it fuses with
-// its consumers where a device has no kernel for it. Kernels have u32 and f32 between the
-// usual bounds, of which other bounds and half floats are made.
+// its consumers where a device has no kernel for it. Kernels serve u32, and f32 between the
+// usual bounds; other bounds and half floats are made of these.
 #include <tenon/ops/threefry.h>
 #include "../pack.h"
 
-// Two random words of the element's number: a60 and b60.
+// The two random words of an element, from its index: a60 and b60.
 #define THREEFRY TN_THREEFRY_TEXT("u32(index)", "u32(index >> 32)")
 
 #define BITS "k0, k1 -> " THREEFRY "a60"
 
 // Uniform in [0, 1): 24 bits for f32, 53 for f64. The factors 2^-24, 2^26 and 2^-53 are
-// exact. The sum may round up to `high`, and so may the conversion to a half float: `last`
-// is the greatest number of the result's dtype that is below.
+// exact. The sum may round up to `high`, as may the conversion to a half float: `last`, the
+// greatest number below `high` in the result's dtype, bounds it.
 #define UNIFORM_F32                                                                        \
     "k0, k1 -> " THREEFRY                                                                  \
     "min(low + (high - low) * (f32(a60 >> 8) * 5.9604644775390625e-8), last)"
@@ -109,7 +109,7 @@ static tn_array *random_expr(const tn_build *build, const tn_rule *rule, const c
                        list);
 }
 
-// Rounds x to `dtype` when that is a half float, whose expression computes in f32.
+// Rounds x to `dtype` when that is a half float, as the expression computes in f32.
 static tn_array *to_dtype(const tn_build *build, tn_array *x, int64_t dtype)
 {
     if (tn_dtype_computed((tn_dtype)dtype) == dtype)
@@ -117,7 +117,7 @@ static tn_array *to_dtype(const tn_build *build, tn_array *x, int64_t dtype)
     return build->op(build, "base.astype/1", TN_IN(x), tn_attrs("dtype", dtype));
 }
 
-// Numbers of f32 between the usual bounds, of the rule's shape.
+// Numbers in f32 between the usual bounds, of the rule's shape.
 static tn_array *usual_numbers(const tn_build *build, const tn_rule *rule,
                                const char *primitive)
 {
@@ -133,8 +133,8 @@ static tn_status random_bits_decompose(const tn_build *build, const tn_rule *rul
     return built(outputs[0]);
 }
 
-// x rounded to `dtype`; with `steps` -1 the number of the dtype before that one. Numbers
-// that are not normal count as 0, as devices may treat them so.
+// x rounded to `dtype`; with `steps` -1 the number before that. Subnormal numbers count as
+// 0, as devices may treat them so.
 static double base_random_rounded(tn_dtype dtype, double x, int steps)
 {
     static const double least_normal[] = {[TN_F16] = 0x1p-14,
@@ -151,7 +151,7 @@ static double base_random_rounded(tn_dtype dtype, double x, int steps)
         return -least_normal[dtype];
     if (nearest == least_normal[dtype])
         return 0;
-    bits = nearest > 0 ? bits - 1 : bits + 1; // magnitudes are in the order of their bits
+    bits = nearest > 0 ? bits - 1 : bits + 1; // bits are ordered as magnitudes
     return tn_get_f64(&one, 0);
 }
 
@@ -163,7 +163,7 @@ static tn_status random_uniform_decompose(const tn_build *build, const tn_rule *
     const char *text = dtype == TN_F64 ? UNIFORM_F64 : UNIFORM_F32;
     double low = attrs->a, high = attrs->b, first = base_random_rounded(dtype, low, 0);
     double last = fmax(first, base_random_rounded(dtype, high, -1));
-    if (first >= base_random_rounded(dtype, high, 0)) // no number is left
+    if (first >= base_random_rounded(dtype, high, 0)) // no number between the bounds
         low = high = last = first;
     tn_attr_list bounds = tn_attrs("low", low, "high", high, "last", last);
     int is_usual = dtype == TN_F64 || (dtype == TN_F32 && low == 0 && high == 1);

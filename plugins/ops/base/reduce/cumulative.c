@@ -79,8 +79,7 @@ static int64_t next_integer(int kind, tn_dtype dtype, int64_t a, int64_t x)
     return (kind == MAX ? q > p : q < p) ? x : a;
 }
 
-// One row: the elements of x from offset `from` on, at distances `step`, of which there
-// are n.
+// Runs one row: the n elements of x from offset `from` on, at distances `step`.
 static void base_cumulative_run_row(const tn_cpu_call *call, int kind, int64_t from,
                                     int64_t step, int64_t to, int64_t out_step, int64_t n)
 {
@@ -108,7 +107,7 @@ static void base_cumulative_run_row(const tn_cpu_call *call, int kind, int64_t f
     }
 }
 
-// All of x as one row, in row-major order.
+// Runs all of x as one row, in row-major order.
 static void run_flat(const tn_cpu_call *call, int kind, int64_t reverse)
 {
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
@@ -117,7 +116,7 @@ static void run_flat(const tn_cpu_call *call, int kind, int64_t reverse)
     tn_cpu_call part = *call;
     int64_t step = out->layout.stride[0], at = out->layout.offset;
     part.inputs = &one;
-    // The elements first, so that the row can run within the output.
+    // Copies the elements first, so that the row can run within the output.
     do {
         int64_t from = tn_offset_at(&x->layout, index);
         if (tn_is_complex(out->layout.dtype))
@@ -184,7 +183,7 @@ static tn_array *as_rows(const tn_build *build, const tn_rule *rule, tn_array *x
                : x;
 }
 
-// An array of the result's extents with those of x.
+// An array of the result's extents, reshaped to x's.
 static tn_array *as_x(const tn_build *build, const tn_rule *rule, tn_array *array)
 {
     const tn_cumulative_attrs *attrs = rule->attrs;
@@ -220,13 +219,13 @@ static tn_status cumsum_jvp(const tn_build *build, const tn_rule *rule,
 // --- cumprod ----------------------------------------------------------------------------
 //
 // Derivatives without a division, so that zeros do no harm. With p[i] the product of all
-// before i, the tangent is the linear recurrence d[i] = x[i] d[i-1] + p[i] t[i], and the
-// gradient p[i] s[i] with s[i] = g[i] + x[i+1] s[i+1]. A recurrence takes log2(n) steps,
-// each twice as far: y[i] = b[i] + a[i] y[i-k] becomes b[i] + a[i] b[i-k] + a[i] a[i-k]
-// y[i-2k].
+// elements before i, the tangent is the linear recurrence d[i] = x[i] d[i-1] + p[i] t[i],
+// and the gradient is p[i] s[i] with s[i] = g[i] + x[i+1] s[i+1]. A recurrence takes
+// log2(n) steps, each over twice the distance: y[i] = b[i] + a[i] y[i-k] becomes b[i] +
+// a[i] b[i-k] + a[i] a[i-k] y[i-2k].
 
-// x moved by `count` places along the axis, to the end (or with `reverse` to the start),
-// with `fill` where nothing is left.
+// x moved by `count` positions along the axis, to the end (or with `reverse` to the start);
+// `fill` fills the positions that become free.
 static tn_array *base_cumulative_moved(const tn_build *build, tn_array *x, int32_t axis,
                                        int64_t count, int64_t reverse, double fill)
 {
@@ -244,7 +243,7 @@ static tn_array *base_cumulative_moved(const tn_build *build, tn_array *x, int32
 }
 
 // By doubling, for devices without a kernel: after k steps each element has the result of
-// the 2^k up to it. `unit` is what no elements give.
+// the 2^k elements up to it. `unit` is the result of no elements.
 static tn_status by_doubling(const tn_build *build, const tn_rule *rule, const char *text,
                              double unit, tn_array **outputs)
 {
@@ -282,7 +281,7 @@ DECOMPOSE(cumsum)
     return built(outputs[0]);
 }
 
-// A product with 1 + 0i would make NaN of an infinite part, so elements that have no others
+// A product with 1 + 0i would turn an infinite part into NaN, so elements without others
 // before them stay as they are.
 static tn_array *products_of_complex(const tn_build *build, tn_array *x, int32_t axis,
                                      int64_t n, int64_t reverse)
@@ -328,7 +327,7 @@ static tn_array *base_cumulative_recurrence(const tn_build *build, tn_array *a, 
     return b;
 }
 
-// At each element the product of those before it.
+// For each element the product of all elements before it.
 static tn_array *product_before(const tn_build *build, tn_array *out, int32_t axis,
                                 int64_t reverse)
 {
@@ -376,7 +375,7 @@ static tn_status cumprod_jvp(const tn_build *build, const tn_rule *rule,
 
 // --- cummax and cummin ------------------------------------------------------------------
 
-// The index of the element that the result is equal to: the last of those so far.
+// The index of the element that each result equals: the last such element so far.
 static tn_array *base_cumulative_positions(const tn_build *build, const tn_rule *rule,
                                            int32_t *out_axis)
 {
@@ -428,7 +427,7 @@ static tn_status extreme_jvp(const tn_build *build, const tn_rule *rule,
 
 // --- records ----------------------------------------------------------------------------
 
-// A flattened slice becomes a row behind the batch.
+// A flattened slice becomes one row, behind the batch axis.
 static tn_status base_cumulative_batch(const tn_build *build, const tn_rule *rule,
                                        const char *primitive, int32_t axis, int64_t size,
                                        tn_array **outputs, int32_t *out_axes)

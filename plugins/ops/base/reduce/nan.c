@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reductions that leave NaN out, and others that are made of sums and extremes: nansum to
-// nanstd, count_nonzero, minmax, ptp, average.
+// Reductions that leave NaN out, and others made of sums and extremes: nansum to nanstd,
+// count_nonzero, minmax, ptp, average.
 #include "reduce.h"
 
 static const tn_attr_field nan_fields[] = {
@@ -19,7 +19,7 @@ static const tn_attr_field nanvar_fields[] = {
     RESULT_DTYPE(var_dtype_attrs),
 };
 
-// x with `value` in the place of NaN, in x's dtype.
+// x with NaN replaced by `value`, in x's dtype.
 static tn_array *nan_replace(const tn_build *build, tn_array *x, double value)
 {
     const tn_type *type = build->type(x);
@@ -50,7 +50,7 @@ DECOMPOSE(nanprod)
     return built(outputs[0]);
 }
 
-// The number of elements that are no NaN, in f64.
+// The number of elements that are not NaN, in f64.
 static tn_array *nan_count(const tn_build *build, const tn_rule *rule, int64_t keepdims)
 {
     const tn_var_attrs *attrs = rule->attrs;
@@ -59,7 +59,7 @@ static tn_array *nan_count(const tn_build *build, const tn_rule *rule, int64_t k
     return reduced_over(build, "base.sum/1", is_number, &attrs->axis, keepdims);
 }
 
-// The dtype of a mean of `dtype`.
+// The dtype of the mean of elements of `dtype`.
 static tn_dtype nan_mean_dtype(tn_dtype dtype)
 {
     return tn_is_float(dtype) || tn_is_complex(dtype) ? dtype : TN_F64;
@@ -103,8 +103,8 @@ static tn_status nan_variance(const tn_build *build, const tn_rule *rule, const 
     const tn_type *type = build->type(sum);
     tn_array *count = as_dtype(build, nan_count(build, rule, attrs->keepdims),
                                type ? type->dtype : TN_F32);
-    dtype = tn_dtype_real(dtype); // of complex numbers the squares of magnitudes
-    // NumPy's: NaN where no more than ddof numbers are there.
+    dtype = tn_dtype_real(dtype); // complex: the mean square of magnitudes
+    // As NumPy: NaN where there are no more than ddof numbers.
     outputs[0] = build->expr(build, text, TN_IN(sum, count), tn_attrs("ddof", attrs->ddof));
     outputs[0] = as_dtype(build, outputs[0], dtype);
     return built(outputs[0]);
@@ -122,7 +122,7 @@ DECOMPOSE(nanstd)
                         outputs);
 }
 
-// The extreme of the numbers; NaN where there is none.
+// The extreme of elements that are not NaN; NaN where all are.
 static tn_status nan_extreme(const tn_build *build, const tn_rule *rule,
                              const char *primitive, double worst, tn_array **outputs)
 {

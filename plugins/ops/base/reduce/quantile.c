@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Order statistics: median, quantile, percentile, and nanmedian, nanquantile,
-// nanpercentile, which leave NaN out. Elements are sorted, so that NaN is last, and read at
-// a position between two of them.
+// nanpercentile, which leave NaN out. Elements are sorted, NaN last, and interpolated
+// between two neighbours.
 #include "reduce.h"
 
 enum {
@@ -81,7 +81,7 @@ static tn_status rank_elements(const tn_build *build, const tn_rule *rule, struc
     if (shape.count)
         x = turned(build, x, &order);
     x = as_dtype(build, x, tn_dtype_computed(r->dtype));
-    if (merged.count > TN_MAX_RANK) // no axis is reduced
+    if (merged.count > TN_MAX_RANK) // no axis is reduced, and x has the most axes
         return build->host->fail(build->host, TN_ERR_ARGUMENT,
                                  "x has rank %d and no axis is reduced", TN_MAX_RANK);
     x = with_shape(build, "base.reshape/1", x, merged);
@@ -89,14 +89,14 @@ static tn_status rank_elements(const tn_build *build, const tn_rule *rule, struc
     return built(r->x);
 }
 
-// Elements of the sorted rows at `at`, one position for all rows, of x's dtype.
+// Elements of the sorted rows at positions `at`, the same for all rows, in x's dtype.
 static tn_array *ranked_at(const tn_build *build, const struct ranked *r, int64_t at)
 {
     int32_t last = build->type(r->x) ? build->type(r->x)->rank - 1 : 0;
     return part_of_axis(build, r->x, last, at, 1, 1);
 }
 
-// Results of the rows, [..., 1]: NaN where the last element, the greatest, is one.
+// Results of the rows, [..., 1]: NaN where the last element, which sorts greatest, is NaN.
 static tn_array *ranked_unless_nan(const tn_build *build, const struct ranked *r,
                                    tn_array *x)
 {
@@ -104,7 +104,7 @@ static tn_array *ranked_unless_nan(const tn_build *build, const struct ranked *r
                        TN_IN(x, ranked_at(build, r, r->count - 1)), TN_NO_ATTRS);
 }
 
-// The mean of two elements: exactly the one where they are equal, with both slopes.
+// The mean of two elements: exactly their value where they are equal; both have slopes.
 #define MIDDLE_OF(inputs)                                                                  \
     inputs " -> a == b & isfinite(a) ? a + (b - a) * 0.5 : a * 0.5 + b * 0.5"
 
@@ -128,8 +128,8 @@ COMPOSITE(median, "The middle element, or the mean of the two in the middle.",
 
 // --- quantiles --------------------------------------------------------------------------
 
-// By method, from the position, p, between elements 0 and n - 1, which has fraction t: the
-// element below, the one above, and the share of the second.
+// For each method, with p the position between elements 0 and n - 1, and t its fraction:
+// the element below, the element above, and the share of the element above.
 static const char *const below[] = {"p -> i64(floor(p))", "p -> i64(floor(p))",
                                     "p -> i64(ceil(p))", "p -> i64(floor(p))",
                                     "p -> i64(round(p))"};
@@ -158,14 +158,15 @@ static tn_array *quantile_between(const tn_build *build, const struct ranked *r,
         at = with_shape(build, "base.broadcast_to/1", at, shape);
         ends[i] = build->op(build, "base.take_along_axis/1", TN_IN(r->x, at), TN_NO_ATTRS);
     }
-    // In the position's dtype: its fraction has lost digits in f32.
+    // Computed in the position's dtype, as f32 has too few digits for its fraction.
     tn_array *share = build->expr(build, "p -> p - floor(p)", TN_IN(position), TN_NO_ATTRS);
     return build->expr(build, shares[method],
                        TN_IN(as_dtype(build, share, type->dtype), ends[0], ends[1]),
                        TN_NO_ATTRS);
 }
 
-// [..., k] in the result's dtype with k in front, or gone where q is a number.
+// Moves the axis of [..., k] to the front, or removes it where q is a scalar; converts to
+// the result's dtype.
 static tn_status quantile_arrange(const tn_build *build, const struct ranked *r,
                                   tn_array *x, int is_vector, tn_array **outputs)
 {

@@ -40,7 +40,7 @@ tn_status sum_infer(const tn_infer *infer, tn_type *types)
     return reduce_infer(infer, dtype, types);
 }
 
-// Dtype of mean and logsumexp: a float's or complex number's own, f64 for integers.
+// Dtype of mean and logsumexp: x's own where it is float or complex, f64 for integers.
 static tn_dtype base_reduce_float_of(tn_dtype dtype)
 {
     return tn_dtype_in(dtype, TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES) ? dtype : TN_F64;
@@ -109,7 +109,7 @@ tn_status argmax_infer(const tn_infer *infer, tn_type *types)
 // One element of the output, and the input elements that are reduced to it.
 struct cell {
     const tn_tensor *in;
-    tn_layout layout; // of the input elements: kept axes have extent 1
+    tn_layout layout; // of the input elements: axes that are not reduced have extent 1
     int64_t count;    // of input elements
     const tn_tensor *out;
     int64_t at; // offset of the output element
@@ -206,7 +206,7 @@ static void fold_prod(const struct cell *cell)
     }
 }
 
-// Whether element a comes before b in the order of max: NaN first, then the greater one.
+// Whether element a comes before b in max's order: NaN first, then the greater one.
 static int is_above(const tn_tensor *x, int64_t a, int64_t b)
 {
     if (tn_dtype_in(x->layout.dtype, TN_FLOAT_DTYPES)) {
@@ -218,7 +218,7 @@ static int is_above(const tn_tensor *x, int64_t a, int64_t b)
     return tn_get_i64(x, a) > tn_get_i64(x, b);
 }
 
-// Likewise in the order of min: NaN first, then the smaller one.
+// Whether element a comes before b in min's order: NaN first, then the smaller one.
 static int base_reduce_is_below(const tn_tensor *x, int64_t a, int64_t b)
 {
     if (tn_dtype_in(x->layout.dtype, TN_FLOAT_DTYPES) && isnan(tn_get_f64(x, a)))

@@ -13,11 +13,11 @@ tn_status argmax_infer(const tn_infer *infer, tn_type *types);
 tn_status logsumexp_infer(const tn_infer *infer, tn_type *types);
 
 #define REFERENCE(name, ...) tn_status name##_reference(const tn_cpu_call *call);
-TN_REDUCTIONS(REFERENCE) // mean's is not defined: mean has a decomposition
+TN_REDUCTIONS(REFERENCE) // mean's is declared only: mean has a decomposition
 REFERENCE(argmax)
 #undef REFERENCE
 
-// The axes that `axes` names of slices of x, whose first axis is the batch (batch.c).
+// The axes `axes` of a slice, as axes of x, whose first axis is the batch (batch.c).
 tn_ints axes_in_batch(const tn_build *build, const tn_array *x, const tn_ints *axes);
 
 #endif // BASE_REDUCE_H

@@ -31,7 +31,7 @@ static tn_array *reduce_op(const tn_build *build, const char *primitive, const t
     return build->op(build, primitive, TN_IN(x), list);
 }
 
-// `out`, which is x reduced over `axes`, broadcast back to x's extents.
+// Broadcasts `out`, x reduced over `axes`, back to x's extents.
 static tn_array *reduce_rules_spread(const tn_build *build, const tn_array *out,
                                      const tn_array *x, const tn_ints *axes)
 {
@@ -44,7 +44,7 @@ static tn_array *reduce_rules_spread(const tn_build *build, const tn_array *out,
     return with_shape(build, "base.broadcast_to/1", column, shape);
 }
 
-// Number of elements of x that are reduced to one. May be 0.
+// The number of elements of x that are reduced to one element. May be 0.
 static double reduced_count(const tn_build *build, const tn_array *x, const tn_ints *axes)
 {
     tn_ints shape = tn_extents(build, x);
@@ -61,13 +61,13 @@ static int32_t is_inexact(tn_dtype dtype)
     return tn_is_float(dtype) || tn_is_complex(dtype);
 }
 
-// The float or complex dtype that elements of `dtype` are accumulated in.
+// The float or complex dtype in which elements of `dtype` are accumulated.
 static tn_dtype reduce_rules_wide(tn_dtype dtype)
 {
     return is_inexact(dtype) ? tn_dtype_computed(dtype) : TN_F64;
 }
 
-// x in the dtype that it is accumulated in; *out_dtype is the dtype of the final result.
+// x in the dtype of accumulation; *out_dtype is the dtype of the final result.
 static tn_array *reduce_rules_widen(const tn_build *build, tn_array *x, tn_dtype *out_dtype)
 {
     const tn_type *type = build->type(x);
@@ -119,8 +119,8 @@ const tn_primitive base_sum = {
 
 // --- prod -------------------------------------------------------------------------------
 
-// x as [others, n], with its reduced axes last and merged into one of n elements. Gives the
-// order of x's axes and the extents in that order, which undo this.
+// x as [others, n]: reduced axes last, merged into one of n elements. Gives the order of
+// x's axes and the extents in that order, which undo this.
 static tn_array *gather_axes(const tn_build *build, tn_array *x, const tn_ints *axes,
                              tn_ints *out_order, tn_ints *out_shape)
 {
@@ -156,8 +156,8 @@ static tn_array *reduce_rules_shifted(const tn_build *build, tn_array *x, int64_
                      tn_attrs("before", &before, "after", &after, "value", 1.0));
 }
 
-// Exclusive scan along the last axis: at each element the product of those before it
-// (sign 1) or behind it (-1). Doubles the step, so it takes log2(n) products.
+// Exclusive scan along the last axis: for each element the product of the elements before
+// it (sign 1) or behind it (-1). Doubles the step, so it takes log2(n) products.
 static tn_array *running_product(const tn_build *build, tn_array *x, int64_t sign)
 {
     int64_t n = tn_extents(build, x).value[1];
@@ -169,8 +169,8 @@ static tn_array *running_product(const tn_build *build, tn_array *x, int64_t sig
     return all;
 }
 
-// At each element the product of all others, which is the derivative of prod. Without a
-// division, so zeros are exact, in second derivatives as well.
+// For each element the product of all others, which is the derivative of prod. Without a
+// division, so that zeros are exact, in second derivatives as well.
 static tn_array *others_product(const tn_build *build, const tn_rule *rule)
 {
     const tn_reduce_attrs *attrs = rule->attrs;
@@ -288,7 +288,7 @@ const tn_primitive base_mean = {
 
 // --- max and min -----------------------------------------------------------------------
 
-// 1 / k at each of the k elements that equal the extremum, else 0: equals share the
+// 1 / k at each of the k elements that equal the extreme, else 0: equal elements share the
 // gradient.
 static tn_array *reduce_rules_extremum_share(const tn_build *build, const tn_rule *rule)
 {

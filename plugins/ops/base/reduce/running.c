@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Running results that are made of others: cumulative_sum and cumulative_prod of the array
-// API, nancumsum, nancumprod, logcumsumexp.
+// Running results made of others: cumulative_sum and cumulative_prod of the array API,
+// nancumsum, nancumprod, logcumsumexp.
 #include "reduce.h"
 
 typedef struct {
@@ -97,7 +97,7 @@ COMPOSITE(nancumprod, "cumprod, where NaN counts as 1.", TN_INPUTS(base_number_x
 
 // --- logcumsumexp -----------------------------------------------------------------------
 
-// By doubling: after k steps each element has the sum of the 2^k up to it.
+// By doubling: after k steps each element has the sum of the 2^k elements up to it.
 DECOMPOSE(logcumsumexp)
 {
     const tn_cumulative_attrs *attrs = rule->attrs;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Of samples: cov, corrcoef, gradient, unwrap; nanargmax and nanargmin.
+// Statistics and derivatives of samples: cov, corrcoef, gradient, unwrap; nanargmax and
+// nanargmin.
 #include "reduce.h"
 
-// A float or complex dtype that statistics of `dtype` are in.
+// The float or complex dtype in which statistics of `dtype` are computed.
 static tn_dtype slope_dtype(tn_dtype dtype)
 {
     return tn_is_float(dtype) || tn_is_complex(dtype) ? dtype : TN_F64;
@@ -55,7 +56,7 @@ static tn_status cov_rows(const tn_build *build, const tn_rule *rule, tn_dtype d
     return built(*out);
 }
 
-// The matrix, in the dtype that it is computed in; *out_dtype is the result's.
+// The covariance matrix, in the dtype of computation; *out_dtype is the result's.
 static tn_status cov_matrix(const tn_build *build, const tn_rule *rule, double ddof,
                             tn_dtype *out_dtype, tn_array **out)
 {
@@ -81,7 +82,7 @@ static tn_status cov_matrix(const tn_build *build, const tn_rule *rule, double d
     return built(*out);
 }
 
-// One variable gives one number.
+// A single variable gives a scalar.
 static tn_array *cov_result(const tn_build *build, tn_array *c, tn_dtype dtype)
 {
     if (build->type(c) && build->type(c)->extent[0] == 1)
@@ -114,8 +115,8 @@ DECOMPOSE(corrcoef)
         with_shape(build, "base.reshape/1", d, ints_of(2, (int64_t[]){n, 1}));
     c = build->expr(build, "c, i, j -> c / i / j", TN_IN(c, column, d), TN_NO_ATTRS);
     if (!tn_is_complex(dtype)) {
-        // Rounding alone leads beyond 1, so the derivative is that of the quotient:
-        // comparisons with 1, made anew in each of its terms, need not agree. The sums here
+        // Clips values that rounding puts beyond 1, keeping the derivative of the quotient:
+        // each of its terms would compare with 1 anew, and need not agree. The sums here
         // are exact.
         tn_array *still = build->op(build, "base.stop_gradient/1", TN_IN(c), TN_NO_ATTRS);
         c = build->expr(
@@ -163,7 +164,7 @@ static tn_status gradient_count(const tn_infer *infer, uint64_t *out_count)
     return status;
 }
 
-// Elements `first` on of one axis.
+// Elements from `first` on of one axis.
 static tn_array *gradient_at(const tn_build *build, tn_array *x, int32_t axis,
                              int64_t first, int64_t count)
 {
@@ -171,8 +172,8 @@ static tn_array *gradient_at(const tn_build *build, tn_array *x, int32_t axis,
     return n == 1 ? x : part_of_axis(build, x, axis, first, 1, count);
 }
 
-// At an end: `step` is 1 at the first element, -1 at the last one. `h` are the distances
-// of neighbours, or one that all have.
+// The slope at an end: `step` is 1 at the first element, -1 at the last. `h` has the
+// distances of neighbours, or the one that all have.
 static tn_array *gradient_end(const tn_build *build, tn_array *x, tn_array *h, int32_t axis,
                               int64_t n, int64_t step, int64_t order)
 {
@@ -199,7 +200,7 @@ static tn_array *slopes_gradient_along(const tn_build *build, tn_array *x, tn_ar
     int64_t n = build->type(x) ? build->type(x)->extent[axis] : 0;
     tn_array *p = gradient_at(build, h, axis, 0, n - 2),
              *q = gradient_at(build, h, axis, 1, n - 2);
-    int is_even = p == q; // one distance
+    int is_even = p == q; // all distances are equal
     tn_array *inner = build->expr(
         build,
         is_even ? "a, b, c, p, q -> (c - a) / (2 * p)"
@@ -214,8 +215,8 @@ static tn_array *slopes_gradient_along(const tn_build *build, tn_array *x, tn_ar
     return joined(build, parts, 3, axis);
 }
 
-// The distances of neighbours along an axis, in the real dtype that x is computed in: with
-// x's rank.
+// The distances of neighbours along an axis, with x's rank, in the real dtype in which x is
+// computed.
 static tn_status gradient_distances(const tn_build *build, tn_array *given, tn_array *x,
                                     int32_t axis, tn_array **out)
 {

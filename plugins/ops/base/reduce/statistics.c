@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reductions that are made of others: argmin, all, any, var, std.
+// Reductions made of others: argmin, all, any, var, std.
 #include "reduce.h"
 
 // --- argmin -----------------------------------------------------------------------------
@@ -12,8 +12,8 @@ static const tn_attr_field argmin_fields[] = {
 
 #define argmin_infer argmax_infer
 
-// argmax of x in the reverse order: -x of floats, and ~x of integers, as -x overflows for
-// the least one.
+// argmax of x in reverse order: -x for floats, and ~x for integers, as -x overflows for the
+// least integer.
 DECOMPOSE(argmin)
 {
     const tn_argmax_attrs *attrs = rule->attrs;
@@ -55,7 +55,7 @@ static tn_attr_list reduced_as(const tn_ints *axes, int64_t keepdims, tn_attr it
     return TN_ATTR_LIST(items, axes->given ? 2 : 1);
 }
 
-// The greatest or the least of the truths; of no elements, `empty`.
+// The greatest or the least of the truth values; `empty` where there are no elements.
 static tn_status truth_of(const tn_build *build, const tn_rule *rule, const char *primitive,
                           double empty, tn_array **outputs)
 {
@@ -66,7 +66,7 @@ static tn_status truth_of(const tn_build *build, const tn_rule *rule, const char
         return TN_ERR_ARGUMENT;
     tn_array *truth = cast(build, rule->inputs[0], TN_BOOL);
     tn_attr_list list = reduced_as(&attrs->axis, attrs->keepdims, items);
-    if (type_count(x) == 0) { // the sum has the extents
+    if (type_count(x) == 0) { // an empty sum has the result's extents
         truth = build->op(build, "base.sum/1", TN_IN(truth), list);
         outputs[0] = build->expr(build, empty ? "x -> x == x" : "x -> x != x", TN_IN(truth),
                                  TN_NO_ATTRS);
@@ -107,13 +107,13 @@ static tn_status var_infer(const tn_infer *infer, tn_type *types)
     tn_infer as_mean = *infer;
     as_mean.attrs = &reduced;
     tn_status status = mean_infer(&as_mean, types);
-    if (status == TN_OK) // of complex numbers the mean square of magnitudes
+    if (status == TN_OK) // complex: the mean square of magnitudes
         types[0].dtype = tn_dtype_real(types[0].dtype);
     return status;
 }
 #define std_infer var_infer
 
-// Elements that are reduced to one, less ddof; at least 0.
+// The number of elements reduced to one, less ddof; at least 0.
 static double statistics_divisor(const tn_build *build, const tn_rule *rule)
 {
     const tn_var_attrs *attrs = rule->attrs;
@@ -125,7 +125,7 @@ static double statistics_divisor(const tn_build *build, const tn_rule *rule)
     return fmax(count - attrs->ddof, 0);
 }
 
-// x in the float dtype that it is computed in.
+// x in the float dtype of computation.
 static tn_array *statistics_computed(const tn_build *build, tn_array *x)
 {
     const tn_type *type = build->type(x);
@@ -175,7 +175,7 @@ DECOMPOSE(std)
     return statistics_spread_of(build, rule, "s -> sqrt(s / n)", outputs);
 }
 
-// The square root has no finite derivative at 0; that of std is said to be 0 there.
+// The square root has no finite derivative at 0; std's is defined as 0 there.
 static tn_status std_vjp(const tn_build *build, const tn_rule *rule,
                          tn_array *const *cotangents, const uint64_t *wanted,
                          tn_array **gradients)
@@ -215,7 +215,7 @@ static tn_status std_jvp(const tn_build *build, const tn_rule *rule,
     return built(out_tangents[0]);
 }
 
-// The derivative at 0 of a batch is that of std, too.
+// A batch keeps std's own derivative at 0.
 static tn_status std_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                           int64_t size, tn_array **outputs, int32_t *out_axes)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// partition, argpartition: one element where a sort puts it, lesser ones before it. Each
-// part keeps x's order, so that the result is the same on every device.
+// partition, argpartition: puts one element where a sort does, and lesser ones before it.
+// Each part keeps x's order, so that the result is the same on every device.
 #include "../pack.h"
 
 static const tn_attr_field partition_fields[] = {
@@ -36,7 +36,7 @@ static tn_status argpartition_infer(const tn_infer *infer, tn_type *types)
     return partitioned_infer(infer, TN_I64, types);
 }
 
-// Positions of a sort, those of each part in ascending order.
+// Positions of a sort; those of each part are in ascending order.
 DECOMPOSE(argpartition)
 {
     const tn_partition_attrs *attrs = rule->attrs;

@@ -22,8 +22,9 @@ static const tn_attr_field searchsorted_fields[] = {
                     "left: before equal elements; right: behind them"),
 };
 
-// How many elements of the sorted vector are less than v, or with `right` not greater: by
-// bisection, a step a bit of the answer. NaN is greater than all, as sort has it.
+// The number of elements of the sorted vector that are less than v, or with `right` not
+// greater: by bisection, one step for each bit of the answer. NaN is greater than all
+// numbers, as in sort.
 static tn_array *search_positions(const tn_build *build, tn_array *a, tn_array *v,
                                   int right)
 {
@@ -33,7 +34,7 @@ static tn_array *search_positions(const tn_build *build, tn_array *a, tn_array *
     tn_dtype dtype = tn_dtype_promote(type->dtype, of_v->dtype);
     int64_t n = type->extent[0], step = 1;
     const tn_ints shape = tn_extents(build, v);
-    // Half the arithmetic where 32 bits count.
+    // 32-bit counts, where they suffice, halve the arithmetic.
     const tn_dtype counts = n < INT32_MAX / 2 ? TN_I32 : TN_I64;
     tn_array *at = build->op(build, "base.full/1", NULL, 0,
                              tn_attrs("shape", &shape, "dtype", (int64_t)counts));
@@ -128,7 +129,7 @@ DECOMPOSE(isin)
                                    search_positions(build, values, rule->inputs[0], 1)),
                              TN_NO_ATTRS);
     const tn_type *x = build->type(rule->inputs[0]);
-    if (outputs[0] && tn_is_float(x->dtype)) // NaN is no element
+    if (outputs[0] && tn_is_float(x->dtype)) // NaN equals no element
         outputs[0] = build->expr(
             build, attrs->invert ? "o, x -> o | isnan(x)" : "o, x -> o & !isnan(x)",
             TN_IN(outputs[0], rule->inputs[0]), TN_NO_ATTRS);
@@ -153,7 +154,7 @@ static const tn_attr_field bincount_fields[] = {
                       "elements of the result: numbers from it on are left out"),
 };
 
-// `length` sums of `weights`, or counts, by the numbers `at`; those out of range are
+// `length` sums of `weights`, or counts, by the bin numbers `at`; numbers out of range are
 // dropped.
 static tn_array *search_counts(const tn_build *build, tn_array *at, tn_array *weights,
                                int64_t length)
@@ -200,7 +201,7 @@ static tn_status bincount_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// Counts are sums of ones; a device may have a kernel for them (base.bincount/1 without
+// Counts are sums of ones, for which a device may have a kernel (base.bincount/1 without
 // weights).
 DECOMPOSE(bincount)
 {
@@ -212,7 +213,7 @@ DECOMPOSE(bincount)
         return TN_ERR_ARGUMENT;
     if (w && !tn_is_float(w->dtype))
         weights = cast(build, weights, TN_F64);
-    // A negative number would count from the end.
+    // Drops negative numbers, which would count from the end.
     tn_array *at = build->expr(build, "x -> x < 0 ? length : i64(x)",
                                TN_IN(rule->inputs[0]), tn_attrs("length", attrs->length));
     if (x->dtype == TN_U64)
@@ -250,7 +251,7 @@ static const tn_attr_field histogram_fields[] = {
     TN_BOOL_FIELD(histogram_attrs, density, 0, "the share of a bin by its width"),
 };
 
-// The first and the last edge in f64; one apart where both would be equal, as NumPy has it.
+// The first and the last edge in f64, moved apart by 1 where they are equal, as in NumPy.
 static void histogram_range(const tn_build *build, tn_array *x,
                             const histogram_attrs *attrs, tn_array *range[2])
 {
@@ -268,7 +269,7 @@ static void histogram_range(const tn_build *build, tn_array *x,
 
 #define WITH_RANGE "l = lo == hi ? lo - 0.5 : lo; h = lo == hi ? hi + 0.5 : hi; "
 
-// lo, lo + step, ... hi.
+// The edges lo, lo + step, ... hi.
 static tn_array *histogram_edges(const tn_build *build, tn_array *const range[2],
                                  int64_t bins)
 {
@@ -278,7 +279,7 @@ static tn_array *histogram_edges(const tn_build *build, tn_array *const range[2]
         TN_IN(counted(build, bins + 1, 0), range[0], range[1]), tn_attrs("bins", bins));
 }
 
-// `edges` is NULL where the attributes say them.
+// `edges` is NULL where attributes give the edges.
 static tn_status histogram_check(const tn_build *build, const histogram_attrs *attrs,
                                  const tn_array *edges)
 {
@@ -301,8 +302,8 @@ static tn_status histogram_check(const tn_build *build, const histogram_attrs *a
     return TN_OK;
 }
 
-// The bins of a vector's elements. The last edge belongs to the last bin; what is out of
-// range, NaN too, has the number `bins`.
+// The bins of a vector's elements. The last edge belongs to the last bin; elements out of
+// range, and NaN, get the number `bins`.
 static tn_array *histogram_at(const tn_build *build, tn_array *x, tn_array *edges,
                               int64_t bins)
 {
@@ -314,10 +315,10 @@ static tn_array *histogram_at(const tn_build *build, tn_array *x, tn_array *edge
                        tn_attrs("bins", bins));
 }
 
-// The same for edges of equal distance, in one step, as NumPy finds them: the bin by the
-// distance from the first edge, or the one beside it where the edges, computed as above,
-// say so. What all elements share is computed once; `g` keeps differences of the least
-// numbers from being lost in it.
+// As histogram_at(), for equally spaced edges, as NumPy does: the bin by the distance from
+// the first edge, or the bin beside it where the computed edges say so. Values that all
+// elements share are computed once; `g` scales differences of tiny numbers so that they are
+// not lost.
 static tn_array *histogram_at_distance(const tn_build *build, tn_array *x,
                                        tn_array *const range[2], int64_t bins)
 {
@@ -325,7 +326,7 @@ static tn_array *histogram_at_distance(const tn_build *build, tn_array *x,
         "lo, hi -> lo == hi ? lo - 0.5 : lo", "lo, hi -> lo == hi ? hi + 0.5 : hi",
         "l, h -> h - l < 1e-200 ? 1e200 : 1.0", "l, h -> (h - l) / f64(bins)",
         "l, h, g -> f64(bins) / ((h - l) * g)"};
-    tn_array *of_all[5]; // l, h, g, w, s
+    tn_array *of_all[5]; // of all elements: l, h, g, w, s
     for (uint32_t i = 0; i < 5; i++) {
         const tn_array *in[] = {i < 2 ? range[0] : of_all[0], i < 2 ? range[1] : of_all[1],
                                 i < 4 ? NULL : of_all[2]};
@@ -423,7 +424,7 @@ static const tn_output_info histogram2d_outputs[] = {
     {"y_edges", "of the second axis", 0, 0},
 };
 
-// The edges of axis i: those given, or `bins` of equal width.
+// The edges of axis i: the given ones, or those of `bins` bins of equal width.
 static tn_status histograms_edges(const tn_build *build, const histograms_attrs *attrs,
                                   uint32_t i, tn_array *x, tn_array *given, tn_array **out)
 {
@@ -441,8 +442,7 @@ static tn_status histograms_edges(const tn_build *build, const histograms_attrs 
     return built(*out);
 }
 
-// The counts by d coordinates of n points each; outputs[1 + i] have the edges given, or
-// NULL.
+// Counts n points by d coordinates each; outputs[1 + i] have the given edges, or are NULL.
 static tn_status histograms_of(const tn_build *build, const histograms_attrs *attrs,
                                tn_array *const *x, uint32_t d, tn_array *weights,
                                tn_array **outputs)

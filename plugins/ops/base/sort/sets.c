@@ -22,7 +22,7 @@ static const tn_output_info set_outputs[] = {
     {"count", "how many there are, i64", 0, 0},
 };
 
-// The elements of a vector where a mask is true, by a bound.
+// The elements of a vector where a mask is true; `size` bounds their number.
 static tn_status set_keep(const tn_build *build, tn_array *x, tn_array *mask,
                           const set_attrs *attrs, tn_array **outputs)
 {
@@ -31,8 +31,8 @@ static tn_status set_keep(const tn_build *build, tn_array *x, tn_array *mask,
                        outputs, 2);
 }
 
-// The values of both, or of x alone, once each, where `text` holds: of whether they are in
-// x and in y, and whether there are so many values.
+// The distinct values of x and y, or of x alone, for which `text` holds: an expression of
+// whether the value is in x, whether it is in y, and whether its position holds a value.
 static tn_status base_set_of(const tn_build *build, const tn_rule *rule, int is_joined,
                              const char *text, tn_array **outputs)
 {
@@ -71,11 +71,12 @@ DECOMPOSE(setxor1d)
     return base_set_of(build, rule, 1, "x, y, i, n -> !(x & y) & i < n", outputs);
 }
 
-// From the first element that is not 0 to the last one.
+// Attributes of trim_zeros, which keeps the elements from the first to the last nonzero
+// one.
 typedef struct {
     int64_t size;
     double fill_value;
-    int64_t trim; // of trim_names
+    int64_t trim; // index in trim_names
 } trim_attrs;
 
 static const char *const trim_names[] = {"fb", "f", "b", NULL};
@@ -95,7 +96,7 @@ DECOMPOSE(trim_zeros)
                                  x->rank);
     tn_array *is =
         build->expr(build, "x -> i64(x != 0)", TN_IN(rule->inputs[0]), TN_NO_ATTRS);
-    // How many are not 0 up to each element, and from each one on.
+    // The numbers of nonzero elements up to each element, and from each element on.
     tn_array *before = build->op(build, "base.cumsum/1", TN_IN(is), tn_attrs("axis", 0));
     tn_array *behind =
         build->op(build, "base.cumsum/1", TN_IN(is), tn_attrs("axis", 0, "reverse", 1));
@@ -131,7 +132,7 @@ static const tn_input_info lexsort_inputs[] = {
      TN_INPUT_VARIADIC | TN_INPUT_CONSTANT, 0},
 };
 
-// Orders are stable: by each key in turn, the last one at the end.
+// Sorts are stable: sorts by each key in turn, the most significant (the last) at the end.
 DECOMPOSE(lexsort)
 {
     const lexsort_attrs *attrs = rule->attrs;
@@ -180,7 +181,8 @@ static const tn_input_info interp_inputs[] = {
     {"right", "behind the last point; not given: fp's last", TN_INPUT_OPTIONAL, 0},
 };
 
-// Points within a period in order, with the last one before them and the first one behind.
+// Sorts the points of a period, with the last point repeated before and the first behind
+// them.
 static void interp_periodic(const tn_build *build, double period, tn_array **x,
                             tn_array **xp, tn_array **fp)
 {

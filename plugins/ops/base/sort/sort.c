@@ -74,7 +74,7 @@ static int base_sort_is_less(const tn_tensor *x, int64_t a, int64_t b)
     return dtype == TN_U64 ? (uint64_t)p < (uint64_t)q : p < q;
 }
 
-// Inserts one element after the other: it goes behind those that are not greater.
+// Inserts one element after the other, behind all elements that are not greater.
 static tn_status argsort_reference(const tn_cpu_call *call)
 {
     const tn_sort_attrs *attrs = call->attrs;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Elements that data choose: nonzero, argwhere, boolean_mask, and unique and its forms.
-// Their number depends on data, so a bound on it, `size`, gives the extents: the first
-// `size` elements are kept, those behind the last one are filled, and `count` says how many
-// there are, which may be more than the bound.
+// Elements chosen by data: nonzero, argwhere, boolean_mask, and unique and its forms. Their
+// number depends on data, so the attribute `size` bounds it and gives the extents: the
+// first `size` elements are kept, positions behind the last one are filled, and `count` is
+// the number of elements, which may exceed the bound.
 #include "../pack.h"
 
 static tn_status unique_check_size(const tn_host *host, int64_t size)
@@ -20,7 +20,7 @@ static tn_status unique_check(const tn_host *host, const tn_bounded_attrs *attrs
     return status ? status : check_holds(host, "fill_value", attrs->fill_value, dtype);
 }
 
-// Extents [size, ...] behind which the extents of `x` from axis `from` on come.
+// Extents [size, ...]: followed by the extents of `x` from axis `from` on.
 static tn_ints bounded_shape(const tn_build *build, const tn_array *x, int64_t size,
                              uint32_t from)
 {
@@ -30,7 +30,7 @@ static tn_ints bounded_shape(const tn_build *build, const tn_array *x, int64_t s
     return shape;
 }
 
-// The elements of `values` whose `at` is below `size`, each at its position; else `fill`.
+// The elements of `values` whose `at` is below `size`, each at position `at`; else `fill`.
 static tn_array *unique_position(const tn_build *build, tn_array *values, tn_array *at,
                                  int64_t size, double fill)
 {
@@ -44,8 +44,8 @@ static tn_array *unique_position(const tn_build *build, tn_array *values, tn_arr
     return build->op(build, "base.scatter_set/1", TN_IN(filled, at, values), TN_NO_ATTRS);
 }
 
-// Elements that a mask of one axis chooses: the position of each element, `size` where it
-// has none, and how many are chosen.
+// Elements chosen by a mask of one axis: the position of each (`size` where it is not
+// chosen), and the number of chosen elements.
 struct chosen {
     tn_array *at, *count;
     int64_t n;
@@ -54,7 +54,7 @@ struct chosen {
 static struct chosen unique_choose(const tn_build *build, tn_array *mask, int64_t size)
 {
     struct chosen c = {.n = build->type(mask) ? build->type(mask)->extent[0] : 0};
-    // Half the memory where 32 bits count.
+    // 32-bit positions, where they suffice, halve the memory.
     int is_short = c.n < INT32_MAX && size < INT32_MAX;
     tn_array *is = build->expr(build, is_short ? "m -> i32(bool(m))" : "m -> i64(bool(m))",
                                TN_IN(mask), TN_NO_ATTRS);
@@ -107,8 +107,8 @@ static tn_status nonzero_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// Indices along each axis, and the number of elements behind them, of a mask: what has a
-// kernel on some devices.
+// The indices of a mask's elements along each axis, and their number: some devices have a
+// kernel for it.
 static tn_status nonzero_indices(const tn_build *build, const tn_rule *rule,
                                  tn_array **indices)
 {
@@ -121,7 +121,7 @@ static tn_status nonzero_indices(const tn_build *build, const tn_rule *rule,
                        indices, shape.count + 1);
 }
 
-// The same from running counts.
+// nonzero_indices() from running counts.
 static tn_status nonzero_by_counts(const tn_build *build, const tn_rule *rule,
                                    tn_array **indices)
 {
@@ -261,8 +261,8 @@ enum {
     UNIQUE_RESULTS
 };
 
-// The order that sorts a vector. Of complex numbers NumPy's: by real, then imaginary part,
-// and behind all others those with a NaN in the imaginary part, in the real one, in both.
+// The order that sorts a vector. Complex numbers as in NumPy: by real, then imaginary part;
+// behind all others come numbers with NaN in the imaginary part, in the real part, in both.
 static tn_array *unique_order(const tn_build *build, tn_array *x, tn_dtype dtype)
 {
     static const char *const texts[] = {
@@ -295,7 +295,8 @@ static tn_array *unique_first(const tn_build *build, tn_array *sorted, int equal
                        TN_IN(sorted, before, counted(build, n, 0)), TN_NO_ATTRS);
 }
 
-// How often each value occurs: from its first element to that of the next one, or the end.
+// The number of times that each value occurs: from its first element to the next value's,
+// or the end.
 static tn_array *unique_counts_of(const tn_build *build, tn_array *first, int64_t n,
                                   int64_t size)
 {
@@ -309,8 +310,8 @@ static tn_array *unique_counts_of(const tn_build *build, tn_array *first, int64_
                        TN_NO_ATTRS);
 }
 
-// x sorted, the first of equal elements marked; each value's number is that of the marks
-// before it. Values and counts alone need no order.
+// Sorts x and marks the first of equal elements; the number of a value counts the marks
+// before it. Values and counts alone need no order of x's elements.
 static tn_status unique_results(const tn_build *build, const tn_rule *rule, int has_order,
                                 tn_array **results)
 {

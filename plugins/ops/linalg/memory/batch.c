@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-// Operations that are worth a thread of their own.
+// The least operations that are worth a thread of their own.
 #define WORK_OF_A_TASK 50e3
 
 struct batch_job job_start(const tn_cpu_call *call, const char *name, job_run run,
@@ -31,7 +31,7 @@ void room_add(struct batch_room *room, int part, uint64_t count, uint64_t bytes)
 
 void room_add_work(struct batch_room *room, int part, tn_dtype dtype, const void *answer)
 {
-    // An f32 answer is rounded: one unit of the last place more is enough.
+    // An f32 answer may be rounded down: one unit in the last place makes up for that.
     double length = tn_dtype_real(dtype) == TN_F32
                         ? (double)*(const float *)answer * (1 + 0x1p-22)
                         : *(const double *)answer;
@@ -56,7 +56,7 @@ struct matrix_view job_matrix(const struct batch_job *job, const tn_tensor *tens
     for (int32_t i = 1; i <= job->batch.rank; i++) {
         int64_t extent = job->batch.extent[job->batch.rank - i], position = index;
         int32_t axis = l->rank - core - i;
-        if (i < job->batch.rank) { // what is left counts the first axis: no division
+        if (i < job->batch.rank) { // the rest counts the first axis: no division
             position = index % extent;
             index /= extent;
         }
@@ -73,7 +73,7 @@ struct matrix_view job_matrix(const struct batch_job *job, const tn_tensor *tens
     };
 }
 
-// The first matrix that failed so far, and what its run returned.
+// The first matrix that failed so far, and the result of its run.
 struct batch_progress {
     struct batch_job *job;
     pthread_mutex_t lock;
@@ -81,7 +81,7 @@ struct batch_progress {
     int code;
 };
 
-// Scratch of a call; one that needs none has a place of no bytes.
+// The call's scratch memory; "" where the call needs none.
 static char *linalg_batch_scratch_of(const tn_cpu_call *call)
 {
     static char nothing[1];
@@ -110,7 +110,7 @@ static void linalg_batch_run_range(void *context, int64_t begin, int64_t end,
             p->code = code;
         }
         pthread_mutex_unlock(&p->lock);
-        return; // the rest of the range is behind the first one
+        return; // this failure comes first in the range
     }
 }
 
@@ -118,7 +118,7 @@ int job_run_all(struct batch_job *job, int64_t *out_index)
 {
     struct batch_progress p = {.job = job, .lock = PTHREAD_MUTEX_INITIALIZER};
     double grain = WORK_OF_A_TASK / (job->work + 100);
-    if (job->run_group) // whole vectors, which take about as long as one matrix
+    if (job->run_group) // whole vectors, each about as long as one matrix
         grain = (double)job->small->lanes * (1 + floor(grain));
     if (job->count == 0)
         return 0;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Small matrices of a job, as many at once as a vector has lanes.
+// Computes small matrices of a job side by side, one in each lane of a vector.
 //
-// LAPACK computes none of them: the bits of a matrix depend neither on threads nor on what
-// stands beside it, which vmap relies on where a matrix is nearly singular.
+// LAPACK computes none of them, so the bits of a matrix depend neither on threads nor on
+// matrices beside it. vmap relies on that where a matrix is nearly singular.
 #include "batch.h"
 
 #include <pthread.h>
 #include "cpu/instruction_sets.h"
 
 #define MOST_COLUMNS 64
-#define LEAST_COUNT 4 // matrices of a job that are worth lanes
+#define LEAST_COUNT 4 // least matrices of a job that use lanes
 
 void room_add_group(struct batch_room *room, tn_dtype dtype, int64_t n, int64_t k)
 {
@@ -26,7 +26,7 @@ void room_add_group(struct batch_room *room, tn_dtype dtype, int64_t n, int64_t 
 #ifdef CPU_BUILD_X86
 static uint32_t features; // of the processor
 
-// Asked for once: a virtual machine takes microseconds to answer.
+// Read once, as a virtual machine takes microseconds to answer.
 static void linalg_group_read_features(void)
 {
     features = cpu_features();
@@ -44,7 +44,7 @@ static uint32_t allowed_features(const tn_host *host)
 }
 #endif
 
-// The variant for this processor; `one`: of one matrix.
+// The variant for this processor; `single`: for f32.
 static const struct small_kernels *linalg_group_pick(const tn_host *host, bool single,
                                                      bool one)
 {
@@ -77,7 +77,7 @@ struct small_group job_group(const struct batch_job *job, char *room, int64_t n,
                                 k};
 }
 
-// The distance of neighbours along the last axis of the batch, in bytes.
+// The distance in bytes of adjacent matrices along the last axis of the batch.
 static int64_t linalg_group_step_of(const struct batch_job *job, const tn_layout *l,
                                     int32_t core)
 {

@@ -22,7 +22,7 @@ static const struct lapack_symbol {
 #undef LAPACK_SYMBOL
 };
 
-// The dtypes by the letters that names begin with.
+// The letters that names of functions begin with, by dtype.
 static const char letters[] = "sdcz";
 enum { NUM_DTYPES = sizeof(letters) - 1 };
 
@@ -79,8 +79,8 @@ const struct lapack *lapack_find(tn_dtype dtype, const char **out_why)
     return found ? &tables[lapack_number_of(dtype)] : NULL;
 }
 
-// Reserves a buffer for each processor's thread at the first call. They stay reserved until
-// the process ends.
+// Reserves OpenBLAS buffers for the threads of all processors at the first call, until the
+// process ends.
 static tn_status reserve_buffers(const tn_host *host)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -119,8 +119,8 @@ void lapack_leave(void)
 // --- threads ---------------------------------------------------------------------------
 
 static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;
-static int num_limits;  // brackets that are open
-static int num_threads; // of OpenBLAS, before the first of them
+static int num_limits;  // nested lapack_limit_threads() calls
+static int num_threads; // of OpenBLAS, before the first of these calls
 
 static int lapack_count_threads(void)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LAPACK and BLAS of OpenBLAS, as Fortran has them: matrices by columns, integers of 32
-// bits, arguments by address, lengths of texts behind all others.
+// LAPACK and BLAS of OpenBLAS, with Fortran's conventions: matrices by columns, 32-bit
+// integers, arguments by address, lengths of texts behind all other arguments.
 //
 // The library is opened when it is first asked for (openblas/openblas.h), and never linked.
 //
@@ -10,9 +10,9 @@
 
 #include "../pack.h"
 
-// X(member, name, name of complex numbers, arguments): the functions, named without the
-// letter of the dtype. `void *` are elements of the dtype. A function whose arguments
-// differ for complex numbers has two members, of which each is for its kind alone.
+// X(member, name, name for complex numbers, arguments): functions, named without the letter
+// of the dtype. A `void *` points to elements of the dtype. A function whose arguments
+// differ for complex numbers has two members, one for each kind.
 #define LAPACK_SYMBOLS(X)                                                                  \
     X(potrf, "potrf", "potrf",                                                             \
       (const char *uplo, const int *n, void *a, const int *lda, int *info, size_t))        \
@@ -85,12 +85,12 @@ struct lapack {
 #undef LAPACK_MEMBER
 };
 
-// The functions of a dtype of LINALG_DTYPES; NULL when there is no library that has them,
-// and *out_why, which may be NULL, then says why.
+// The functions of a dtype in LINALG_DTYPES; NULL when no library has them, with the reason
+// in *out_why, which may be NULL.
 const struct lapack *lapack_find(tn_dtype dtype, const char **out_why);
 
 // Finds the functions for a call, and keeps fork() waiting until lapack_leave(). Fails with
-// the remedy when there are none, or no memory for the library's buffers.
+// a remedy when there is no library, or no memory for its buffers.
 tn_status lapack_enter(const tn_cpu_call *call, tn_dtype dtype,
                        const struct lapack **out_lapack);
 void lapack_leave(void);
@@ -98,12 +98,12 @@ void lapack_leave(void);
 // Whether OpenBLAS has threads of its own, because OPENBLAS_NUM_THREADS says so or the
 // application opened it first.
 bool lapack_is_threaded(void);
-// Bracket loops of several threads that call it: each call then has one thread. Counted,
-// for the whole process.
+// Bracket loops whose threads call LAPACK: each call then runs on one thread. Counted, for
+// the whole process.
 void lapack_limit_threads(void);
 void lapack_free_threads(void);
 
-// 1 as an element of any dtype: the start of it.
+// 1 as an element of any dtype: the element begins the constant.
 extern const tn_complex128 lapack_one_f64;
 extern const tn_complex64 lapack_one_f32;
 static inline const void *lapack_one(tn_dtype dtype)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Copies of matrices. Elements are moved as words of their size; a transposition goes by
-// blocks that the nearest cache holds.
+// blocks that fit the nearest cache.
 #include "matrix.h"
 
-// Rows and columns of a triangle that goes element by element: calls of memset and memcpy
-// for its rows take longer.
+// Rows and columns up to which a triangle is copied by elements, as calls of memset and
+// memcpy take longer for short rows.
 #define SMALL_TRIANGLE 6
 
-// Rows and columns of a block: those of a line of the cache.
+// Rows and columns of a block: the elements of a cache line.
 static int64_t block_of(struct matrix_view a)
 {
     return 64 / tn_dtype_bytes(a.dtype);
@@ -41,7 +41,7 @@ void matrix_set(const struct matrix_view *a, int64_t i, int64_t j, tn_complex128
     tn_set_complex(&one, 0, value);
 }
 
-// Elements as words, which may alias the numbers that they are.
+// Integer words that may alias the floats that they copy.
 typedef uint32_t __attribute__((may_alias)) word32;
 typedef uint64_t __attribute__((may_alias)) word64;
 typedef struct matrix_word128 {
@@ -84,8 +84,8 @@ static inline void transpose_64(word64 *out, int64_t to, const word64 *in, int64
     }
 }
 
-// Whole squares of 4 x 4 of a block, where rows of `to` and columns of `from` are adjacent
-// elements, i0 behind them.
+// Copies whole squares of 4 x 4 elements of a block, where rows of `to` and columns of
+// `from` are adjacent elements; i0 ends up behind them.
 #define COPY_SQUARES(T, transpose)                                                         \
     for (; i0 + 4 <= i1; i0 += 4)                                                          \
         for (int64_t j = j0; j + 4 <= j1; j += 4)                                          \
@@ -129,7 +129,7 @@ static int64_t lesser_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Rows of adjacent elements, one behind the other.
+// Whether rows have adjacent elements and follow each other without gaps.
 static bool matrix_is_contiguous(struct matrix_view a)
 {
     return a.column == 1 && a.row == a.columns;
@@ -170,8 +170,7 @@ static void fill_zeros_in_row(const struct matrix_view *a, int64_t i, int64_t fi
             memset(matrix_at(a, i, j), 0, bytes);
 }
 
-// Rows from i on and columns from j on, a block of them, as far as they are in the
-// triangle.
+// Copies the part of a block, from row i and column j on, that lies in the triangle.
 static void copy_block_of_triangle(const struct matrix_view *to,
                                    const struct matrix_view *from, int64_t i, int64_t j,
                                    bool upper)
@@ -187,7 +186,7 @@ static void copy_block_of_triangle(const struct matrix_view *to,
                                  upper ? columns : lesser_of(i + 1, columns));
 }
 
-// COPY_TRIANGLE(T, zero): a triangle, each element a T, and zeros beside it.
+// COPY_TRIANGLE(T, zero): copies a triangle of elements of type T, and zeros the rest.
 #define COPY_TRIANGLE(T, zero)                                                             \
     for (int64_t i = 0; i < to->rows; i++)                                                 \
         for (int64_t j = 0; j < to->columns; j++)                                          \
@@ -218,7 +217,7 @@ void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool u
         return;
     }
     size_t bytes = (size_t)tn_dtype_bytes(to.dtype);
-    if (to.column != 1) { // by rows of what is written
+    if (to.column != 1) { // by rows of the destination
         to = matrix_transposed(to);
         from = matrix_transposed(from);
         upper = !upper;
@@ -251,7 +250,7 @@ void matrix_conjugate(struct matrix_view a)
                 ((tn_complex128 *)matrix_at(&a, i, j))->im *= -1;
 }
 
-// Looks for a number whose bits without the sign are more than `most`: a difference that is
+// Finds a number whose bits without the sign exceed `most`, as NaN's do: the difference is
 // negative.
 #define FIND(T, sign, most)                                                                \
     {                                                                                      \
@@ -291,7 +290,7 @@ static bool find_special(struct matrix_view a, bool nan_only)
     return found;
 }
 
-// Rows of `from` are looked through while they are copied, some at a time.
+// Searches rows of `from` for NaN while it copies them, a few at a time.
 bool matrix_copy_numbers(struct matrix_view to, struct matrix_view from)
 {
     if (from.column != 1) {

@@ -13,10 +13,10 @@ struct matrix_view {
     tn_dtype dtype;
     int32_t reserved; // 0
     int64_t rows, columns;
-    int64_t row, column; // the distance of rows, and of columns, in elements
+    int64_t row, column; // distances of rows and of columns, in elements
 };
 
-// Contiguous matrices in `data`: as C has them, and as Fortran.
+// Contiguous matrices in `data`: by rows, as in C, and by columns, as in Fortran.
 struct matrix_view matrix_by_rows(void *data, tn_dtype dtype, int64_t rows,
                                   int64_t columns);
 struct matrix_view matrix_by_columns(void *data, tn_dtype dtype, int64_t rows,
@@ -34,7 +34,7 @@ void matrix_set(const struct matrix_view *a, int64_t i, int64_t j, tn_complex128
 
 // Copies `from` to `to`, of the same dtype and extents; neither overlaps the other.
 void matrix_copy(struct matrix_view to, struct matrix_view from);
-// The same unless there is a NaN: then false, and `to` is not all written.
+// matrix_copy(), but false where there is NaN; `to` is then only partly written.
 bool matrix_copy_numbers(struct matrix_view to, struct matrix_view from);
 // matrix_copy() of the lower or the upper triangle; the other one is filled with zeros.
 void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool upper);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Blocks of columns: LAPACK factors a panel, then threads take what is right of it, some
-// columns a task. Each task calls OpenBLAS, which has one thread.
+// Factors by blocks of columns: LAPACK factors a panel, then threads update the columns
+// right of it, some columns in each task. Each task calls OpenBLAS on one thread.
 #include "threads.h"
 
 #define PANEL 64 // columns that LAPACK factors at once
@@ -25,7 +25,7 @@ static int linalg_threads_least(int a, int b)
     return a < b ? a : b;
 }
 
-// A step: columns [panel, panel + width) are factored.
+// One step: columns [panel, panel + width) have been factored.
 struct linalg_threads_step {
     const struct batch_job *job;
     char *a; // m x n, columns lda apart
@@ -76,7 +76,7 @@ static void swap_rows(const struct linalg_threads_step *s, int column)
     }
 }
 
-// Columns [first, last) right of the panel.
+// Updates columns [first, last) right of the panel.
 static void update_right(const struct linalg_threads_step *s, int first, int last)
 {
     const struct lapack *lapack = s->job->lapack;
@@ -93,8 +93,8 @@ static void update_right(const struct linalg_threads_step *s, int first, int las
                      &s->lda, 1, 1);
 }
 
-// Tasks first of the columns right of the panel, then of those left of it, which take the
-// exchanges of rows alone.
+// The first tasks update columns right of the panel; the others exchange rows in the
+// columns left of it.
 static void lu_task(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct linalg_threads_step *s = context;
@@ -171,8 +171,8 @@ void threads_solve(const struct batch_job *job, const char *trans, int n, int k,
         job->call->parallel_for(job->call, (k + TASK - 1) / TASK, 1, solve_task, &s);
 }
 
-// x op(a) = b for some rows of b, by squares on the diagonal and products beside them: by
-// one call for all OpenBLAS takes 1.2 to 1.4 times as long.
+// Solves x op(a) = b for some rows of b, by squares on the diagonal and products beside
+// them: a single call of OpenBLAS takes 1.2 to 1.4 times as long.
 static void linalg_threads_divide_rows(const struct solution *s, char *b, int rows)
 {
     const struct lapack *lapack = s->job->lapack;
@@ -217,7 +217,7 @@ void threads_triangular(const struct batch_job *job, const char *uplo, const cha
 
 // --- Cholesky factors ------------------------------------------------------------------
 
-// The rows right of the factored square, or the columns below it.
+// Updates the rows right of the factored square, or the columns below it.
 static void cholesky_panel_task(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct linalg_threads_step *s = context;
@@ -239,7 +239,8 @@ static void cholesky_panel_task(void *context, int64_t begin, int64_t end, uint3
     }
 }
 
-// Some columns of the rest: the triangle on the diagonal, and what is above or below it.
+// Updates some columns of the rest: their part of the diagonal's triangle, and the part
+// above or below.
 static void cholesky_rest_task(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct linalg_threads_step *s = context;
