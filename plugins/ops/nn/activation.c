@@ -11,7 +11,8 @@ static tn_status relu_vjp(const tn_build *build, const tn_rule *rule,
                           tn_array **gradients)
 {
     (void)wanted;
-    // The result is positive where x is, and often kept by what reads it: x need not be.
+    // The result is positive where x is, and often retained for its consumers: x need not
+    // be.
     gradients[0] = build->expr(build, "g, y -> select(y > 0, g, 0)",
                                TN_IN(cotangents[0], rule->outputs[0]), TN_NO_ATTRS);
     return built(gradients[0]);

@@ -75,7 +75,7 @@ static int fits_scores(const tn_type *mask, const tn_type *scores)
     return 1;
 }
 
-// Input `at` is the mask, and the next one the lengths.
+// Checks input `at`, the mask, and the next one, the lengths.
 static tn_status check_masks(const tn_infer *infer, uint32_t at, const tn_type *scores)
 {
     const tn_host *host = infer->host;
@@ -140,7 +140,7 @@ static tn_status attention_infer(const tn_infer *infer, tn_type *types)
     return check_all(infer, ATTENTION_MASK - 2, types);
 }
 
-// Input `at` is `out`, and the next one its gradient.
+// Checks input `at`, which is `out`, and the next one, its gradient.
 static tn_status check_out(const tn_infer *infer, uint32_t at, const tn_type *out)
 {
     static const char *const names[] = {"out", "gradient"};
@@ -188,14 +188,14 @@ static tn_status attention_vjp(const tn_build *build, const tn_rule *rule,
     return status == TN_OK ? built_wanted(wanted, gradients, mask + 1) : status;
 }
 
-// Slices of rank 2 get an axis of one head. The batch is a further axis in front of all
-// others, which views express, for slices that are repeated too. Where slices share lengths
-// that are theirs for each index of axis 0, it is the next axis; where each slice has such
-// lengths, it is merged into axis 0, which copies what is repeated.
+// Slices of rank 2 get an axis of one head. The batch becomes a further axis in front of
+// all others, by views, also for slices that are repeated. Lengths that slices share, and
+// that differ along axis 0, need the batch as the next axis; where each slice has such
+// lengths, the batch is merged into axis 0, which copies repeated slices.
 struct nn_attention_batch {
     const tn_build *build;
     int64_t size;
-    int32_t rank, added, at; // of slices; their axes of one head; of the batch
+    int32_t rank, added, at; // of slices; added axes of one head; the batch's axis
     int is_merged;
     int64_t first; // extent of the slices' first axis
 };
@@ -218,7 +218,7 @@ static tn_array *batch_whole(const struct nn_attention_batch *b, tn_array *x, in
     return b->is_merged ? nn_attention_merge(b, x) : tn_move_axis(b->build, x, 0, b->at);
 }
 
-// Maps an operand that broadcasts to the scores, so that it still does.
+// Maps an operand that broadcasts to the scores, so that it still broadcasts.
 static tn_array *batch_mask(const struct nn_attention_batch *b, tn_array *x, int32_t axis)
 {
     const tn_build *build = b->build;
@@ -244,7 +244,7 @@ static tn_array *batch_lengths(const struct nn_attention_batch *b, tn_array *x,
                         : x;
 }
 
-// An output of slices of type `slice`.
+// Converts an output to slices of type `slice`.
 static tn_array *nn_attention_unbatched(const struct nn_attention_batch *b, tn_array *x,
                                         const tn_type *slice)
 {
@@ -256,7 +256,7 @@ static tn_array *nn_attention_unbatched(const struct nn_attention_batch *b, tn_a
     return with_shape(b->build, "base.reshape/1", x, slice->rank + 1, extent);
 }
 
-// The same primitive over the batch; its first `count` inputs have q's rank.
+// Applies the same primitive to the batch; its first `count` inputs have q's rank.
 static tn_status batch_all(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                            int64_t size, const char *primitive, uint32_t count,
                            tn_array **outputs, int32_t *out_axes)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The definitions of attention and of its derivative, by products of matrices and a matrix
-// of all scores.
+// The definitions of attention and of its derivative, by matrix products and a matrix of
+// all scores.
 //
-// Query heads of a group are rows of one matrix product: q as [..., G, H / G * L, E]. In
-// the scores, [..., G, H / G, L, S], the axes count as those of q, and one more for H / G.
+// Query heads that share a key-value head are rows of one matrix product: q as [..., G, H /
+// G * L, E]. In the scores, [..., G, H / G, L, S], axes are numbered as q's, with one more
+// for H / G.
 
 #include "attention.h"
 #include <tenon/ops/rules.h>
@@ -17,10 +18,10 @@ struct decompose_attention {
     tn_dtype computed;
     int is_grouped;
     tn_array *in[3], *mask, *lengths; // q, k, v; NULL: not given
-    tn_array *sinks;                  // one a head; NULL: none
+    tn_array *sinks;                  // one for each head; NULL: none
 };
 
-// The inputs before `mask` are those of q, k, v and others.
+// The inputs before `mask` are q, k, v, and possibly others.
 static struct decompose_attention attention_decompose_begin(const tn_build *build,
                                                             const tn_attention_attrs *attrs,
                                                             tn_array *const *in,
@@ -52,8 +53,8 @@ static struct decompose_attention attention_decompose_begin(const tn_build *buil
     return a;
 }
 
-// q with the query heads of a group merged with its rows, or the reverse: the axes of
-// `type`, the last one of extent `last`.
+// Merges q's query heads of a key-value head with its rows, or splits them: to the axes of
+// `type`, with a last axis of extent `last`.
 static tn_array *attention_decompose_regrouped(const struct decompose_attention *a,
                                                tn_array *x, int merged, int64_t last)
 {
@@ -69,7 +70,7 @@ static tn_array *attention_decompose_regrouped(const struct decompose_attention 
     return with_shape(a->build, "base.reshape/1", x, rank, to.extent);
 }
 
-// q's heads as one axis again: the axes of q, the last one of extent `last`.
+// Merges q's heads to one axis again: the axes of q, with a last axis of extent `last`.
 static tn_array *attention_decompose_ungrouped(const struct decompose_attention *a,
                                                tn_array *x, int64_t last)
 {
@@ -96,7 +97,7 @@ static tn_array *grouped_mask(const struct decompose_attention *a)
     return with_shape(a->build, "base.reshape/1", a->mask, to.rank, to.extent);
 }
 
-// Whether a key is seen by position alone: bool, or NULL where all are.
+// Whether a query sees a key by their positions: bool, or NULL where all see all.
 static tn_array *attention_decompose_seen(const struct decompose_attention *a)
 {
     const tn_build *build = a->build;
@@ -128,7 +129,7 @@ static tn_array *attention_decompose_seen(const struct decompose_attention *a)
     return sees;
 }
 
-// Matrices of x with rows and columns exchanged.
+// Swaps rows and columns of the matrices in x.
 static tn_array *attention_decompose_flipped(const tn_build *build, tn_array *x)
 {
     const tn_type *type = build->type(x);
@@ -154,8 +155,7 @@ static double attention_decompose_scale_of(const struct decompose_attention *a)
     return a->attrs->scale != 0 ? a->attrs->scale : 1 / sqrt(width > 0 ? width : 1);
 }
 
-// Scores with scale and soft cap, [..., G, R, L, S], in the dtype that they are computed
-// in.
+// Scores after scale and soft cap, [..., G, R, L, S], in the dtype of computation.
 static tn_array *attention_decompose_capped(const struct decompose_attention *a)
 {
     const tn_build *build = a->build;
@@ -172,7 +172,7 @@ static tn_array *attention_decompose_capped(const struct decompose_attention *a)
         cap > 0 ? tn_attrs("scale", scale, "cap", cap) : tn_attrs("scale", scale));
 }
 
-// The sinks with the axes of the scores: a score more for each head, of no key.
+// The sinks with the axes of the scores: one more score for each head, without a key.
 static tn_array *sink_column(const struct decompose_attention *a)
 {
     const tn_build *build = a->build;
@@ -184,7 +184,7 @@ static tn_array *sink_column(const struct decompose_attention *a)
         a, with_shape(build, "base.reshape/1", a->sinks, rank, columns), a->computed);
 }
 
-// Scores, masked: what is not seen is minus infinity.
+// Masks scores: keys that a query does not see get minus infinity.
 static tn_array *masked_scores(const struct decompose_attention *a, tn_array *scores)
 {
     const tn_build *build = a->build;
@@ -202,7 +202,7 @@ static tn_array *masked_scores(const struct decompose_attention *a, tn_array *sc
     return scores;
 }
 
-// Their softmax.
+// The softmax of the scores.
 static tn_array *attention_decompose_weights(const struct decompose_attention *a,
                                              tn_array *scores)
 {
@@ -221,7 +221,7 @@ static tn_array *attention_decompose_weights(const struct decompose_attention *a
                                       TN_IN(scores), TN_NO_ATTRS);
 }
 
-// q's rank-2 form and the products are matrices of rank 2; others have batches in front.
+// q of rank 2 stays a matrix in all products; otherwise batch axes are in front.
 tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
                               tn_array **outputs)
 {
@@ -254,13 +254,13 @@ tn_status attention_with_sinks_define(const tn_build *build, const tn_rule *rule
 
 // --- derivatives ------------------------------------------------------------------------
 //
-// With weights p = softmax(s), s masked scores, and out = p v: the gradient of p is that of
-// out times v', and ds = p (dp - sum(dp p)), a sum over the keys, which is that of out
-// times its gradient. The soft cap c of scores, c tanh(x / c), has the derivative 1 - (s /
-// c)^2.
+// With weights p = softmax(s) of masked scores s, and out = p v: the gradient of p is out's
+// gradient times v', and ds = p (dp - sum(dp p)), where the sum over keys equals that of
+// out times its gradient. The soft cap c of scores, c tanh(x / c), has the derivative 1 -
+// (s / c)^2.
 
-// The gradient of the scores before or after the soft cap; *out_weights, where it is not
-// NULL, has the weights.
+// The gradient of the scores before or after the soft cap; *out_weights, if not NULL, gets
+// the weights.
 static tn_array *score_gradient(const struct decompose_attention *a, tn_array *out,
                                 tn_array *gradient, int is_before, tn_array **out_weights)
 {

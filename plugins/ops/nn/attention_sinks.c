@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// attention_with_sinks: a sink is a key more, of score `sink` and of values 0. Where there
-// is no window, devices without a kernel for it have such a key in front of the others:
-// keys and values of zeros, and a mask that adds the sinks to its scores. All queries see
-// key 0; causal ones have `lengths`, which count it, so that positions stay theirs.
+// attention_with_sinks: a sink is one more key, of score `sink` and with values of 0.
+// Devices without a kernel for it, where there is no window, get that key in front of the
+// others: zeros as its key and values, and a mask that adds the sinks to its scores. All
+// queries see key 0; causal ones have `lengths` that count it, so that positions keep their
+// meaning.
 #include "attention.h"
 #include <tenon/ops/rules.h>
 
-// The operands of attention with a key more.
+// The operands of attention with one more key.
 struct with_key {
     tn_array *k, *v, *mask, *lengths;
 };
@@ -25,7 +26,7 @@ static tn_array *row_in_front(const tn_build *build, tn_array *x, double value)
                      tn_attrs("axis", (int64_t)row.rank - 2));
 }
 
-// The mask that is added to the scores: the sinks, and the mask or zeros behind them.
+// The mask to add to the scores: the sinks, followed by the given mask or zeros.
 static tn_array *mask_with_sinks(const tn_build *build, const tn_type *q, int64_t keys,
                                  tn_array *sinks, tn_array *mask)
 {
@@ -95,8 +96,8 @@ tn_status attention_with_sinks_decompose(const tn_build *build, const tn_rule *r
     return built(outputs[0]);
 }
 
-// The gradient of each query's sink: minus the sink's weight times the sum of out and its
-// gradient, as its values are 0.
+// The gradient of each query's sink: minus the sink's weight times the sum of out times its
+// gradient, as the sink's values are 0.
 static tn_array *slopes_of(const tn_build *build, tn_array *weight, tn_array *out,
                            tn_array *gradient)
 {
@@ -112,8 +113,8 @@ static tn_array *slopes_of(const tn_build *build, tn_array *weight, tn_array *ou
                        TN_NO_ATTRS);
 }
 
-// The weights of all keys of each query together, ..., L, 1, at least in f32: attention
-// over values of 1.
+// The sum of the weights of all keys for each query, [..., L, 1], at least in f32:
+// attention over values of 1.
 static tn_array *weights_of_keys(const tn_build *build, const tn_rule *rule)
 {
     const tn_type *k = build->type(rule->inputs[1]);
@@ -137,10 +138,10 @@ static tn_array *weights_of_keys(const tn_build *build, const tn_rule *rule)
                      ATTENTION_ATTRS((const tn_attention_attrs *)rule->attrs));
 }
 
-// With a window no key can stand for a sink. The result is r times that of attention, r the
-// keys' share of the weights, and as r is 1 / (1 + exp(sink - s)), s the logarithm of the
-// sum of exponentials, the derivative is attention's of r times the gradient, at the result
-// with sinks.
+// With a window no key can stand for a sink. The result is r times attention's, where r is
+// the keys' share of the weights. As r = 1 / (1 + exp(sink - s)), with s the logarithm of
+// the sum of exponentials, the derivative is attention's for r times the gradient, at the
+// result with sinks.
 static tn_status windowed_grad(const tn_build *build, const tn_rule *rule,
                                tn_array **outputs)
 {
@@ -164,7 +165,7 @@ static tn_status windowed_grad(const tn_build *build, const tn_rule *rule,
                     : in[5] ? 6
                             : 5,
                     ATTENTION_ATTRS((const tn_attention_attrs *)rule->attrs), outputs, 3);
-    // A query that sees no key gives its sink nothing: its result is 0.
+    // A query that sees no key has the result 0, so its sink gets no gradient.
     tn_array *weight = build->expr(build, "r -> 1 - r", TN_IN(share), TN_NO_ATTRS);
     outputs[3] = slopes_of(build, weight, out, gradient);
     return status ? status : built(outputs[3]);
@@ -191,7 +192,7 @@ tn_status attention_with_sinks_grad_decompose(const tn_build *build, const tn_ru
     outputs[0] = all[0];
     for (int i = 1; i < 3; i++)
         outputs[i] = part_of_axis(build, all[i], k->rank - 2, 1, 1, keys);
-    tn_type one = *k; // the sink's weight is the mean of ones at its key
+    tn_type one = *k; // the sink's weight: attention over a 1 at the sink's key
     one.extent[one.rank - 1] = 1;
     tn_array *others = zeros(build, k->dtype, one.rank, one.extent);
     weight = attention_sinks_attend(build, attrs, q, &w, row_in_front(build, others, 1));
@@ -222,7 +223,7 @@ tn_status attention_with_sinks_vjp(const tn_build *build, const tn_rule *rule,
     for (uint32_t i = 0; i < 3 && any; i++)
         gradients[i] = all[i];
     if (wants(wanted, 3)) {
-        // Over batches and queries: all axes but that of heads.
+        // Sums over all axes but the heads'.
         tn_ints axes = {.given = 1};
         for (int32_t i = 0; i < q->rank - 1; i++)
             if (i != q->rank - 3)

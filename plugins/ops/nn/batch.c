@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Batching rules: the same primitive with the batch as one more leading axis. Convolutions
-// and pooling merge the batch into the axis of images; where filters differ from slice to
-// slice, into the axis of channels, with groups of its own for each slice.
+// and pooling merge the batch into the axis of images or, where filters differ between
+// slices, into the axis of channels, with separate groups for each slice.
 #include "conv.h"
 #include "pool.h"
 #include <tenon/ops/rules.h>
@@ -20,7 +20,7 @@ static tn_array *nn_batch_merged(const tn_build *build, tn_array *x, int32_t axi
     return with_shape(build, "base.reshape/1", x, type->rank - 1, extent);
 }
 
-// Splits axis `axis` of the result x, which the batch was merged into: gives the rule's
+// Splits axis `axis` of the result x, into which the batch was merged: gives the rule's
 // output and its batch axis.
 static tn_status nn_batch_split(const tn_build *build, const tn_rule *rule, tn_array *x,
                                 int32_t axis, int64_t size, tn_array **outputs,
@@ -41,8 +41,8 @@ static tn_array *as_images(const tn_build *build, tn_array *x, int32_t axis, int
     return nn_batch_merged(build, tn_batch_whole(build, x, axis, size), 0);
 }
 
-// x with its batch merged into the axis of channels: the channels of slice b are
-// neighbours, behind those of slice b - 1.
+// x with its batch merged into the axis of channels: slice b's channels are adjacent,
+// behind those of slice b - 1.
 static tn_array *as_channels(const tn_build *build, tn_array *x, int32_t axis, int64_t size)
 {
     return nn_batch_merged(
@@ -65,7 +65,7 @@ tn_status cross_entropy_vmap(const tn_build *build, const tn_rule *rule,
 
 // --- convolutions -----------------------------------------------------------------------
 
-// Applies a convolution with the rule's attributes, but its groups for each of `slices`.
+// Applies a convolution with the rule's attributes and `slices` times its groups.
 static tn_array *conv_op(const tn_build *build, const char *primitive,
                          const tn_conv2d_attrs *attrs, int64_t slices,
                          tn_array *const *inputs, uint64_t num_inputs)

@@ -279,7 +279,7 @@ static tn_status conv2d_weight_vjp(const tn_build *build, const tn_rule *rule,
     return built_wanted(wanted, gradients, 2);
 }
 
-// The primitive is linear in each operand: sums its value at each tangent that is given.
+// Being linear in each operand, the primitive is applied to each given tangent, and summed.
 static tn_status bilinear_jvp(const tn_build *build, const tn_rule *rule,
                               const char *primitive, const tn_array *like,
                               tn_array *const *tangents, tn_array **out_tangents)

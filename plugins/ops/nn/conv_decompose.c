@@ -27,7 +27,7 @@ static struct tap conv_decompose_tap_at(const struct conv *c, int64_t row, int64
     };
 }
 
-// x in the dtype that sums are accumulated in: f32 for half floats.
+// x in the dtype of accumulation: f32 for half floats.
 static tn_array *conv_decompose_widened(const tn_build *build, tn_array *x)
 {
     tn_dtype dtype = dtype_of(build, x);

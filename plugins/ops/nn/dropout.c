@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// dropout: elements that are zero by chance. The seed is data, so that a step of training
-// with another one plans nothing.
+// dropout: zeroes elements by chance. The seed is data, so a training step with another
+// seed replays the plan.
 #include "pack.h"
 #include <tenon/ops/rules.h>
 

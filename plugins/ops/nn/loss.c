@@ -28,7 +28,7 @@ static tn_status cross_entropy_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// Minus the log-probability of class `label`, of logits from offset `at` on with stride
+// Minus the log-probability of class `label`, from logits at offset `at` with stride
 // `step`. 0 for a label that is no class.
 static double loss_of(const tn_tensor *logits, int64_t at, int64_t step, int64_t classes,
                       int64_t label)
@@ -64,7 +64,7 @@ static tn_status cross_entropy_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// The labels with a last axis of 1, and the class numbers 0, 1, ...: comparing both gives
+// The labels with a last axis of 1, and the class numbers 0, 1, ...: their comparison is
 // the one-hot encoding.
 struct classes {
     tn_array *labels, *numbers;
@@ -84,8 +84,8 @@ static struct classes classes_of(const tn_build *build, const tn_rule *rule)
     return classes;
 }
 
-// The logits of the labels are gathered: a number that is no class finds some other logit,
-// and its loss is 0 whatever that is.
+// Gathers the logits of the labels: for a label that is no class it is any logit, and the
+// loss is set to 0.
 static tn_status cross_entropy_decompose(const tn_build *build, const tn_rule *rule,
                                          tn_array **outputs)
 {

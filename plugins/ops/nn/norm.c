@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// softmax, log_softmax and the norms of rows: an expression each, so one launch; and
-// group_norm, whose groups are rows where their elements are neighbours.
+// softmax, log_softmax and the norms of rows: one expression each, so one launch; and
+// group_norm, whose groups are rows where their elements are adjacent.
 #include "pack.h"
 
 static const tn_input_info x_input[] = {{"x", "the array", 0, 0}};
@@ -164,10 +164,10 @@ static tn_status group_norm_infer(const tn_infer *infer, tn_type *types)
 }
 
 struct grouped {
-    int64_t groups, each; // channels of a group
-    int64_t extent[4];    // samples, what is before the channels, channels, what is behind
-    int is_rows;          // a group's elements are neighbours
-    tn_array *x, *weight, *bias; // x in the dtype that it is computed in; NULL: not given
+    int64_t groups, each;        // channels of a group
+    int64_t extent[4];           // samples, axes before channels, channels, axes behind
+    int is_rows;                 // a group's elements are adjacent
+    tn_array *x, *weight, *bias; // x in the dtype of computation; NULL: not given
 };
 
 static struct grouped grouped_of(const tn_build *build, const tn_rule *rule,
@@ -197,7 +197,7 @@ static tn_array *group_rows(const tn_build *build, const struct grouped *g)
     return with_shape(build, "base.reshape/1", g->x, 3, rows);
 }
 
-// `y` times the weight plus the bias, each of these extents.
+// `y` times the weight plus the bias, both broadcast from these extents.
 static tn_array *nn_norm_scaled(const tn_build *build, const struct grouped *g, tn_array *y,
                                 int32_t rank, const int64_t *channels)
 {
@@ -214,7 +214,7 @@ static tn_array *nn_norm_scaled(const tn_build *build, const struct grouped *g, 
     return y;
 }
 
-// One expression over rows.
+// Normalises groups that are rows, by one expression.
 static tn_array *norm_of_rows(const tn_build *build, const struct grouped *g, double eps)
 {
     const int64_t channels[2] = {g->groups, g->each};
@@ -235,8 +235,8 @@ static tn_array *for_channels(const tn_build *build, const struct grouped *g,
                       column);
 }
 
-// The mean of each group of x, [N, groups, 1]: where it is no row, that of its channels'
-// means.
+// The mean of each group of x, [N, groups, 1]: where groups are no rows, from the means of
+// channels.
 static tn_array *group_mean(const tn_build *build, const struct grouped *g, tn_array *x)
 {
     const int64_t each[3] = {g->extent[0], g->groups, g->each};
@@ -249,9 +249,9 @@ static tn_array *group_mean(const tn_build *build, const struct grouped *g, tn_a
                      tn_attrs("axis", TN_INTS(-1), "keepdims", (int64_t)1));
 }
 
-// By the mean and variance of each group, which are read at each element. The scale is the
-// operand before the mean: nothing else reads the mean before the variance is there, so
-// that both are one step where groups are rows.
+// Normalises by the mean and variance of each group, read at each element. The scale is the
+// operand before the mean: nothing else reads the mean before the variance is computed, so
+// both are one step where groups are rows.
 static tn_array *norm_by_parts(const tn_build *build, const struct grouped *g, double eps)
 {
     const int64_t channels[2] = {g->extent[2], 1};
@@ -266,7 +266,7 @@ static tn_array *norm_by_parts(const tn_build *build, const struct grouped *g, d
         build->expr(build, "v -> rsqrt(v + eps)", TN_IN(group_mean(build, g, squares)),
                     tn_attrs("eps", eps));
     struct grouped rest = *g;
-    if (g->weight && !g->is_rows) { // one factor a channel, not two at each element
+    if (g->weight && !g->is_rows) { // one factor for each channel, not two at each element
         const int64_t each[2] = {g->groups, g->each};
         scale = build->expr(
             build, "s, w -> s * w",
@@ -304,7 +304,7 @@ static tn_array *channel_sums(const tn_build *build, tn_array *x)
     return build->op(build, "base.sum/1", TN_IN(x), tn_attrs("axis", TN_INTS(1, 3)));
 }
 
-// Means of `of_channel`, N, C, over each group's elements, N, groups, 1.
+// Means of `of_channel`, [N, C], over each group's elements: [N, groups, 1].
 static tn_array *group_shares(const tn_build *build, const struct grouped *g,
                               tn_array *of_channel)
 {
@@ -320,7 +320,7 @@ static tn_array *group_shares(const tn_build *build, const struct grouped *g,
     return build->expr(build, "s -> s / n", TN_IN(sum), tn_attrs("n", count));
 }
 
-// The gradient of the weight or the bias: the sum over samples of what each has.
+// The gradient of the weight or the bias: sums the samples' own.
 static tn_array *over_samples(const tn_build *build, tn_array *of_channel, tn_dtype dtype)
 {
     tn_array *sum =
@@ -328,8 +328,8 @@ static tn_array *over_samples(const tn_build *build, tn_array *of_channel, tn_dt
     return dtype_of(build, sum) == dtype ? sum : cast(build, sum, dtype);
 }
 
-// x's gradient: with d = x - mean and r = rsqrt(variance + eps) of a group, r * (w * g less
-// the mean of that, less d * r * r times the mean of w * g * d).
+// x's gradient. With d = x - mean and r = rsqrt(variance + eps) of a group: r * (w * g -
+// mean(w * g) - d * r * r * mean(w * g * d)).
 static tn_array *group_norm_input(const tn_build *build, const struct grouped *g,
                                   tn_array *all, tn_array *cotangent, tn_array *mean,
                                   tn_array *scale, tn_array *const sums[2])

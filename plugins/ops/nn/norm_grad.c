@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The derivative of layer_norm in reverse mode, and layer_norm_grad, which is all of it for
-// rows with a weight and a bias for each element.
+// The derivative of layer_norm in reverse mode, and layer_norm_grad, which computes all of
+// it for rows with a weight and a bias for each element.
 #include "pack.h"
 
 static const tn_input_info inputs[] = {
@@ -52,7 +52,7 @@ static tn_array *of_x(const tn_build *build, const tn_layer_norm_attrs *attrs, t
                        TN_IN(x, w, g), tn_attrs("eps", attrs->eps, "axis", attrs->axis));
 }
 
-// For each element of the result.
+// The weight's gradient for each element of the result.
 static tn_array *of_weight(const tn_build *build, const tn_layer_norm_attrs *attrs,
                            tn_array *x, tn_array *g)
 {
@@ -99,7 +99,7 @@ const tn_primitive nn_layer_norm_grad = {
 
 // --- of layer_norm ----------------------------------------------------------------------
 
-// Whether the operands are those of layer_norm_grad.
+// Whether layer_norm_grad takes these operands.
 static int are_rows(const tn_build *build, const tn_rule *rule, const tn_array *gradient)
 {
     const tn_layer_norm_attrs *attrs = rule->attrs;
@@ -116,7 +116,7 @@ static int are_rows(const tn_build *build, const tn_rule *rule, const tn_array *
     return fits;
 }
 
-// A gradient of input `i`, in its dtype.
+// Converts a gradient of input `i` to the input's dtype.
 static tn_array *as_input(const tn_build *build, const tn_rule *rule, int i, tn_array *x)
 {
     tn_dtype dtype = build->type(rule->inputs[i])->dtype;

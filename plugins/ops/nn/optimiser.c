@@ -99,7 +99,8 @@ static tn_status adam_infer(const tn_infer *infer, tn_type *types)
 }
 
 // -expm1(step * log(beta)) is 1 - beta ** step without cancellation in the first steps.
-// What is one for all elements is divided once: of each there is one root and one quotient.
+// Divisions that are equal for all elements are done once: each element takes one root and
+// one quotient.
 const tn_primitive nn_adam = {
     .struct_size = sizeof(tn_primitive),
     .flags = TN_PRIM_OWN_TYPE,

@@ -14,9 +14,9 @@
 #include <tenon/plugin.h>
 #include <tenon/primitive.h>
 
-// The primitives and the files that define them, which meson.build reads here:
-// X(name, "file") for nn_<name>. Those in NN_BATCHED have a hand-written batching rule
-// <name>_vmap (batch.c); that of the others is derived from their expression.
+// The primitives and the files that define them, which meson.build reads here: X(name,
+// "file") for nn_<name>. Primitives in NN_BATCHED have a hand-written batching rule
+// <name>_vmap (batch.c); the rules of others are derived from their expression.
 #define NN_BATCHED(X)                                                                      \
     X(cross_entropy, "loss.c")                                                             \
     X(conv2d, "conv.c")                                                                    \
@@ -177,8 +177,8 @@ tn_status layer_norm_vjp(const tn_build *build, const tn_rule *rule,
                          tn_array *const *cotangents, const uint64_t *wanted,
                          tn_array **gradients); // norm_grad.c
 
-// The head of a decomposition, and the record of a composite, "nn." `id`, of function
-// NAME_decompose; further fields may follow.
+// The head of a decomposition; and the record of composite "nn." `id`, with function
+// NAME_decompose. Further fields may follow.
 #define DECOMPOSE(name)                                                                    \
     static tn_status name##_decompose(const tn_build *build, const tn_rule *rule,          \
                                       tn_array **outputs)
@@ -196,7 +196,7 @@ tn_status layer_norm_vjp(const tn_build *build, const tn_rule *rule,
 // Writes "[256, 512]" to `buffer`, and returns `buffer`.
 const char *shape_text(const tn_type *type, char buffer[SHAPE_TEXT]);
 
-// `input` is the input's name, `axes` the meaning of its axes.
+// Fails unless input `input` is a float array with the axes that `axes` describes.
 tn_status check_float(const tn_host *host, const char *input, const tn_type *type);
 tn_status check_dtype(const tn_host *host, const char *input, const tn_type *type,
                       tn_dtype expected);
@@ -207,11 +207,11 @@ tn_status check_extents(const tn_host *host, const char *input, const tn_type *t
                         int32_t rank, const int64_t *extent);
 
 // Reads attribute `name` as rows and columns: two values, one for both, or `absent` when
-// not given. Fails on more values, and on one below `least` or above INT32_MAX.
+// not given. Fails on more values, and on a value below `least` or above INT32_MAX.
 tn_status read_pair(const tn_host *host, const char *name, const tn_ints *list,
                     int64_t absent, int64_t least, int64_t out[2]);
 
-// Gives `axis` counted from the front; fails when it is none of `rank`.
+// Gives `axis` counted from the front; fails when it is out of range for `rank`.
 tn_status axis_within(const tn_host *host, int64_t axis, int32_t rank, int32_t *out);
 
 // --- graph building ---------------------------------------------------------------------
@@ -253,14 +253,13 @@ tn_array *zeros(const tn_build *build, tn_dtype dtype, int32_t rank, const int64
 tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype);
 tn_array *add(const tn_build *build, const tn_array *x, const tn_array *y);
 
-// Random words, u32, of these extents, which follow from the seed, an i64 number
-// (dropout.c).
+// Random u32 words of these extents, which follow from the seed, an i64 scalar (dropout.c).
 tn_array *words_of_seed(const tn_build *build, tn_array *seed, const tn_ints *shape);
 
 // Rows, columns and channels of images (N, H, W, C): a strided block of each image.
 struct window {
     int64_t row, column, channel;    // the first
-    int64_t rows, columns, channels; // how many
+    int64_t rows, columns, channels; // their number
     int64_t row_step, column_step;   // from one row, or one column, to the next
 };
 tn_array *window_slice(const tn_build *build, const tn_array *image,

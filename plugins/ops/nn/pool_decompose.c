@@ -49,9 +49,8 @@ static tn_array *pool_decompose_put(const tn_build *build, const struct nn_pool 
     return add(build, image, window_update(build, zero_image, part, tap));
 }
 
-// Whether a tap's element is its window's first that equals the maximum; *unmatched says
-// whether no tap so far was, and is NULL before the first. A NaN in x is the maximum of its
-// window.
+// Whether a tap's element is the first in its window that equals the maximum. *unmatched:
+// whether no tap so far was; NULL before the first tap. A NaN in x is its window's maximum.
 static tn_array *first_hit(const tn_build *build, tn_array *part, tn_array *y,
                            tn_array **unmatched)
 {

@@ -55,7 +55,7 @@ static tn_status rope_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// The positions' offsets, over as many axes as x has; NULL: there are none.
+// The offsets of positions, with as many axes as x; NULL: none.
 static tn_array *rope_offsets(const tn_build *build, const tn_rule *rule, const tn_type *x)
 {
     tn_array *offset = rule->num_inputs > 2 ? rule->inputs[2] : NULL;
@@ -66,8 +66,8 @@ static tn_array *rope_offsets(const tn_build *build, const tn_rule *rule, const 
     return type ? offset : NULL;
 }
 
-// The positions: of the extents of x up to the last axis, but for the axes beside those of
-// positions and of offsets, which have extent 1, as the last one.
+// The positions, with the extents of x up to the last axis: 1 for axes that belong neither
+// to positions nor to offsets, and for the last axis.
 static tn_array *rope_positions(const tn_build *build, const tn_rule *rule,
                                 const tn_type *x)
 {
@@ -93,7 +93,7 @@ static tn_array *rope_rounded(const tn_build *build, tn_array *x, tn_dtype dtype
     return dtype_of(build, x) == dtype ? x : cast(build, x, dtype);
 }
 
-// Turns the first elements of the pairs and the second ones apart, and joins them.
+// Turns the pairs' first elements and second elements separately, and joins them.
 static tn_array *turn_apart(const tn_build *build, const tn_rule *rule, tn_type type)
 {
     const tn_rope_attrs *attrs = rule->attrs;
@@ -122,9 +122,9 @@ static tn_array *turn_apart(const tn_build *build, const tn_rule *rule, tn_type 
                       type.extent);
 }
 
-// Turns each element of halves with the other one of its pair, which an axis of two in
-// front of the last one takes apart: so one program writes both. The first ones turn the
-// other way.
+// Turns each element of halves with the other one of its pair: an inserted axis of two in
+// front of the last one separates the pairs, so one program writes both. The first elements
+// turn the other way.
 static tn_array *turn_halves(const tn_build *build, const tn_rule *rule, tn_type type)
 {
     int32_t last = type.rank - 1;

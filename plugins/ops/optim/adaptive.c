@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Steps divided by running sizes of the gradient's elements: values are PyTorch's.
+// Steps divided by running magnitudes of the gradient's elements; values are PyTorch's.
 //
 // -expm1(step * log(beta)) is 1 - beta ** step without cancellation in the first steps.
 #include "pack.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Steps that see a matrix as one: Adafactor, Muon. Composites; values are PyTorch's.
+// Steps that treat a matrix as a whole: Adafactor, Muon. Composites; values are PyTorch's.
 #include "pack.h"
 
 #include <tenon/checked.h>
 
-// Whether p, g and the state fit, and the step's number is a scalar.
+// Fails unless p, g and the state fit, and the step's number is a scalar.
 static tn_status optim_matrix_check_alike(const tn_build *build, const tn_rule *rule,
                                           uint32_t num_alike, int32_t least_rank)
 {
@@ -72,7 +72,7 @@ static double distance_from_one(tn_dtype dtype)
                               : 0x1p-23;
 }
 
-// Both forms share this: new parameters from `estimate`, the means of squares.
+// Shared by both forms: new parameters from `estimate`, the means of squares.
 static tn_array *adafactor_apply(const tn_build *build, const tn_rule *rule, tn_array *g,
                                  tn_array *estimate)
 {
@@ -98,7 +98,7 @@ static tn_array *adafactor_apply(const tn_build *build, const tn_rule *rule, tn_
     return optim_cast(build, moved, type->dtype);
 }
 
-// The state moved towards `now`, in the state's dtype.
+// Moves the state towards `now`, in the state's dtype.
 static tn_array *adafactor_mean(const tn_build *build, const tn_rule *rule, tn_array *state,
                                 tn_array *now)
 {
@@ -111,7 +111,7 @@ static tn_array *adafactor_mean(const tn_build *build, const tn_rule *rule, tn_a
     return type ? optim_cast(build, moved, type->dtype) : NULL;
 }
 
-// The gradient as it is computed with, and its squares.
+// The gradient in the dtype of computation, and its squares.
 static tn_array *squares_of(const tn_build *build, const tn_rule *rule, tn_array **out_g)
 {
     const tn_type *type = build->type(rule->inputs[1]);
@@ -198,8 +198,8 @@ static const tn_attr_field muon_fields[] = {
     TN_DTYPE_FIELD(muon_attrs, dtype, 0, "of the iterations; not given: g's"),
 };
 
-// The orthogonal matrix near x, [rows, columns], by the iteration whose coefficients grow
-// singular values fastest (Jordan et al. 2024).
+// The orthogonal matrix nearest to x, [rows, columns], approximately, by the iteration
+// whose coefficients grow singular values fastest (Jordan et al. 2024).
 static tn_array *optim_matrix_orthogonal(const tn_build *build, const muon_attrs *attrs,
                                          tn_array *x, const int64_t *extent, tn_dtype dtype)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The norm of a list of gradients as one vector, and clipping by it.
+// The norm of a list of gradients as one vector, and clipping by that norm.
 #include "pack.h"
 
 static const tn_input_info arrays_input[] = {
     {"g", "gradients, of any extents", TN_INPUT_VARIADIC, 0}};
 
-// The dtype of one vector of all, at least f32; 0 where one has no real float dtype.
+// The dtype of the joined vector, at least f32; 0 where an input has no real float dtype.
 static tn_dtype common_dtype(const tn_build *build, const tn_rule *rule)
 {
     tn_dtype common = TN_F32;
@@ -18,7 +18,7 @@ static tn_dtype common_dtype(const tn_build *build, const tn_rule *rule)
     return common;
 }
 
-// The square root of the sum of the squares of all.
+// The square root of the sum of squares of all inputs.
 static tn_array *norm_of(const tn_build *build, const tn_rule *rule)
 {
     tn_array *sum = NULL;
@@ -32,7 +32,7 @@ static tn_array *norm_of(const tn_build *build, const tn_rule *rule)
         sum = sum ? build->op(build, "base.add/1", TN_IN(sum, of_this), TN_NO_ATTRS)
                   : of_this;
     }
-    // The slope at zeros is 0, as PyTorch's.
+    // The slope at zeros is 0, as in PyTorch.
     return build->expr(build, "x -> select(x > 0, sqrt(select(x > 0, x, 1)), x)",
                        TN_IN(sum), TN_NO_ATTRS);
 }

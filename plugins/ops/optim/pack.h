@@ -11,7 +11,7 @@
 #include <tenon/plugin.h>
 #include <tenon/primitive.h>
 
-// The primitives: X(name) for optim_<name>.
+// The primitives, optim_<name>: X(name).
 #define OPTIM_PRIMITIVES(X)                                                                \
     X(sgd)                                                                                 \
     X(lion)                                                                                \
@@ -60,16 +60,16 @@ OPTIM_PRIMITIVES(OPTIM_DECLARE)
 #define DECOUPLED_FIELD(type, value)                                                       \
     TN_F64_FIELD(type, weight_decay, value, "share of p that a step of lr 1 takes away")
 
-// Output 0 may be written over p, and output i over the state behind g that it replaces.
+// Output 0 may overwrite p, and output i the state input behind g that it replaces.
 extern const tn_in_place optim_in_place[4];
 
-// Types of the outputs of a step: each that of the input that it replaces, so parameters of
-// half precision may have moments in f32. `inputs` are the record's, the last of them the
-// step's number where `counts`.
+// Types of a step's outputs: each has the type of the input that it replaces, so half
+// precision parameters may have moments in f32. `inputs` are the record's; the last one is
+// the step's number where `counts`.
 tn_status optim_infer(const tn_infer *infer, const tn_input_info *inputs, bool counts,
                       tn_type *types);
 
-// The record of a step: NAME_inputs, NAME_outputs and NAME_fields of NAME_attrs stand
+// The record of a step. NAME_inputs, NAME_outputs and NAME_fields of NAME_attrs are defined
 // before.
 #define STEP(name, counts, sentence, text)                                                 \
     static tn_status name##_infer(const tn_infer *infer, tn_type *types)                   \
@@ -92,8 +92,7 @@ tn_status optim_infer(const tn_infer *infer, const tn_input_info *inputs, bool c
 
 // --- composites -------------------------------------------------------------------------
 
-// The record of one that is put together from others when it is applied. Further fields may
-// follow.
+// The record of a composite. Further fields may follow.
 #define COMPOSITE(name, sentence, ...)                                                     \
     const tn_primitive optim_##name = {.struct_size = sizeof(tn_primitive),                \
                                        .id = "optim." #name "/1",                          \
@@ -110,19 +109,19 @@ static inline tn_status built(const tn_array *array)
     return array ? TN_OK : TN_ERR_ARGUMENT;
 }
 
-// Whether input `input` is of a real float dtype, with the reason otherwise.
+// Fails unless input `input` is of a real float dtype.
 tn_status optim_check_float(const tn_host *host, const char *input, const tn_type *type);
 
 tn_array *optim_cast(const tn_build *build, tn_array *x, tn_dtype dtype);
 
-// x without a derivative: steps are counted, rates are set. NULL for NULL.
+// x as a constant for derivatives, for step numbers and rates. NULL for NULL.
 tn_array *optim_constant(const tn_build *build, tn_array *x);
 
-// `op` of x over an axis that stays with extent 1, or over all (axis TN_ALL_AXES).
+// Applies `op` to x over an axis that keeps extent 1, or over all axes (TN_ALL_AXES).
 #define TN_ALL_AXES INT64_MIN
 tn_array *optim_reduce(const tn_build *build, const char *op, tn_array *x, int64_t axis);
 
-// The square root of the mean of squares of all elements.
+// The square root of the mean of the squares of all elements.
 tn_array *optim_rms(const tn_build *build, tn_array *x);
 
 #endif // OPTIM_PACK_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // org.tenon.optim: steps of optimisers, norms of gradients, schedules.
 //
-// Steps give new parameters and new state from the gradient and the state before. Most are
-// one expression with several outputs, so a step is one pass over memory, in place where
-// the caller gives its arrays away.
+// Steps give new parameters and new state from the gradient and the old state. Most are one
+// expression with several outputs, so a step is one pass over memory, in place where the
+// caller donates its arrays.
 #include "pack.h"
 
 #define POINTER(name) &optim_##name,

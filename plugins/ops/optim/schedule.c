@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Schedules: a rate as graph of a counter of steps. The rate of a counter of whole numbers
-// is f32. Names and values are MLX's; several are joined by their boundaries.
+// Schedules: a rate as a graph of a counter of steps. An integer counter gives an f32 rate.
+// Names and values are MLX's; several schedules are joined at boundaries.
 #include "pack.h"
 
 #define COUNTER_DTYPES (TN_INTEGER_DTYPES | TN_FLOAT_DTYPES)
@@ -16,7 +16,7 @@ typedef struct {
 #define END_FIELD TN_F64_FIELD(schedule_attrs, end, 0, "the rate from `steps` on")
 #define STEPS_FIELD(text) TN_I64_FIELD(schedule_attrs, steps, 1000, text)
 
-// `text` of the counter, with `attrs`.
+// Applies expression `text` to the counter, with `attrs`.
 static tn_status optim_schedule(const tn_build *build, const tn_rule *rule,
                                 const char *text, tn_attr_list attrs, tn_array **outputs)
 {

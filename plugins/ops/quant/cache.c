@@ -44,7 +44,7 @@ static const tn_attr_field attention_fields[] = {
 
 // --- types ------------------------------------------------------------------------------
 
-// The type of a cache by its elements: its last axis counts elements, also of blocks.
+// The type of a cache in elements: its last axis counts elements, also where it has blocks.
 static tn_status cache_elements(const tn_host *host, const char *name, const tn_type *cache,
                                 const char *format_name, tn_type *out)
 {
@@ -149,8 +149,8 @@ static tn_status attention_infer(const tn_infer *infer, tn_type *types)
 
 // --- the reference of cache_update -------------------------------------------------------
 
-// A block of the cache from elements of a row, in `values` where they do not lie as floats
-// side by side.
+// Gives the elements of a row for one block of the cache; in `values` where they are not
+// adjacent floats.
 static const float *block_values(const tn_tensor *rows, int64_t from, int64_t count,
                                  float *values)
 {
@@ -162,7 +162,7 @@ static const float *block_values(const tn_tensor *rows, int64_t from, int64_t co
     return values;
 }
 
-// Writes one row of `width` elements as they are in the cache.
+// Writes one row of `width` elements in the cache's format.
 static void quant_cache_write_row(const tn_tensor *rows, const int64_t *from,
                                   encode_fn *encode, const struct format *format,
                                   const tn_tensor *out, const int64_t *to)
@@ -194,7 +194,7 @@ static int64_t quant_cache_number_at(const tn_tensor *list, int64_t i)
     return tn_get_i64(list, list->layout.offset + i * list->layout.stride[0]);
 }
 
-// Whether a later sequence has the slot of sequence n, too.
+// Whether a later sequence writes to the slot of sequence n, too.
 static bool is_replaced(const tn_tensor *slots, int64_t n)
 {
     for (int64_t later = n + 1; later < slots->layout.extent[0]; later++)
@@ -226,7 +226,7 @@ static tn_status update_reference(const tn_cpu_call *call)
                 first = quant_cache_number_at(positions, index[0]);
         if (slot < 0 || slot >= extent[0] || first < -extent[2] || first >= extent[2] ||
             is_replaced(slots, index[0]))
-            continue; // also keeps the sum within range
+            continue; // keeps the sum in range, too
         int64_t to[4] = {slot, index[1], first + index[2], 0};
         if (to[2] >= 0 && to[2] < extent[2])
             quant_cache_write_row(rows, index, encode, &format, out, to);
@@ -259,7 +259,7 @@ static tn_array *quant_cache_counted(const tn_build *build, int64_t n, int32_t b
     return build->op(build, "base.reshape/1", TN_IN(x), tn_attrs("shape", &shape));
 }
 
-// Each position of the cache takes the row that is written there, or stays.
+// Each position of the cache takes the row that is written to it, or stays.
 static tn_status update_decompose(const tn_build *build, const tn_rule *rule,
                                   tn_array **outputs)
 {
@@ -277,7 +277,8 @@ static tn_status update_decompose(const tn_build *build, const tn_rule *rule,
     rows = attrs->format ? build->op(build, "quant.quantize/1", TN_IN(rows),
                                      tn_attrs("format", attrs->format))
                          : cast(build, rows, type->dtype);
-    // The sequence that is written to each slot, counted from 1, the last of several.
+    // The number, from 1, of the sequence that is written to each slot, the last of
+    // several.
     tn_array *hits =
         build->expr(build, "p, n, s -> select(i64(s) == p, n + 1, 0)",
                     TN_IN(quant_cache_counted(build, e[0], 1),
@@ -311,7 +312,7 @@ static tn_status update_decompose(const tn_build *build, const tn_rule *rule,
     return built(outputs[0]);
 }
 
-// Attention over the caches of the sequences alone, as floats.
+// Attention over the caches of these sequences alone, converted to floats.
 static tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
                                      tn_array **outputs)
 {
@@ -365,7 +366,7 @@ const tn_primitive quant_cached_attention = {
     .decompose = attention_decompose,
 };
 
-// The decomposition writes all of the cache; the reference, in place, the rows alone.
+// The decomposition writes all of the cache; the reference writes the rows alone, in place.
 static const tn_cpu_kernel update_payload = {
     .struct_size = sizeof(tn_cpu_kernel),
     .launch = update_reference,

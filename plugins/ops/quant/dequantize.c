@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quant.dequantize: the elements that blocks stand for.
+// quant.dequantize: converts blocks to the elements that they encode.
 #include "pack.h"
 
 static const tn_input_info inputs[] = {
@@ -35,7 +35,7 @@ static tn_status dequantize_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// A row, from the first element of the scratch memory on.
+// Scratch for a row, copied from its first element on.
 static uint64_t dequantize_scratch(const tn_kernel_query *query)
 {
     const tn_layout *out = &query->outputs[0];

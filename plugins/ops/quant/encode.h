@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Encoding of formats: the block that is near to some floats, by the plain rule of each.
+// Encoding of formats: the block nearest to some floats, by a plain rule for each format.
 //
 // The rules, for the 32 elements x of a block; 1 / d is computed in f32 from the d that is
 // not yet rounded to f16, and is 0 where d is 0; floor is what a cast to integers does:
@@ -13,11 +13,11 @@
 //   mxfp4   e = floor(log2 of the greatest magnitude) - 2 + 127; q is the nearest value, of
 //           equal ones the lowest q.
 //
-// These give the blocks of other programs that write GGUF, bit by bit. The other formats
-// are searched for: encode_search.h.
+// These rules give the blocks of other programs that write GGUF, bit by bit. Blocks of the
+// other formats are searched for: encode_search.h.
 //
-// Values must be finite. Others give a block that decodes to some floats, NaN or not, and
-// nothing undefined happens: integers are clamped as floats before they are cast.
+// Values must be finite. Other values give a block that decodes to arbitrary floats or NaN,
+// but no undefined behaviour: integers are clamped as floats before they are cast.
 //
 // Threads. Pure functions: any thread. None fails.
 #ifndef QUANT_ENCODE_H
@@ -28,7 +28,7 @@
 #include <tenon/ops/quant.h>
 #include "encode_search.h"
 
-// The formats that have a rule: X(name) for encode_<name>.
+// The formats with a plain rule: X(name) for encode_<name>.
 #define ENCODED_FORMATS(X)                                                                 \
     X(q4_0)                                                                                \
     X(q4_1)                                                                                \
@@ -37,7 +37,7 @@
     X(q8_0)                                                                                \
     X(mxfp4)
 
-// floor(x) of a number from 0 to `most`; beyond these, and of NaN, the nearer end or 0.
+// floor(x) clamped to 0 .. `most`; NaN gives 0.
 static int32_t clamped(float x, int32_t most)
 {
     if (!(x > 0))
@@ -59,7 +59,7 @@ static float extreme_of(const float *values)
     return extreme;
 }
 
-// The block with q in its 16 bytes at `bytes`, and bit 4 of each in the word at `high`,
+// Encodes a block with q in 16 bytes at `bytes`, and bit 4 of each q in the word at `high`,
 // which may be NULL. q = floor((x - minimum) * inverse + half), from 0 to `most`.
 static void encode_bits(const float *values, float minimum, float inverse, float half,
                         int32_t most, uint8_t *bytes, uint8_t *high)
@@ -93,7 +93,7 @@ static void encode_q5_0(const float *values, uint8_t *out)
     encode_bits(values, 0, d != 0 ? 1 / d : 0, 16.5f, 31, out + 6, out + 2);
 }
 
-// q4_1 and q5_1: d and m from the least and the greatest element. Gives d, and m.
+// q4_1 and q5_1: returns d and stores m, from the least and the greatest element.
 static float range_of(const float *values, int32_t most, float *minimum)
 {
     float least = values[0], greatest = values[0];
@@ -123,8 +123,8 @@ static void encode_q5_1(const float *values, uint8_t *out)
     encode_bits(values, m, d != 0 ? 1 / d : 0, 0.5f, 31, out + 8, out + 4);
 }
 
-// x rounded to nearest, ties away from 0, within -127 .. 127; of NaN 0. A sum with 1/2 may
-// round up by itself, so the fraction is compared instead.
+// x rounded to nearest, ties away from 0, within -127 .. 127; NaN gives 0. The fraction is
+// compared, as adding 1/2 may round up by itself.
 static int32_t rounded(float x)
 {
     float magnitude = x < 0 ? -x : x;
@@ -144,7 +144,8 @@ static void encode_q8_0(const float *values, uint8_t *out)
         out[2 + i] = (uint8_t)(rounded(values[i] * inverse) & 255);
 }
 
-// The 16 bytes whose q are the nearest of 16 values, times d, to the elements.
+// Writes 16 bytes of q, the indices of those of 16 values whose products with d are
+// nearest.
 static void encode_nearest(const float *values, int32_t (*value)(int32_t), float d,
                            uint8_t *bytes)
 {
@@ -165,8 +166,8 @@ static void encode_nearest(const float *values, int32_t (*value)(int32_t), float
     }
 }
 
-// mxfp4: the exponent of the greatest magnitude, less 2: that of the format's greatest
-// value, 6. Magnitudes below 2^-124 have the least scale.
+// mxfp4: the exponent is the greatest magnitude's less 2, the exponent of the format's
+// greatest value, 6. Magnitudes below 2^-124 get the least scale.
 static void encode_mxfp4(const float *values, uint8_t *out)
 {
     union {

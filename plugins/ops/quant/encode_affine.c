@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Encoders of formats whose fractions have a minimum: an element is scale * q - minimum.
+// Encoders of formats with a minimum: an element is scale * q - minimum.
 #include "encode_search.h"
 
 // A format: q2_k, q4_k, q5_k.
 struct affine {
-    int32_t parts, size; // elements of a part
+    int32_t parts, size; // number of parts, elements of a part
     float most_q, most_scale;
 };
 
 struct affine_block {
     const struct affine *format;
     const float *x, *w;
-    float d, m;                                 // what an f16 can hold
+    float d, m;                                 // representable in f16
     float scale[MAX_PARTS], minimum[MAX_PARTS]; // integers
     float error[MAX_PARTS];
 };
@@ -33,13 +33,12 @@ static inline float affine_error(const float *x, const float *w, int32_t size, f
     return error;
 }
 
-// Below this share of what it is a difference of, a determinant is rounding: the fractions
-// are (nearly) all the same.
+// A determinant below this share of its terms is rounding: all fractions are nearly equal.
 #define LEAST_DETERMINANT 2e-6f
 
-// Least squares of scale and minimum for the fractions that `inverse` and `least` give; of
-// the scale alone, beside -least, where equal fractions tell nothing of a minimum. False:
-// these have no scale.
+// Fits scale and minimum by least squares to the fractions that `inverse` and `least` give;
+// only the scale, beside -least, where equal fractions do not determine a minimum. False:
+// they do not determine a scale either.
 static inline bool fit_affine(const float *x, const float *w, int32_t size, float most_q,
                               float inverse, float least, float *scale, float *minimum)
 {
@@ -65,20 +64,21 @@ static inline bool fit_affine(const float *x, const float *w, int32_t size, floa
         *minimum = -least;
         *scale = (sxl - least * sl) / sll; // NaN where all fractions are 0
     }
-    if (*minimum < 0) { // formats cannot have it: the best scale without
+    if (*minimum < 0) { // not representable: the best scale without a minimum
         *minimum = 0;
         *scale = sxl / sll;
     }
     return *scale > 0;
 }
 
-// The best candidate of step 1 for a part.
+// The best candidate of step 1 for a part of the block.
 struct affine_best {
     float scale, minimum, error;
-    float noise; // of errors: less is rounding, so equal parts have equal scales
+    float noise; // errors below this are rounding, so equal parts get equal scales
 };
 
-// Takes the fit of the fractions that `inverse` and `least` give, where its error is less.
+// Fits the fractions that `inverse` and `least` give; keeps the fit where its error is
+// less.
 static bool try_affine(const float *x, const float *w, int32_t size, float most_q,
                        float inverse, float least, struct affine_best *best)
 {
@@ -92,7 +92,7 @@ static bool try_affine(const float *x, const float *w, int32_t size, float most_
     return true;
 }
 
-// Step 1 for a part. A part of positive elements has the minimum 0.
+// Step 1 for a part. A part of positive elements gets the minimum 0.
 static struct affine_best search_affine(const float *x, const float *w, int32_t size,
                                         float most_q)
 {
@@ -109,7 +109,7 @@ static struct affine_best search_affine(const float *x, const float *w, int32_t 
     best.error = affine_error(x, w, size, most_q, best.scale, best.minimum);
     for (int32_t step = -10; step <= 10; step++)
         try_affine(x, w, size, most_q, (most_q + 0.1f * (float)step) / range, least, &best);
-    // Twice: the fractions of a fit may fit better still.
+    // Twice, as the fractions of a fit may fit better still.
     for (int32_t again = 0; again < 2 && best.scale > 0; again++)
         if (!try_affine(x, w, size, most_q, 1 / best.scale, -best.minimum, &best))
             break;
@@ -126,7 +126,7 @@ static inline float affine_part(const struct affine_block *b, int32_t part, floa
     return affine_error(x, w, 16, b->format->most_q, b->d * scale, b->m * minimum);
 }
 
-// Each part's integers: the nearest to floats, or those beside them.
+// Chooses each part's integers: those nearest to the fitted floats, or their neighbours.
 static bool step_affine(struct affine_block *b)
 {
     float most = b->format->most_scale;
@@ -155,7 +155,7 @@ static void measure_affine(struct affine_block *b)
         b->error[part] = affine_part(b, part, b->scale[part], b->minimum[part]);
 }
 
-// Least squares of d and m over the block. Returns whether the error has fallen.
+// Fits d and m by least squares over the block. Returns whether the error has fallen.
 static bool fit_affine_block(struct affine_block *b)
 {
     double aa = 0, ab = 0, bb = 0, ax = 0, bx = 0;
@@ -197,7 +197,7 @@ static bool fit_affine_block(struct affine_block *b)
     return true;
 }
 
-// Steps 2 and 3 from a d and m on.
+// Steps 2 and 3, beginning with a given d and m.
 static void refine_affine(struct affine_block *b, const float *scales, const float *minima,
                           float d, float m)
 {
@@ -217,7 +217,7 @@ static void refine_affine(struct affine_block *b, const float *scales, const flo
     }
 }
 
-// Gives a block without its fractions. `x` has been tamed.
+// Encodes a block without its fractions. `x` has been tamed (tame()).
 static void encode_affine(const struct affine *format, const float *x, const float *w,
                           struct affine_block *out)
 {
@@ -266,7 +266,7 @@ void weigh_q2_k(const float *values, const float *weights, uint8_t *out)
     set_f16(out + 82, b.m);
 }
 
-// The head of q4_k and q5_k: d, m, and 12 bytes.
+// Writes the head of q4_k and q5_k: d, m, and 12 bytes of scales.
 static void put_affine_head(const struct affine_block *b, uint8_t *out)
 {
     set_f16(out, b->d);

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT
-// Encoders of formats without a minimum: an element is scale * level, where levels are
-// integers about 0, or those of a table.
+// Encoders of formats without a minimum: an element is scale * level. Levels are integers
+// around 0, or a table's.
 #include "encode_search.h"
 
-// A format: q3_k, q6_k, iq4_xs; iq4_nl is a part of the last. Levels are the integers from
-// `least` to `most`, or the 16 of a table.
+// A format: q3_k, q6_k, iq4_xs; iq4_nl is a single part of iq4_xs. Levels are the integers
+// from `least` to `most`, or the 16 of a table.
 struct centred {
     int32_t parts, size;
     float least, most;             // levels
     float least_scale, most_scale; // integers
     bool has_table;
-    int32_t steps; // candidates of step 1 on each side of the one without change
+    int32_t steps; // candidates of step 1 on each side of the unchanged scale
 };
 
 struct centred_block {
     const struct centred *format;
     const float *x, *w;
-    float d;                // what an f16 can hold
+    float d;                // representable in f16
     float scale[MAX_PARTS]; // integers
     float error[MAX_PARTS];
 };
 
-// The level of the table that is nearest to x: the least one, and the distance to the next
-// for each middle between two that x is beyond.
+// The level of the table nearest to x: the least level plus the distances to the next
+// level, for each midpoint between two levels that x exceeds.
 static inline float nearest_of_table(float x)
 {
     static const float middles[15] = {-115.5f, -93.5f, -74,   -57, -42,
@@ -68,7 +68,8 @@ static void encode_levels_sums_of(const struct centred *f, const float *x, const
         centred_sums(x, w, 32, false, f->least, f->most, inverse, xl, ll);
 }
 
-// The squared error of a part, less the sum of squares of x: what the levels explain.
+// The squared error of a part without the sum of squares of x, which the levels do not
+// change.
 static float centred_error(const struct centred *f, const float *x, const float *w,
                            float scale)
 {
@@ -79,7 +80,7 @@ static float centred_error(const struct centred *f, const float *x, const float 
     return scale * (scale * ll - 2 * xl);
 }
 
-// Step 1 for a part: the scale whose levels explain most. 0: the part is 0.
+// Step 1 for a part: the scale with the least error. 0: all elements of the part are 0.
 static float search_centred(const struct centred *f, const float *x, const float *w)
 {
     float extreme = 0, best = 0, scale = 0;
@@ -95,8 +96,8 @@ static float search_centred(const struct centred *f, const float *x, const float
             float xl, ll;
             float to = end ? f->most + step * (float)i : f->least - step * (float)i;
             encode_levels_sums_of(f, x, w, to / extreme, &xl, &ll);
-            // The first of candidates that differ by rounding is taken: so equal parts have
-            // equal scales.
+            // Of candidates that differ by rounding alone the first is taken, so that equal
+            // parts get equal scales.
             if (ll > 0 && xl * xl > best * ll * (1 + ROUNDING)) {
                 best = xl * xl / ll;
                 scale = xl / ll;
@@ -135,7 +136,7 @@ static void measure_centred(struct centred_block *b)
                                        b->d * b->scale[part]);
 }
 
-// Least squares of d over the block. Returns whether the error has fallen.
+// Fits d by least squares over the block. Returns whether the error has fallen.
 static bool fit_centred_block(struct centred_block *b)
 {
     const struct centred *f = b->format;
@@ -160,7 +161,7 @@ static bool fit_centred_block(struct centred_block *b)
     return true;
 }
 
-// Gives a block without its levels. `x` has been tamed.
+// Encodes a block without its levels. `x` has been tamed (tame()).
 static void encode_centred(const struct centred *format, const float *x, const float *w,
                            struct centred_block *out)
 {
@@ -241,7 +242,7 @@ void weigh_q6_k(const float *values, const float *weights, uint8_t *out)
     set_f16(out + 208, b.d);
 }
 
-// The 16 bytes of 32 levels of the table.
+// Writes 32 levels of the table to 16 bytes.
 static void put_levels(const float *levels, uint8_t *out)
 {
     memset(out, 0, 16);
@@ -275,7 +276,7 @@ void weigh_iq4_xs(const float *values, const float *weights, uint8_t *out)
     out[3] = (uint8_t)(high >> 8);
 }
 
-// A block of one part, whose scale is d.
+// Encodes a block of one part, whose scale is d.
 static void encode_single(const struct centred *format, const float *values,
                           const float *weights, float *x, struct centred_block *b)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quant.experts_matmul: products in which each row of x has matrices of its own choice.
+// quant.experts_matmul: products in which each row of x chooses matrices.
 #include "pack.h"
 
 static const tn_input_info inputs[] = {
@@ -14,7 +14,7 @@ static const tn_attr_field fields[] = {
     TN_BOOL_FIELD(tn_quant_experts_attrs, exact, 0, "whether x is never rounded to 8 bits"),
 };
 
-// Checks w. Gives the elements of a row.
+// Checks w. Gives the number of elements of a row.
 static tn_status quant_experts_check_matrices(const tn_infer *infer, int64_t *out_k)
 {
     const tn_quant_experts_attrs *attrs = infer->attrs;
@@ -62,7 +62,7 @@ static tn_status experts_infer(const tn_infer *infer, tn_type *types)
 
 // --- the definition ---------------------------------------------------------------------
 
-// A row of w, and of its floats.
+// Scratch for a row of w, and for its floats.
 static uint64_t experts_scratch(const tn_kernel_query *query)
 {
     return tn_saturated_multiply((uint64_t)query->inputs[0].extent[2],
@@ -112,8 +112,8 @@ static tn_array *quant_experts_product(const tn_build *build, const tn_rule *rul
                      tn_attrs("format", attrs->format, "exact", attrs->exact));
 }
 
-// The product with the matrices themselves, not transposed; where rows of x are shared, its
-// sum over those that share one.
+// The product with the matrices themselves, not transposed; a row of x that several results
+// share gets their sum.
 TN_VJP(experts_vjp)
 {
     const tn_quant_experts_attrs *attrs = rule->attrs;
@@ -144,12 +144,12 @@ TN_JVP(experts_jvp)
     return TN_OK;
 }
 
-// The batch's first two axes as one.
+// Merges the first two axes of the batch.
 static tn_array *quant_experts_merged(const tn_build *build, tn_array *x)
 {
     tn_ints shape = tn_extents(build, x);
     if (shape.count < 2)
-        return x; // none: the error is recorded
+        return x; // NULL: the error is recorded
     shape.value[0] *= shape.value[1];
     for (uint32_t i = 1; i + 1 < shape.count; i++)
         shape.value[i] = shape.value[i + 1];
@@ -168,7 +168,7 @@ TN_VMAP(experts_vmap)
     if (!type || !all || !at)
         return TN_ERR_ARGUMENT;
     int64_t count = all->extent[axes[1] == 0], each = at->extent[1] * at->extent[2];
-    if (axes[1] >= 0) { // the matrices of all slices, one behind the other
+    if (axes[1] >= 0) { // the matrices of all slices, joined
         const char *text = at->dtype == TN_U64
                                ? "i -> i64(min(i, u64(n - 1))) + index // each * i64(n)"
                                : "i -> j = min(max(i64(i), -i64(n)), i64(n) - 1); "

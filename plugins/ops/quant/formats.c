@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Formats and packings by name: the tables', and those of plugins.
+// Formats and packings by name: those of the tables, and those of plugins.
 #include "pack.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static bool quant_formats_is_name(const char *text)
 
 #define KNOWN_SIZE 512 // bytes of all known names
 
-// The known names, by comma: of formats, or of packings.
+// The known names of formats or of packings, separated by commas.
 static const char *known_names(char text[KNOWN_SIZE], bool packings)
 {
     size_t at = 0;
@@ -43,8 +43,8 @@ static tn_status check_plugin_format(const tn_host *host, const char *name,
     return TN_OK;
 }
 
-// The table of an interface of another plugin: `id` is that of the format or packing
-// `name`. Where none has it, the message is the host's, which ends with what to install.
+// The table of another plugin's interface: `id` belongs to the format or packing `name`.
+// Where no plugin has it, the message is the host's, which ends with what to install.
 static tn_status format_find_elsewhere(const tn_host *host, const char *id,
                                        const char *name, bool is_packing, const void **out)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Groupwise formats: what attributes say, words beside scales and biases, groups as floats.
+// Groupwise formats: from attributes; checks of codes, scales and biases; groups as floats.
 #include "groupwise.h"
 
 #include <tenon/ops/promote.h>
@@ -48,7 +48,7 @@ static bool quant_groupwise_same_extents(const tn_type *a, const tn_type *b, int
     return same;
 }
 
-// Whether a row of these words has the codes of that many groups.
+// Whether a row of `words` words has the codes of that many groups.
 static bool words_fit(const struct groupwise *format, int64_t words, int64_t groups,
                       int64_t *out_k)
 {
@@ -171,7 +171,7 @@ void groupwise_decode(const struct groupwise *format, const tn_tensor *w,
 
 // --- gradients --------------------------------------------------------------------------
 
-// The sums of the groups along the last axis of `matrix`.
+// The sums of groups along the last axis of `matrix`.
 static tn_array *sums_of_groups(const tn_build *build, tn_array *matrix, int64_t group)
 {
     tn_ints shape = tn_extents(build, matrix);

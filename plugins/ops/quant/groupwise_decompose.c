@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the groupwise operators are made of on a device without kernels for them: codes by
-// shifts, values by arithmetic that is exact, and products of floats.
+// Decompositions of the groupwise operators, for devices without kernels: codes by shifts,
+// values by exact arithmetic, and products of floats.
 #include "groupwise_product.h"
 
 static tn_array *groupwise_decompose_shaped(const tn_build *build, tn_array *x,
@@ -21,7 +21,7 @@ static tn_array *with_last_axis(const tn_build *build, tn_array *x)
     return build->op(build, "base.expand_dims/1", TN_IN(x), tn_attrs("axis", TN_INTS(-1)));
 }
 
-// Codes that lie in two words: each takes the one in which it begins, and the next.
+// Codes that may lie in two words: reads the word in which a code begins, and the next.
 static tn_array *codes_across(const tn_build *build, tn_array *w, int64_t bits,
                               int64_t words)
 {
@@ -39,8 +39,7 @@ static tn_array *codes_across(const tn_build *build, tn_array *w, int64_t bits,
                        tn_attrs("bits", bits, "mask", (INT64_C(1) << bits) - 1));
 }
 
-// The codes of w, with an axis of groups and one of their elements in the place of the
-// last.
+// The codes of w, whose last axis becomes an axis of groups and one of their elements.
 static tn_array *groupwise_decompose_codes(const tn_build *build, tn_array *w,
                                            const struct groupwise *format, int64_t groups)
 {
@@ -60,7 +59,7 @@ static tn_array *groupwise_decompose_codes(const tn_build *build, tn_array *w,
     return groupwise_decompose_shaped(build, w, &shape);
 }
 
-// The float of a code of 4 bits, and of 8 bits: a fraction shifted by its exponent.
+// The float of a 4-bit and of an 8-bit code: a fraction shifted by its exponent.
 #define E2M1                                                                               \
     "c -> m = f32(c & u32(7)); "                                                           \
     "v = select(m < 4, m * 0.5, select(m < 6, m - 2, (m - 4) * 2)); "                      \
@@ -70,8 +69,8 @@ static tn_array *groupwise_decompose_codes(const tn_build *build, tn_array *w,
     "v = f32(select(e == 0, f * u32(2), (f + u32(8)) << e)) * 0.0009765625; "              \
     "select(c > 127, -v, v)"
 
-// 2^(c - 127), bit by bit of the exponent's magnitude: a driver may fold the constants of
-// two products, and 2^-127 as one is flushed to 0.
+// 2^(c - 127), by bits of the exponent's magnitude: a driver may fold two constants of a
+// product, and 2^-127 as one constant is flushed to 0.
 static const char e8m0[] =
     "c -> d = select(c > 127, c - u32(127), u32(127) - c); "
     "s = select(d > 127, 1.8446744073709552e19, 1.0); f32(s * s"
@@ -91,7 +90,7 @@ static tn_array *of_codes(const tn_build *build, const char *text, tn_array *c)
     return build->expr(build, text, TN_IN(c), TN_NO_ATTRS);
 }
 
-// Scales of u8 as f32, with the factor of the matrix or its parts.
+// Scales of u8 as f32, times the factor of the matrix or of its parts.
 static tn_array *scales_of(const tn_build *build, const tn_rule *rule,
                            const struct groupwise *format, tn_array *scales,
                            uint32_t global)
@@ -147,7 +146,7 @@ tn_status groupwise_dequantize_decompose(const tn_build *build, const tn_rule *r
 
 // --- products ---------------------------------------------------------------------------
 
-// x, of `dtype`, times the elements of w. The attributes' first members are those of
+// x times the elements of w, in `dtype`. The attributes begin as those of
 // quant.groupwise_matmul.
 static tn_array *groupwise_decompose_product(const tn_build *build, const tn_rule *rule,
                                              tn_array *x, tn_array *const w[3],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quant.groupwise_gather_matmul: products of matrices of x and of w that indices choose.
+// quant.groupwise_gather_matmul: products of matrices of x and w chosen by indices.
 #include "groupwise_product.h"
 
 static const tn_input_info inputs[] = {
@@ -17,7 +17,7 @@ static const tn_attr_field fields[] = {
 
 // --- types ------------------------------------------------------------------------------
 
-// The extents of indices: of those given, or else of the batch axes of `array`.
+// The extents of indices: those of the given array, or else the batch axes of `array`.
 static tn_type indices_type(const tn_type *given, const tn_type *array)
 {
     tn_type type = given ? *given : *array;
@@ -89,8 +89,8 @@ static void matrix_index(const tn_layout *layout, int64_t number, int64_t *out)
     out[layout->rank - 2] = out[layout->rank - 1] = 0;
 }
 
-// Sets the batch axes of `out` to the matrix of operand `operand` that is chosen at `index`
-// of the result, which has `batches` batch axes.
+// Sets the batch axes of `out` to the matrix of operand `operand` chosen at `index` of the
+// result, which has `batches` batch axes.
 static void groupwise_gather_choose(const tn_cpu_call *call, uint32_t operand,
                                     const int64_t *index, int32_t batches, int64_t *out)
 {
@@ -167,8 +167,8 @@ tn_array *groupwise_flat(const tn_build *build, tn_array *x)
     return type->rank == 3 ? x : groupwise_gather_shaped(build, x, &shape);
 }
 
-// Numbers of `count` matrices, which the ids mean; with `each` numbers in a slice those of
-// slice i are `step` * i further.
+// Converts ids to numbers of `count` matrices; with `each` ids in a slice, slice i's
+// numbers are `step` * i greater.
 static tn_array *groupwise_gather_numbers(const tn_build *build, tn_array *ids,
                                           int64_t count, int64_t each, int64_t step)
 {
@@ -183,7 +183,7 @@ static tn_array *groupwise_gather_numbers(const tn_build *build, tn_array *ids,
                        tn_attrs("n", count, "each", each > 0 ? each : 1, "step", step));
 }
 
-// The ids of operand `operand`, all in order where none are given.
+// The ids of operand `operand`; consecutive ones where none are given.
 static tn_array *ids_of(const tn_build *build, const tn_rule *rule, uint32_t operand,
                         const tn_type *type)
 {
@@ -199,7 +199,7 @@ static tn_array *ids_of(const tn_build *build, const tn_rule *rule, uint32_t ope
     return groupwise_gather_shaped(build, all, &shape);
 }
 
-// Zeros of the type of `like` with `updates` added to the matrices that `ids` are.
+// Zeros of the type of `like`, with `updates` added to the matrices that `ids` name.
 static tn_array *groupwise_gather_scattered(const tn_build *build, const tn_type *like,
                                             tn_array *ids, tn_array *updates)
 {
@@ -225,7 +225,7 @@ static tn_array *groupwise_gather_scattered(const tn_build *build, const tn_type
     return groupwise_gather_shaped(build, sum, &all);
 }
 
-// ids, given or not, as an array of the result's batch axes.
+// Ids as an array with the result's batch axes, given or not.
 static tn_array *all_ids(const tn_build *build, const tn_rule *rule, uint32_t operand,
                          const tn_type *out)
 {
@@ -311,8 +311,8 @@ static tn_type groupwise_gather_slice_type(const tn_build *build, const tn_rule 
     return slice;
 }
 
-// The ids of operand `operand` of all slices: numbers of matrices of all slices where these
-// have their own.
+// The ids of operand `operand` for all slices: numbers among all slices' matrices where
+// slices have their own.
 static tn_array *batched_ids(const tn_build *build, const tn_rule *rule, uint32_t operand,
                              const int32_t *axes, int64_t size, bool has_own)
 {

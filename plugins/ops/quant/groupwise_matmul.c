@@ -68,7 +68,7 @@ static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
 
 // --- the definition ---------------------------------------------------------------------
 
-// A row of w as floats, and sums of a row of the result.
+// Scratch for a row of w as floats, and for the sums of a row of the result.
 uint64_t groupwise_product_scratch(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0], *out = &query->outputs[0];
@@ -78,7 +78,7 @@ uint64_t groupwise_product_scratch(const tn_kernel_query *query)
                             tn_saturated_multiply(k > n ? k : n, sizeof(float)));
 }
 
-// The transposed matrix: a row of it is an element of each row of the result.
+// By the transposed matrix: a row of w gives an element of each row of the result.
 static void groupwise_matmul_multiply_rows(const struct groupwise_product *p,
                                            int64_t *index, int64_t from, int64_t to)
 {
@@ -98,7 +98,7 @@ static void groupwise_matmul_multiply_rows(const struct groupwise_product *p,
     }
 }
 
-// The matrix itself: its rows times elements of a row of x are added.
+// By the matrix itself: adds its rows times elements of a row of x.
 static void groupwise_matmul_multiply_columns(const struct groupwise_product *p,
                                               int64_t *index, int64_t from, int64_t to)
 {
@@ -152,7 +152,7 @@ void groupwise_product_of(const tn_cpu_call *call, int64_t transpose,
     };
 }
 
-// Sets the batch axes of an operand, `own` of them, to where `index` of the result is.
+// Sets an operand's `own` batch axes to the position of `index` in the result.
 static void batch_index(const tn_layout *layout, int32_t own, const int64_t *index,
                         int32_t batches, int64_t *out)
 {
@@ -210,7 +210,7 @@ tn_array *groupwise_swapped(const tn_build *build, const tn_array *x)
                      tn_attrs("axes", (const tn_ints *)&axes));
 }
 
-// x as a matrix of all its rows; `x` with one axis becomes a row.
+// x as one matrix of all its rows; a vector becomes a row.
 static tn_array *groupwise_matmul_as_matrix(const tn_build *build, tn_array *x)
 {
     const tn_type *type = x ? build->type(x) : NULL;
@@ -238,7 +238,7 @@ TN_VJP(matmul_vjp)
                                                 !attrs->transpose);
     if (!of_x || !of_w || !of_g || (wanted[0] & 0xc) == 0)
         return TN_OK;
-    // The matrix's gradient: of one matrix for all rows of x it is one product.
+    // The matrix's gradient: where all rows of x share one matrix, it is one product.
     x = cast(build, x, of_g->dtype);
     if (of_w->rank == 2 || of_x->rank == 1) {
         x = groupwise_matmul_as_matrix(build, x);
@@ -271,8 +271,8 @@ TN_JVP(matmul_jvp)
     return TN_OK;
 }
 
-// Batch axes broadcast, so what has no batch axis stays as it is; a row becomes a matrix
-// where w has one.
+// Batch axes broadcast, so operands without a batch stay; a row becomes a matrix where w
+// has a batch.
 TN_VMAP(matmul_vmap)
 {
     const tn_groupwise_matmul_attrs *attrs = rule->attrs;

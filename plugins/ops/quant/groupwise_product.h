@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the products with groupwise formats: their inputs and attributes, the check of
-// x beside w, and the product of two matrices in arrays of any layout.
+// Shared by products with groupwise formats: inputs and attributes, the check of x against
+// w, and the product of two matrices in arrays of any layout.
 #ifndef QUANT_GROUPWISE_PRODUCT_H
 #define QUANT_GROUPWISE_PRODUCT_H
 
@@ -22,7 +22,7 @@
         TN_BOOL_FIELD(type, transpose, 1, "whether rows of w are columns of the product"), \
         TN_BOOL_FIELD(type, exact, 0, "whether x is never rounded to 8 bits")
 
-// Fails unless x, of rank `least` or more, fits the matrices of w. Gives dtype and columns
+// Fails unless x, of at least rank `least`, fits the matrices of w. Gives dtype and columns
 // of the product.
 tn_status groupwise_product_check(const tn_infer *infer, const struct groupwise *format,
                                   int64_t transpose, int32_t least, tn_dtype *out_dtype,
@@ -30,7 +30,7 @@ tn_status groupwise_product_check(const tn_infer *infer, const struct groupwise 
 
 uint64_t groupwise_product_scratch(const tn_kernel_query *query);
 
-// Products of a call, of one matrix of x and one of w each.
+// The products of a call, each of a matrix of x and a matrix of w.
 struct groupwise_product {
     struct groupwise format;
     const tn_tensor *x, *w, *scales, *biases, *out;
@@ -43,12 +43,12 @@ struct groupwise_product {
 void groupwise_product_of(const tn_cpu_call *call, int64_t transpose,
                           const struct groupwise *format, struct groupwise_product *out);
 
-// The matrix of x from offset `from` on times that of w which `index` leads to, whose last
-// two entries are overwritten, to offset `to` of the result.
+// Multiplies the matrix of x at offset `from` by the matrix of w at `index`, whose last two
+// entries are overwritten, to offset `to` of the result.
 void groupwise_multiply(const struct groupwise_product *p, int64_t *index, int64_t from,
                         int64_t to);
 
-// x with its last two axes swapped; NULL of NULL and of a lower rank.
+// x with its last two axes swapped; NULL for NULL and for a lower rank.
 tn_array *groupwise_swapped(const tn_build *build, const tn_array *x);
 
 #endif // QUANT_GROUPWISE_PRODUCT_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// quant.groupwise_quantize: codes that are near to floats, with scales (and biases) of
-// groups; quant.groupwise_dequantize: what codes stand for.
+// quant.groupwise_quantize: codes near to floats, with scales (and biases) of groups;
+// quant.groupwise_dequantize: the floats that codes encode.
 #include "groupwise.h"
 
 static const tn_input_info quantize_inputs[] = {
@@ -52,7 +52,7 @@ static tn_status quantize_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// --- the rules by which floats become codes ---------------------------------------------
+// --- rules of quantisation --------------------------------------------------------------
 
 // A group of codes, its scale and its bias; in modes without biases `scale` is the u8.
 struct group_codes {
@@ -88,7 +88,7 @@ static void code_affine(const struct groupwise *format, const float *values,
                          nearest_multiple((values[i] - out->bias) / out->scale, most));
 }
 
-// The number of the least power of two that is not below x; 1 for 0.
+// The code of the least power of two that is not below x; 1 for 0.
 static uint8_t least_e8m0(float x)
 {
     union {
@@ -105,7 +105,7 @@ static uint8_t nearest_e4m3(float x)
     return tn_f8_e4m3_of_f32(!(x < most) ? most : x < -most ? -most : x);
 }
 
-// The first of the sixteen floats with the least distance; 0 for NaN.
+// The code of the first of sixteen floats with the least distance; 0 for NaN.
 static uint32_t nearest_e2m1(float x)
 {
     uint32_t best = 0;
@@ -138,8 +138,8 @@ static void code_floats(const struct groupwise *format, const float *values, flo
     }
 }
 
-// The factor of the row at `index`, by which it is divided or, with `is_inverse`,
-// multiplied; 1 where `global_scale` is not given.
+// The factor by which the row at `index` is divided or, with `is_inverse`, multiplied; 1
+// where `global_scale` is not given.
 static float factor_of(const struct groupwise *format, const tn_tensor *global_scale,
                        const int64_t *index, bool is_inverse)
 {
@@ -153,7 +153,7 @@ static float factor_of(const struct groupwise *format, const tn_tensor *global_s
     return is_inverse ? value / TN_GROUPWISE_NVFP4_MAX : TN_GROUPWISE_NVFP4_MAX / value;
 }
 
-// The global scale of all slices, as the rules of its shape ask it; NULL: none.
+// The global scale for all slices, with the shape that types require; NULL: none.
 static tn_array *slices_factor(const tn_build *build, const tn_rule *rule, uint32_t i,
                                const int32_t *axes)
 {
@@ -166,7 +166,7 @@ static tn_array *slices_factor(const tn_build *build, const tn_rule *rule, uint3
                                        tn_attrs("axis", TN_INTS(0)));
 }
 
-// The row of w that `index` leads to, whose last entry is 0.
+// Quantises the row of w at `index`, whose last entry is 0.
 static void code_row(const tn_cpu_call *call, const struct groupwise *format,
                      const int64_t *index)
 {
@@ -294,7 +294,7 @@ static tn_status dequantize_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// A row.
+// Scratch for a row.
 static uint64_t dequantize_scratch(const tn_kernel_query *query)
 {
     const tn_layout *out = &query->outputs[0];
@@ -324,7 +324,7 @@ static tn_status dequantize_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// The same of other arrays.
+// The floats of given words, scales, biases and global scale, by the rule's attributes.
 static tn_array *groupwise_quantize_values_of(const tn_build *build, const tn_rule *rule,
                                               tn_array *w, tn_array *scales,
                                               tn_array *biases, tn_array *global,

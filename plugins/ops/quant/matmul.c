@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quant.quantized_matmul: x times the transposed matrix of w, of blocks or of floats.
+// quant.quantized_matmul: x times the transposed matrix w, of blocks or of floats.
 #include "pack.h"
 
 static const tn_input_info inputs[] = {
@@ -52,7 +52,7 @@ static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
                         &types[0]);
 }
 
-// A row of w, and of its floats.
+// Scratch for a row of w, and for its floats.
 static uint64_t matmul_scratch(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0];
@@ -139,7 +139,7 @@ TN_JVP(matmul_jvp)
     return TN_OK;
 }
 
-// Products with one w each: of floats.
+// Products where each slice has its own w: in floats.
 static tn_array *several_weights(const tn_build *build, const tn_rule *rule,
                                  const int32_t *axes, int64_t size)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// quant.normed_matmul: the product with quantised weights of rows that are normalised by
-// their root mean square, which need not be in memory between.
+// quant.normed_matmul: the product with quantised weights of rows normalised by their root
+// mean square, which need not be stored in between.
 #include "pack.h"
 
 #include <tenon/ops/nn_attrs.h>
@@ -57,7 +57,7 @@ const tn_primitive quant_normed = {
     .decompose = normed_decompose,
 };
 
-// The norm of another axis, or with factors of another shape or dtype, stays.
+// Leaves a norm over another axis, or with factors of another shape or dtype.
 tn_status rewrite_norm(const tn_build *build, const tn_rule *rule, const tn_rule *made,
                        tn_array **output)
 {

@@ -39,7 +39,7 @@ static tn_status pack_infer(const tn_infer *infer, tn_type *types)
     return status;
 }
 
-// Packs, or unpacks, a matrix.
+// Packs or unpacks a matrix.
 static void pack_matrix(struct rows *from, struct rows *to)
 {
     size_t bytes = (size_t)from->bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // org.tenon.quant: products with weights of a few bits an element, in the block formats of
-// <tenon/ops/quant.h>, and what leads to such weights and back.
+// <tenon/ops/quant.h>, and conversions to and from such weights.
 #include "pack.h"
 
 #define POINTER(name) &quant_##name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quant.quantize: blocks that are near to floats, by a format's plain rule or by search.
+// quant.quantize: blocks near to floats, by a format's plain rule or by search.
 #include "pack.h"
 
 static const tn_input_info inputs[] = {
@@ -70,8 +70,8 @@ static tn_status quantize_infer(const tn_infer *infer, tn_type *types)
 
 // --- importance -------------------------------------------------------------------------
 
-// The least weight of an element, beside the mean of its block: one that no text has used
-// so far is not free.
+// The least weight of an element, relative to the mean of its block: an element that no
+// text has used so far still counts.
 #define LEAST_SHARE 0.02f
 
 // Positive weights of a block, of mean 1 + LEAST_SHARE.
@@ -87,11 +87,11 @@ static void take_weights(const float *importance, int64_t count, float *out)
         out[i] = sum > 0 ? (float)((double)out[i] * (double)count / sum) + LEAST_SHARE : 1;
 }
 
-// The rule of a format, with weights where these are given and it has use for them.
+// The encoder of a format; with weights where they are given and the format takes them.
 struct encoder {
     const tn_quant_format *plain;
     encode_fn *encode;
-    weigh_fn *weigh; // NULL: not used
+    weigh_fn *weigh; // NULL: no weights
 };
 
 // Where no importance is given, `data` is NULL and the dtype NONE.
@@ -135,7 +135,7 @@ static tn_status quantize_reference(const tn_cpu_call *call)
         return status;
     const tn_quant_format *plain = format.plain;
     const struct encoder e = encoder_of(&format, importance);
-    const int32_t behind = importance->layout.rank - 1; // its axis of a row
+    const int32_t behind = importance->layout.rank - 1; // the axis of a row
     int64_t blocks = out->layout.extent[last] / plain->bytes;
     int64_t rows[TN_MAX_RANK];
     memcpy(rows, out->layout.extent, sizeof(rows));
@@ -164,12 +164,12 @@ static tn_status quantize_reference(const tn_cpu_call *call)
 
 // --- f32 without gaps, on several threads -----------------------------------------------
 
-#define PIECE_ELEMENTS 4096 // of a piece of a loop, at least
+#define PIECE_ELEMENTS 4096 // the least elements of a task
 
 struct quantize_encoding {
     struct encoder encoder;
     const float *from, *importance;
-    int64_t row, rows; // blocks of a row; rows that have the same importance
+    int64_t row, rows; // blocks of a row; rows that share an importance
     uint8_t *to;
 };
 
@@ -228,8 +228,8 @@ const tn_kernel quant_quantize_kernel = {
     .payload = &launch,
 };
 
-// An importance of each slice gets its axis in front, as x does; one for all slices that
-// has axes of x is given to each of them.
+// An importance for each slice gets the batch axis in front, as x does; one importance for
+// all slices that has axes of x is repeated for each.
 static tn_array *slices_importance(const tn_build *build, const tn_rule *rule,
                                    const int32_t *axes, int64_t size)
 {

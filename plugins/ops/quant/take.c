@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quant.quantized_take: rows of a matrix of blocks, as values: the lookup of embeddings.
+// quant.quantized_take: rows of a matrix of blocks, as floats: the lookup of embeddings.
 #include "pack.h"
 
 static const tn_input_info inputs[] = {
@@ -38,7 +38,7 @@ static tn_status take_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// A row.
+// Scratch for a row.
 static uint64_t take_scratch(const tn_kernel_query *query)
 {
     const tn_layout *out = &query->outputs[0];
@@ -71,7 +71,7 @@ static tn_status take_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// Takes rows from a batch of w: rows of all their values, one matrix behind the other.
+// Takes rows from a batch of w: joins the matrices, as floats.
 static tn_array *take_of_several(const tn_build *build, const tn_rule *rule,
                                  const int32_t *axes, int64_t size)
 {

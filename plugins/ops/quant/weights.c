@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arrays of blocks: their check, and rows of any layout and packing.
+// Arrays of blocks: checks, and access to rows of any layout and packing.
 #include "pack.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ const char *shape_text(const tn_type *type, char buffer[SHAPE_TEXT])
 
 // --- sizes ------------------------------------------------------------------------------
 
-// Bytes of packed rows as the record has them; -1: no size that an array [rows, n] has.
+// The packing's bytes for rows of n elements; -1: more than an array [rows, n] can have.
 static int64_t quant_weights_packed_bytes(const tn_packing *packing, int64_t rows,
                                           int64_t k)
 {
@@ -24,7 +24,7 @@ static int64_t quant_weights_packed_bytes(const tn_packing *packing, int64_t row
     return bytes >= (k > 0 ? rows : 0) && (rows == 0 || bytes % rows == 0) ? bytes : -1;
 }
 
-// The most columns, a multiple of the block, whose packed rows have at most `bytes`.
+// The most columns, a multiple of the block, whose packed rows have at most `bytes` bytes.
 static int64_t packed_columns(const struct format *format, int64_t rows, int64_t bytes)
 {
     int64_t block = format->plain->block, least = 0, most = INT64_MAX / block;
@@ -105,7 +105,7 @@ tn_status rows_size(const tn_host *host, const struct format *format, int64_t n,
 
 // --- rows -------------------------------------------------------------------------------
 
-// Fails unless the groups, and the rows behind the last one, are the bytes of the matrix.
+// Fails unless the matrix's bytes are whole groups and the rows behind the last group.
 static tn_status find_groups(struct rows *rows)
 {
     const tn_packing *packing = rows->format->packing;
@@ -174,8 +174,8 @@ void rows_move(struct rows *rows, const int64_t *index)
     rows->first = first;
 }
 
-// Copies `count` bytes of the matrix, from byte `at` on, to `out`, or with `from` from
-// there.
+// Copies `count` bytes of the matrix, from byte `at` on, to `out`; or, with `from`, from
+// there to the matrix.
 static void quant_weights_copy_bytes(const struct rows *rows, int64_t at, int64_t count,
                                      uint8_t *out, const uint8_t *from)
 {
@@ -193,7 +193,7 @@ static void quant_weights_copy_bytes(const struct rows *rows, int64_t at, int64_
     }
 }
 
-// The rows of the group that begins at row `first`.
+// The number of rows of the group that begins at row `first`.
 static int64_t rows_there(const struct rows *rows, int64_t first)
 {
     return rows->n - first < rows->group ? rows->n - first : rows->group;

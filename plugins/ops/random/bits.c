@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Words of Threefry-2x32 in two layouts, numbers in [0, 1) and of the normal distribution
-// made of them, and keys. Each is one expression over the element's number, so it fuses
-// with its consumers.
+// made from them, and keys. Each primitive is one expression over the element's number, so
+// it fuses with its consumers.
 #include <tenon/ops/threefry.h>
 #include "pack.h"
 
@@ -13,14 +13,14 @@
     "k0, k1 -> " TN_THREEFRY_TEXT("u32(index >> 32)", "u32(index)") "w = a60 ^ b60; "
 #define COUNTERS_WIDE                                                                      \
     "k0, k1 -> " TN_THREEFRY_TEXT("u32(index >> 32)", "u32(index)") "x = a60; y = b60; "
-// The word at position `at` of n: of the pair (at, at + half) the first, or of (at - half,
-// at) the second. Beyond n there is a 0.
+// The word at position `at` of n: the first of the pair (at, at + half), or the second of
+// (at - half, at). Positions beyond n count as 0.
 #define HALVES_AT(at)                                                                      \
     "k0, k1 -> at = " at "; first = at < i64(half); i = first ? at : at - i64(half); "     \
     "j = i + i64(half); " TN_THREEFRY_TEXT(                                                \
         "u32(i)", "u32(j < i64(n) ? j : 0)") "w = first ? a60 : b60; "
 #define HALVES HALVES_AT("index")
-// 64 bits have 2 n words: both of a pair are the element's.
+// 64-bit elements have 2 n words: an element gets both words of a pair.
 #define HALVES_WIDE                                                                        \
     "k0, k1 -> " TN_THREEFRY_TEXT("u32(index)", "u32(index + i64(n))") "x = a60; y = "     \
                                                                        "b60; "
@@ -28,13 +28,13 @@
 #define U64 "u64(x) << 32 | u64(y)"
 #define F64 "(f64(x) * 1048576.0 + f64(y >> 12)) * 2.220446049250313e-16"
 #define NORMAL_OF(f) "erfinv(max(" f " * 2.0 + low, low)) * 1.4142135623730951"
-// Numbers in [0, 1) with as many bits as a mantissa has: 23, and 10 of f16, 7 of bf16.
+// Numbers in [0, 1) with as many bits as a mantissa: 23, for f16 10, for bf16 7.
 #define F32 "f32(w >> 9) * 1.1920928955078125e-7"
 #define F16 "f32((w & 65535) >> 6) * 0.0009765625"
 #define BF16 "f32((w & 255) >> 1) * 0.0078125"
 #define OF_HALVES "min(f32(w) * 2.3283064365386963e-10, last)"
 
-// An expression by kind of result and layout.
+// Kinds of results; each has an expression for each layout.
 enum words_kind { BITS, FLOATS, NORMAL };
 static const char *word_text(enum words_kind kind, tn_dtype dtype, bool halves)
 {
@@ -73,8 +73,7 @@ static tn_array *random_key_word(const tn_build *build, const tn_array *key, int
                              shape);
 }
 
-// Number of elements, and of words of 32 bits that they take. False: more than an array
-// may have.
+// The number of elements, and of their 32-bit words. False: more than an array may have.
 static bool count_words(const tn_ints *shape, tn_dtype dtype, int64_t *out_words)
 {
     int64_t count = 1, size = dtype == TN_U8    ? 1
@@ -145,7 +144,7 @@ static tn_status words_decompose(const tn_build *build, const tn_rule *rule,
     bool is_wide = dtype == TN_U64 || dtype == TN_F64;
     int64_t words = 0;
     count_words(shape, dtype, &words);
-    // 2 u - 1 with the number that the layout makes in place of -1.
+    // 2 u - 1, where the layout's own number replaces -1.
     tn_dtype computed =
         attrs->layout == TN_RANDOM_HALVES ? tn_dtype_computed(dtype) : dtype;
     tn_dtype rounded = kind == NORMAL ? computed : dtype;
@@ -262,7 +261,7 @@ static const tn_attr_field split_fields[] = {
     LAYOUT_FIELD(split_attrs),
 };
 
-// Keys are the two words of a counter, or two adjacent words of the halves.
+// Keys are the two words of a counter, or two adjacent words of layout halves.
 DECOMPOSE(split)
 {
     const split_attrs *attrs = rule->attrs;
@@ -295,7 +294,7 @@ static const tn_input_info fold_inputs[] = {
     {"data", "an integer: its low 32 bits count", TN_INPUT_CONSTANT, TN_INTEGER_DTYPES},
 };
 
-// The key of a number: the words (0, data), encrypted.
+// The key for a number: the words (0, data), encrypted.
 DECOMPOSE(fold_in)
 {
     const tn_host *host = build->host;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers of categories by their logits: the greatest of logits with Gumbel noise.
+// Samples of categories by their logits: the greatest of logits plus Gumbel noise.
 #include "pack.h"
 
 typedef struct {
@@ -22,7 +22,7 @@ static const tn_attr_field categorical_fields[] = {
     LAYOUT_FIELD(categorical_attrs),
 };
 
-// Extents: those of the result, and of the batch, which is logits' without the axis.
+// Extents of the result, and of the batch, which is logits without the axis.
 struct extents {
     int32_t axis; // of logits
     tn_ints batch, result;
@@ -67,8 +67,8 @@ static tn_array *categorical_noise(const tn_build *build, const tn_rule *rule,
         tn_attrs("shape", shape, "dtype", (int64_t)dtype, "layout", attrs->layout));
 }
 
-// The greatest of logits and noise of each sample's own: samples have new leading axes, or
-// a new last one.
+// The greatest of logits plus noise, which each sample draws anew: samples are new leading
+// axes, or a new last axis.
 static tn_array *with_replacement(const tn_build *build, const tn_rule *rule,
                                   tn_array *logits, const struct extents *e)
 {
@@ -92,7 +92,7 @@ static tn_array *with_replacement(const tn_build *build, const tn_rule *rule,
     return build->op(build, "base.argmax/1", TN_IN(score), tn_attrs("axis", from_end));
 }
 
-// The k greatest of logits and noise, along leading axes or the last one.
+// The k greatest of logits plus noise, along leading axes or the last one.
 static tn_array *without_replacement(const tn_build *build, const tn_rule *rule,
                                      tn_array *logits, const struct extents *e)
 {

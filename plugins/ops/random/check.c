@@ -51,8 +51,8 @@ tn_status random_check_axis(const tn_host *host, int64_t axis, int32_t rank,
 
 // --- parameters -------------------------------------------------------------------------
 
-// Makes *shape what it and the extents of x broadcast to; with `fixed` it may not change.
-// False: nothing.
+// Broadcasts *shape with the extents of x; with `fixed`, *shape may not change. False: they
+// do not broadcast.
 static bool broadcast_into(tn_ints *shape, const tn_type *x, bool fixed)
 {
     uint32_t rank = (uint32_t)x->rank;

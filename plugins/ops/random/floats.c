@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Distributions that are a function of one uniform or normal number: derivatives by their
-// parameters are those of the function.
+// Distributions that are a function of one uniform or normal number: the derivatives by
+// their parameters are the function's.
 #include "pack.h"
 
 static const tn_attr_field sample_fields[] = {
@@ -51,7 +51,7 @@ DECOMPOSE(uniform)
 
 COMPOSITE(uniform, "Random numbers spread evenly from low to high.", SAMPLE(bounds));
 
-// x * scale + loc, of what is given.
+// x * scale + loc, as far as these are given.
 static tn_array *random_floats_scaled(const tn_build *build, const struct drawn *s,
                                       tn_array *x)
 {
@@ -78,7 +78,7 @@ DECOMPOSE(normal)
 
 COMPOSITE(normal, "Random numbers of the normal distribution.", SAMPLE(loc_and_scale));
 
-// A function of numbers in [0, 1), and then loc and scale.
+// Applies a function to numbers in [0, 1), and then loc and scale.
 static tn_status floats_map(const tn_build *build, const tn_rule *rule, tn_array **outputs,
                             const char *text, bool open)
 {
@@ -86,7 +86,7 @@ static tn_status floats_map(const tn_build *build, const tn_rule *rule, tn_array
     tn_status status = read_sample(build, rule, rule->attrs, 1, &s);
     if (status)
         return status;
-    // In place of 0, or of -1 where the function is of numbers in (-1, 1).
+    // Replaces 0, or -1 for functions of numbers in (-1, 1).
     double least = open ? -below_one(s.dtype) : least_normal(s.dtype);
     tn_array *x =
         build->expr(build, text, TN_IN(draw_floats(build, &s)), tn_attrs("least", least));
@@ -115,7 +115,7 @@ DECOMPOSE(exponential)
     if (status)
         return status;
     tn_array *x = draw_floats(build, &s), *scale = s.in[0];
-    // By counters 1 - x is exact: x has as many bits behind the point as a mantissa has.
+    // In layout counters 1 - x is exact: x has as many fraction bits as a mantissa.
     bool exact = s.layout == TN_RANDOM_COUNTERS;
     x = build->expr(build, exact ? "x -> -log(1 - x)" : "x -> -log1p(-x)", TN_IN(x),
                     TN_NO_ATTRS);
@@ -129,7 +129,7 @@ COMPOSITE(exponential, "Random numbers of the exponential distribution.",
 
 // --- truncated_normal -------------------------------------------------------------------
 
-// The number next to `x` towards `sign` infinity; in layout halves x itself.
+// The number next to `x` in the direction of `sign`; x itself in layout halves.
 static tn_array *cut_within(const tn_build *build, const struct drawn *s, tn_array *x,
                             double sign)
 {
@@ -149,8 +149,8 @@ DECOMPOSE(truncated_normal)
         return status;
     tn_array *lower = s.in[0], *upper = s.in[1], *ends[2];
     const tn_attr_list root = tn_attrs("root", sqrt(2));
-    // Computed at the bounds' own extents: for one number not for each element. Halves stay
-    // f32 here, as they would within one expression.
+    // Computes at the bounds' own extents: a scalar once, not for each element. Halves stay
+    // f32 here, as within one expression.
     for (int i = 0; i < 2; i++)
         ends[i] = build->expr(
             build, "x -> erf(x / root)",
@@ -200,7 +200,7 @@ DECOMPOSE(bernoulli)
     if (status)
         return status;
     tn_array *p = s.in[0] ? s.in[0] : build->scalar(build, s.dtype, attrs->p);
-    if (attrs->layout == TN_RANDOM_HALVES) { // a word of 32 bits below p * (2^32 + 512)
+    if (attrs->layout == TN_RANDOM_HALVES) { // a 32-bit word below p * (2^32 + 512)
         tn_array *w =
             draw_numbers(build, "random.bits/1", s.key, &s.shape, TN_U32, s.layout);
         outputs[0] = build->expr(build, "w, p -> f32(w) < f32(p) * f32(4294967808)",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The gamma distribution by the method of Marsaglia and Tsang (2000, "A simple method for
-// generating gamma variables"): numbers are drawn until every element has taken one. So
-// many are drawn in a row that few arrays need more, since a loop waits for its device.
-// What is made of gamma numbers, beta and dirichlet, is made of their logarithms, which do
-// not vanish for small shapes.
+// generating gamma variables"): draws numbers until every element has accepted one. The
+// first tries are unrolled so that few arrays need the loop, which waits for its device.
+// beta and dirichlet are made from the logarithms of gamma numbers, which do not underflow
+// for small shapes.
 #include "pack.h"
 
 // --- loops ------------------------------------------------------------------------------
@@ -45,13 +45,13 @@ tn_status loop_while_any(const tn_build *build, const char *is_left, tn_build_bo
 // --- gamma ------------------------------------------------------------------------------
 
 // With d = a - 1/3, a normal number x and t = 1 + x / sqrt(9 d), d t^3 is a gamma number
-// where log(u) < x^2 / 2 + d - d t^3 + d log(t^3): at least 95 of 100 times for a >= 1.
-// Elements hold t, or 0 until they have one, and draw no more then. e = x / sqrt(2), and
-// c = sqrt(2 / (9 d)). Below 0 the logarithm is NaN, and nothing is taken.
+// where log(u) < x^2 / 2 + d - d t^3 + d log(t^3): at least 95 times of 100 for a >= 1. An
+// element holds its t, or 0 until a number is accepted. e = x / sqrt(2), and c = sqrt(2 /
+// (9 d)). For negative t the logarithm is NaN, and the number is rejected.
 #define TAKE                                                                               \
     "r = 1 + e * c; q = e * e + d * (1 - r * r * r + 3 * log(r)) - log_u; "                \
     "t > 0 ? t : f32(q > 0) * r"
-// e and u of one word each, which 64 bits have.
+// e and u from the two words of 64 bits.
 #define TAKE_OF_BITS                                                                       \
     "t, w, d, c -> e = erfinv(max(f32(u32(w >> 32) >> 9) * 2.384185791015625e-7 + low, "   \
     "low)); log_u = log(1 - f32(u32(w) >> 9) * 1.1920928955078125e-7); " TAKE
@@ -86,7 +86,7 @@ static tn_array *next_gamma(const tn_build *build, const struct drawn *s, tn_arr
     return build->expr(build, TAKE_WIDE, TN_IN(t, x, u, d, c), TN_NO_ATTRS);
 }
 
-// So many tries leave an element in few arrays: of 25 elements one is left each time.
+// The tries after which few arrays have an element left: a try leaves about 1 of 25.
 static int64_t first_tries(const tn_ints *shape)
 {
     double count = 1;
@@ -120,8 +120,8 @@ static tn_status next_gammas(const tn_build *build, tn_array *const *inputs,
 tn_array *log_gamma_numbers(const tn_build *build, const struct drawn *s, tn_array *key,
                             tn_array *a)
 {
-    // Below 1 a number of a + 1 is multiplied by u^(1 / a). Of NaN, and of shapes not above
-    // 0, nothing would ever be taken: these elements are NaN.
+    // For a below 1 a gamma number of a + 1 is multiplied by u^(1 / a). NaN and shapes not
+    // above 0 would never be accepted: such elements are NaN.
     tn_array *d = build->expr(build, "a -> (a > 0 ? (a < 1 ? a + 1 : a) : 1) - 1 / 3",
                               TN_IN(a), TN_NO_ATTRS);
     tn_array *none =
@@ -168,7 +168,7 @@ static const tn_attr_field sample_fields[] = {
 #define SAMPLE(inputs)                                                                     \
     TN_INPUTS(inputs), .attrs = TN_ATTR_TABLE(tn_random_bits_attrs, sample_fields)
 
-// Half floats are computed in f32 and rounded at the end: numbers near 1 would repeat.
+// Half floats are computed in f32 and rounded at the end, as numbers near 1 would repeat.
 static tn_dtype gamma_begin(const tn_build *build, struct drawn *s)
 {
     tn_dtype dtype = s->dtype;
@@ -179,7 +179,7 @@ static tn_dtype gamma_begin(const tn_build *build, struct drawn *s)
     return dtype;
 }
 
-// A parameter without a derivative, of the sample's extents.
+// A parameter without a derivative, broadcast to the sample's extents.
 static tn_array *random_gamma_parameter(const tn_build *build, const struct drawn *s,
                                         tn_array *a)
 {
@@ -222,7 +222,7 @@ DECOMPOSE(beta)
     return built(outputs[0]);
 }
 
-// The shape of the result is `shape`, or alpha's extents but the last, and that.
+// The shape of the result is `shape` or alpha's extents without the last, then that one.
 DECOMPOSE(dirichlet)
 {
     const tn_host *host = build->host;

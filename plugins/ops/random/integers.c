@@ -27,7 +27,7 @@ static const tn_attr_field randint_fields[] = {
     LAYOUT_FIELD(randint_attrs),
 };
 
-// The range of an integer dtype below U64 at most I64's: the greatest of U64 is not said.
+// The range of an integer dtype, within int64_t: the greatest u64 numbers are left out.
 static void integer_range(tn_dtype dtype, int64_t *out_least, int64_t *out_most)
 {
     int64_t width = 8 * tn_dtype_bytes(dtype);
@@ -62,7 +62,7 @@ static tn_status randint_check(const tn_build *build, const tn_rule *rule, tn_dt
     return TN_OK;
 }
 
-// The distance of the bounds, 0 for 2^64, and the least integer: u64 arrays, modulo 2^64.
+// The span between the bounds, 0 for 2^64, and the least integer: u64 arrays, modulo 2^64.
 static void randint_bounds(const tn_build *build, const tn_rule *rule, tn_dtype dtype,
                            tn_array **out_low, tn_array **out_span)
 {
@@ -75,7 +75,7 @@ static void randint_bounds(const tn_build *build, const tn_rule *rule, tn_dtype 
     *out_low = low ? random_cast(build, low, TN_U64)
                    : build->expr(build, "z -> z + u64(i64(a))", TN_IN(zero),
                                  tn_attrs("a", attrs->low));
-    // Arrays may be equal or in the wrong order: low, then, as if high were low + 1.
+    // Bounds given as arrays may be equal or in the wrong order: high is then low + 1.
     if (high) {
         tn_array *first = low ? low
                               : build->expr(build, "z -> i64(z) + i64(a)", TN_IN(zero),
@@ -92,9 +92,9 @@ static void randint_bounds(const tn_build *build, const tn_rule *rule, tn_dtype 
     }
 }
 
-// Dtypes of 8 to 32 bits: 64 random bits modulo the span, so that probabilities differ by
-// less than 2^-32 of themselves. Those of 64 bits: 128 bits modulo the span where the span
-// has 32 bits, else 128 bits times the span, of which the product's upper 64 bits count.
+// Dtypes of 8 to 32 bits: 64 random bits modulo the span, so that relative errors of
+// probabilities are below 2^-32. Dtypes of 64 bits: 128 random bits modulo the span where
+// it has 32 bits, else the upper 64 bits of the product with the span.
 #define MODULO_64 "h, l, s, low -> x = u64(h) << 32 | u64(l); (s == 0 ? x : x % s) + low"
 #define MULTIPLIED_128                                                                     \
     "h, l, s, low -> s0 = s & 4294967295; s1 = s >> 32; "                                  \
@@ -108,10 +108,10 @@ static void randint_bounds(const tn_build *build, const tn_rule *rule, tn_dtype 
     "small = ((h % m) * (r * r % m) + l % m) % m; "                                        \
     "low + (s == 0 ? h : s1 == 0 ? small : product)"
 
-// Spans that are known: nothing is divided. With rest = 2^32 % span, the word's value is
-// h * rest + l modulo span. The upper half of h * floor(rest * 2^32 / span) is h * rest /
-// span but for less than 2 (V. Shoup's product modulo a constant), that of l * floor(2^32 /
-// span) l / span: what is left is below 4 spans, in words of 32 bits. As MODULO_64 has it.
+// MODULO_64 for constant spans, without a division. With rest = 2^32 % span, the word's
+// value is h * rest + l modulo span. The upper half of h * floor(rest * 2^32 / span) is h *
+// rest / span with an error below 2 (V. Shoup's product modulo a constant); that of l *
+// floor(2^32 / span), likewise, l / span: the remainder is below 4 spans, in 32-bit words.
 #define KNOWN_SPAN (INT64_C(1) << 30)
 #define MODULO_KNOWN                                                                       \
     "h, l -> q = u32(u64(h) * u64(m) >> 32) + u32(u64(l) * u64(n) >> 32); "                \
@@ -181,8 +181,8 @@ static const tn_attr_field permutation_fields[] = {
     LAYOUT_FIELD(permutation_attrs),
 };
 
-// A random order of places along an axis: i64 indices of `shape`. Words are sorted; by
-// counters several times where words of 32 bits may be equal, as JAX does.
+// A random order of positions along an axis: i64 indices of `shape`. Sorts random words; in
+// layout counters several times where 32-bit words may be equal, as JAX does.
 static tn_array *random_order(const tn_build *build, tn_array *key, const tn_ints *shape,
                               int64_t axis, int64_t layout)
 {
@@ -298,7 +298,7 @@ static tn_status choice_check(const tn_build *build, const choice_attrs *attrs, 
     return TN_OK;
 }
 
-// The first `count` elements of a vector, in `shape`.
+// The first `count` elements of a vector, reshaped to `shape`.
 static tn_array *choice_first(const tn_build *build, tn_array *x, int64_t count,
                               const tn_ints *shape)
 {
@@ -307,7 +307,7 @@ static tn_array *choice_first(const tn_build *build, tn_array *x, int64_t count,
     return random_with_shape(build, "base.reshape/1", part, shape);
 }
 
-// Positions where the running sum of p reaches a number between its end and 0.
+// Positions where the running sum of p reaches a random number between 0 and its end.
 static tn_array *chosen_by(const tn_build *build, tn_array *key, tn_array *p,
                            const tn_ints *shape, int64_t layout)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Normal vectors of a mean and a covariance, by the factor of Cholesky of pack linalg.
+// Normal vectors of a mean and a covariance, by the Cholesky factor of pack linalg.
 #include "pack.h"
 
 static const tn_input_info multivariate_inputs[] = {
@@ -30,8 +30,8 @@ static tn_status check_covariance(const tn_host *host, const tn_type *mean,
                       random_shape_text(cov->rank, cov->extent, text), n, n, n);
 }
 
-// The sample of the vectors' elements: of shape, or of what mean's extents and cov's rows
-// broadcast to.
+// Finds the sample of the vectors' elements: its extents are `shape`, or those to which
+// mean and cov's rows broadcast.
 static tn_status find_vectors(const tn_build *build, const tn_rule *rule, struct drawn *out)
 {
     const tn_random_bits_attrs *attrs = rule->attrs;

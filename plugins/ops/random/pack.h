@@ -16,7 +16,7 @@
 #include <tenon/plugin.h>
 #include <tenon/primitive.h>
 
-// The primitives: X(name) for random_<name>.
+// The primitives, random_<name>: X(name).
 #define RANDOM_PRIMITIVES(X)                                                               \
     X(bits)                                                                                \
     X(random)                                                                              \
@@ -44,8 +44,7 @@
 RANDOM_PRIMITIVES(RANDOM_DECLARE)
 #undef RANDOM_DECLARE
 
-// The record of one that is put together from others when it is applied. Further fields may
-// follow.
+// The record of a composite. Further fields may follow.
 #define COMPOSITE(name, sentence, ...)                                                     \
     const tn_primitive random_##name = {.struct_size = sizeof(tn_primitive),               \
                                         .id = "random." #name "/1",                        \
@@ -87,17 +86,17 @@ tn_status random_check_shape(const tn_host *host, const tn_ints *shape);
 tn_status random_check_axis(const tn_host *host, int64_t axis, int32_t rank,
                             int32_t *out_axis);
 
-// Checked arguments of a sampler of numbers with parameters.
+// Checked arguments of a sampler with parameters.
 struct drawn {
     tn_array *key;
     tn_ints shape;
-    tn_dtype dtype; // of the numbers, a float dtype
+    tn_dtype dtype; // of the numbers: a float dtype
     int64_t layout;
-    tn_array *in[4]; // the rule's inputs behind the key, as `dtype`; NULL: not given
+    tn_array *in[4]; // the rule's inputs behind the key, in `dtype`; NULL: not given
 };
 
-// Checks the key, the float dtype and that inputs `first` and on of the rule broadcast to
-// attrs->shape, or finds what they broadcast to.
+// Checks the key and the float dtype, and that the rule's inputs from `first` on broadcast
+// to attrs->shape, or finds the shape that they broadcast to.
 tn_status read_sample(const tn_build *build, const tn_rule *rule,
                       const tn_random_bits_attrs *attrs, uint32_t first, struct drawn *out);
 
@@ -113,27 +112,27 @@ tn_array *random_cast(const tn_build *build, tn_array *x, tn_dtype dtype);
 tn_array *random_with_shape(const tn_build *build, const char *primitive, const tn_array *x,
                             const tn_ints *shape);
 
-// Numbers of `primitive`, "random.bits/1" or the like.
+// Draws numbers by `primitive`, "random.bits/1" or the like.
 tn_array *draw_numbers(const tn_build *build, const char *primitive, tn_array *key,
                        const tn_ints *shape, tn_dtype dtype, int64_t layout);
 
-// Numbers in [0, 1) of a sample.
+// Draws numbers in [0, 1) for a sample.
 tn_array *draw_floats(const tn_build *build, const struct drawn *s);
 
 // Key `index` of `num` of split().
 tn_array *split_key(const tn_build *build, tn_array *key, int64_t num, int64_t index,
                     int64_t layout);
 
-// The least normal number of a float dtype, and the number before 1.
+// The least normal number of a float dtype, and the greatest number below 1.
 double least_normal(tn_dtype dtype);
 double below_one(tn_dtype dtype);
 
-// log of numbers of the gamma distribution with shape `a`, an array of s->shape (gamma.c).
+// Logarithms of gamma numbers with shape `a`, an array of s->shape (gamma.c).
 tn_array *log_gamma_numbers(const tn_build *build, const struct drawn *s, tn_array *key,
                             tn_array *a);
 
-// A loop until `is_left`, an expression, is false for all of the first of `carried`: `body`
-// gives new carried values from these and the constants behind them, in `inputs` (gamma.c).
+// Loops while `is_left`, an expression, holds for any element of the first of `carried`.
+// `body` gives new carried values; its `inputs` are these and the constants (gamma.c).
 tn_status loop_while_any(const tn_build *build, const char *is_left, tn_build_body body,
                          void *user, tn_array *const *inputs, uint64_t num_carried,
                          uint64_t num_inputs, tn_array **outputs);

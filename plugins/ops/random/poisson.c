@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The Poisson distribution. Means below 10: by one word each, the number of probabilities
-// of greater counts that are above it; others: transformed rejection (Hoermann 1993, "The
-// transformed rejection method for generating Poisson random variables").
+// The Poisson distribution. Means below 10: by one word for each element, compared with
+// tail probabilities; other means: transformed rejection (Hoermann 1993, "The transformed
+// rejection method for generating Poisson random variables").
 #include "pack.h"
 
 #include <stdarg.h>
@@ -24,10 +24,10 @@ static const tn_attr_field poisson_fields[] = {
 
 // --- means below 10 ---------------------------------------------------------------------
 
-// With v in (0, 1) the count is how many j have v < P(count > j). Probabilities are summed
-// from the least one on, so the tail has digits of its own, down to v's least step, 2^-33:
-// beyond LAST it is below that. Those of counts from MIDDLE on are asked for where all
-// below are above v.
+// With v in (0, 1) the count is the number of j with v < P(count > j). Probabilities are
+// summed from the least one on, so that the tail keeps digits of its own, down to v's least
+// step, 2^-33: beyond LAST it is below that. Counts from MIDDLE on are tested only where v
+// is below all tails before.
 enum { MIDDLE = 20, LAST = 37, TAIL_TERMS = 12, TEXT_SIZE = 6144 };
 
 struct count_text {
@@ -47,8 +47,8 @@ random_poisson_add_text(struct count_text *text, const char *format, ...)
 
 #define V_OF_WORD "v = (%s(w) + 0.5) * 2.3283064365386963e-10; "
 
-// Definitions: p<j>, the probability of count j, from p<first> on; s<j> = P(count > j) - v,
-// of which s<last> is there; c<j>, how many from j on are above 0.
+// Writes definitions: p<j>, the probability of count j, from p<first> on; s<j> = P(count >
+// j) - v, beginning with the known s<last>; c<j>, the number of positive s from j on.
 static void add_counts(struct count_text *text, int first, int last)
 {
     random_poisson_add_text(text, "c%d = f32(s%d > 0); ", last, last);
@@ -97,13 +97,13 @@ static tn_array *few_counts(const tn_build *build, const struct drawn *s, tn_arr
 
 // --- others -----------------------------------------------------------------------------
 
-// The mean; where it is below 10 or no number, the count is there.
+// The mean; 10 where it is below 10, infinite or NaN, as the count is known there.
 #define MANY                                                                               \
     "m = l >= 10 & l < inf ? l : 10; b = 0.931 + 2.53 * sqrt(m); a = -0.059 + 0.02483 * "  \
     "b; "
 
-// One more try. Carried: the counts, or -1 of elements that are left; the key. A constant:
-// lam.
+// One more try. Carried: the counts, -1 for elements that are left, and the key. A
+// constant: lam.
 static tn_status next_try(const tn_build *build, tn_array *const *inputs,
                           uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
                           void *user)

@@ -40,7 +40,7 @@ COMPOSITE(zeros, "Zeros.", FILLED);
 COMPOSITE(ones, "Ones.", FILLED);
 COMPOSITE(empty, "Zeros: an array to be written over.", FILLED);
 
-// --- of another array's extents ---------------------------------------------------------
+// --- with another array's extents -------------------------------------------------------
 
 typedef struct {
     int64_t dtype;

@@ -197,7 +197,7 @@ COMPOSITE(triu_indices, "The indices at and above a diagonal of a matrix.", TRIA
 COMPOSITE(tril_indices_from, "The indices at and below a diagonal of x.", TRIANGLE_FROM);
 COMPOSITE(triu_indices_from, "The indices at and above a diagonal of x.", TRIANGLE_FROM);
 
-// --- indices in one number --------------------------------------------------------------
+// --- flat indices -----------------------------------------------------------------------
 
 enum { RAVEL_CLIP, RAVEL_WRAP };
 

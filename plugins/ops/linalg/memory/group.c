@@ -44,7 +44,7 @@ static uint32_t allowed_features(const tn_host *host)
 }
 #endif
 
-// The variant for this processor; `single`: for f32.
+// The variant for this processor: for f32 (`single`) or f64, for `one` matrix or a group.
 static const struct small_kernels *linalg_group_pick(const tn_host *host, bool single,
                                                      bool one)
 {

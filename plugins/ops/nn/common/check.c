@@ -67,7 +67,7 @@ tn_status read_pair(const tn_host *host, const char *name, const tn_ints *list,
                           list->count);
     out[0] = list->value[0];
     out[1] = list->value[list->count - 1];
-    // Below 2^31 the product of any two fits 64 bits.
+    // The product of two numbers below 2^31 fits 64 bits.
     for (int i = 0; i < 2; i++)
         if (out[i] < least || out[i] > INT32_MAX)
             return host->fail(host, TN_ERR_ARGUMENT,
@@ -145,7 +145,7 @@ tn_array *add(const tn_build *build, const tn_array *x, const tn_array *y)
     return build->expr(build, "x, y -> x + y", TN_IN(x, y), TN_NO_ATTRS);
 }
 
-// The seed's halves are the key.
+// The two halves of the seed are the key.
 tn_array *words_of_seed(const tn_build *build, tn_array *seed, const tn_ints *shape)
 {
     tn_array *key = build->expr(build, "s, i -> u32(s >> (i * 32))",

@@ -32,9 +32,9 @@ static const tn_input_info activation_input[] = {{"x", "the array", 0, TN_FLOAT_
     };
 PLAIN(PLAIN_RECORD)
 
-// Activations whose derivative, as it follows from the expression, would be a difference of
-// near numbers: X(name, expression, slope of x, doc). In mish, tanh(log(1 + e)) is n / (n +
-// 2), n = e (e + 2): one function, where e is exp(x), or so large that the quotient is 1.
+// Activations whose derivative, taken from the expression, would be a difference of close
+// numbers: X(name, expression, slope of x, doc). In mish, tanh(log(1 + e)) is n / (n + 2)
+// with n = e (e + 2), where e is exp(x), bounded where the quotient is 1 anyway.
 #define MISH_E "exp(x > 20 ? 20 : x)"
 #define MISH_N "(" MISH_E " * (" MISH_E " + 2))"
 #define SLOPED(X)                                                                          \
@@ -70,7 +70,7 @@ PLAIN(PLAIN_RECORD)
     };
 SLOPED(SLOPED_RECORD)
 
-// Activations with one number: X(name, attribute, default, what it is, expression, doc)
+// Activations with one attribute: X(name, attribute, default, its meaning, expression, doc)
 #define WITH_NUMBER(X)                                                                     \
     X(leaky_relu, negative_slope, 0.01, "factor of what is negative",                      \
       "x > 0 ? x : negative_slope * x", "x, where it is negative times a slope.")          \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Losses of classes: nll_loss and cross_entropy with weights, smoothing and labels that are
-// ignored.
+// Losses of classes: nll_loss and cross_entropy with weights, label smoothing and ignored
+// labels.
 #include "losses.h"
 
 typedef struct {
@@ -35,7 +35,7 @@ static const tn_input_info cross_entropy_inputs[] = {
     CLASS_WEIGHT,
 };
 
-// Classes along the last axis; the weight of each class, NULL: 1.
+// Logits with classes along the last axis; a weight for each class, NULL: 1.
 struct samples {
     tn_array *logits, *labels, *weight;
     int64_t classes;
@@ -90,7 +90,7 @@ static tn_array *counted_samples(const tn_build *build, const tn_rule *rule,
                        tn_attrs("n", s->classes, "ignored", attrs->ignore_index));
 }
 
-// The weight of each sample's label: 0 where it does not count.
+// The weight of each sample's label; 0 for a label that does not count.
 static tn_array *weights_of(const tn_build *build, const struct samples *s,
                             tn_array *counts)
 {
@@ -101,8 +101,8 @@ static tn_array *weights_of(const tn_build *build, const struct samples *s,
     return build->expr(build, "c, w -> select(c, w, 0)", TN_IN(counts, own), TN_NO_ATTRS);
 }
 
-// Minus the logarithm that each label has among `logs`; any of them for a label that is no
-// class.
+// Minus the log-probability of each label, from `logs`; that of any class for a label that
+// is no class.
 static tn_array *own_of(const tn_build *build, const struct samples *s, tn_array *logs)
 {
     tn_array *column = build->op(build, "base.expand_dims/1", TN_IN(s->labels),
@@ -113,7 +113,7 @@ static tn_array *own_of(const tn_build *build, const struct samples *s, tn_array
     return build->expr(build, "x -> -x", TN_IN(own), TN_NO_ATTRS);
 }
 
-// An infinite loss that does not count costs nothing.
+// Replaces the losses of samples that do not count by 0, even infinite ones.
 static tn_array *where_counted(const tn_build *build, tn_array *counts, tn_array *loss,
                                tn_array *weights)
 {
@@ -135,7 +135,7 @@ DECOMPOSE(nll_loss)
     return built(outputs[0]);
 }
 
-// Minus the sum over classes of their log-probabilities by weights.
+// Minus the weighted sum over classes of their log-probabilities.
 static tn_array *all_classes(const tn_build *build, tn_array *logs, const struct samples *s)
 {
     tn_array *terms = s->weight ? build->expr(build, "x, w -> -x * w",
@@ -149,7 +149,7 @@ static tn_array *log_softmax_of(const tn_build *build, const struct samples *s)
     return build->op(build, "nn.log_softmax/1", TN_IN(s->logits), TN_NO_ATTRS);
 }
 
-// Labels that are probabilities, of which a mean divides by the number of samples.
+// The loss of labels that are probabilities; their mean divides by the number of samples.
 static tn_status entropy_of_shares(const tn_build *build, const struct samples *s,
                                    const class_attrs *attrs, tn_array **out)
 {

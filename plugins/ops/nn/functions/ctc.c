@@ -22,7 +22,8 @@ static const tn_input_info ctc_inputs[] = {
      TN_INTEGER_DTYPES},
 };
 
-// Below any sum of logarithms, and finite, so that differences are numbers.
+// The logarithm of 0: below any sum of logarithms, and finite, so that differences are not
+// NaN.
 #define NEVER -1e30
 
 // N samples, T positions, S labels, and 2 S + 1 states: a blank before and behind each
@@ -30,12 +31,12 @@ static const tn_input_info ctc_inputs[] = {
 struct alignments {
     int64_t samples, positions, labels, classes, states;
     tn_array *logs;       // T, N, C
-    tn_array *lengths[2]; // N, 1: of positions, of labels; i64
+    tn_array *lengths[2]; // N, 1: number of positions, of labels; i64
     tn_array *classes_of; // N, states: i64
-    tn_array *may_skip;   // N, states: from the label before, over the blank between
+    tn_array *may_skip;   // N, states: whether the blank before the state may be skipped
 };
 
-// Row s of `x` (N, states) is row s - by, and NEVER where there is none.
+// Row s of the result is row s - by of `x` (N, states); NEVER where there is none.
 static tn_array *ctc_shifted(const tn_build *build, tn_array *x, int64_t by, int64_t states)
 {
     x = part_of_axis(build, x, 1, 0, 1, states - by);
@@ -44,8 +45,8 @@ static tn_array *ctc_shifted(const tn_build *build, tn_array *x, int64_t by, int
         tn_attrs("before", TN_INTS(0, by), "after", TN_INTS(0, 0), "value", NEVER));
 }
 
-// Inputs: alpha, the logarithm of the probability of all ways to each state; that of its
-// class at this position; whether the position counts; may_skip.
+// Inputs: alpha, the logarithms of the probability of reaching each state; the logarithms
+// of its class here; whether this position counts; may_skip.
 static tn_status one_step(const tn_build *build, tn_array *const *inputs,
                           uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
                           void *user)
@@ -117,7 +118,7 @@ static tn_status read_alignments(const tn_build *build, const tn_rule *rule,
     return TN_OK;
 }
 
-// Labels N, S: those of one row for all samples begin behind those before.
+// Labels N, S; where the samples' labels are one row, they follow each other in it.
 static tn_array *ctc_labels_of(const tn_build *build, const tn_rule *rule,
                                const struct alignments *a)
 {
@@ -134,7 +135,7 @@ static tn_array *ctc_labels_of(const tn_build *build, const tn_rule *rule,
     return build->op(build, "base.take/1", TN_IN(y, indices), tn_attrs("axis", (int64_t)0));
 }
 
-// The class of each state, and whether the one before may be skipped.
+// Makes the class of each state, and whether the blank before it may be skipped.
 static void ctc_make_states(const tn_build *build, const tn_rule *rule,
                             struct alignments *a)
 {
@@ -166,7 +167,7 @@ static void ctc_make_states(const tn_build *build, const tn_rule *rule,
                               tn_attrs("blank", attrs->blank));
 }
 
-// alpha behind the last position that counts: N, states.
+// alpha after the last position that counts: N, states.
 static tn_array *last_alpha(const tn_build *build, struct alignments *a)
 {
     const int64_t whole[3] = {a->positions, a->samples, a->states};
@@ -177,7 +178,7 @@ static tn_array *last_alpha(const tn_build *build, struct alignments *a)
     tn_array *counts =
         build->expr(build, "n, t -> t < n",
                     TN_IN(a->lengths[0], counted(build, a->positions, 2)), TN_NO_ATTRS);
-    // Before the first position all ways are in the blank before the first label.
+    // Before the first position all probability is at the blank before the first label.
     tn_array *alpha =
         build->expr(build, "z, s -> s == 0 ? 0 : -1e30",
                     TN_IN(zeros(build, dtype_of(build, a->logs), 2, &whole[1]),
@@ -195,7 +196,7 @@ static tn_array *last_alpha(const tn_build *build, struct alignments *a)
     types[1] = (tn_type){types[1].dtype, 2, {a->samples, a->states}};
     types[2] = (tn_type){TN_BOOL, 2, {a->samples, 1}};
     const tn_graph *body = build->trace(build, one_step, a, types, 4, 1, NULL);
-    tn_array *results[2]; // the last alpha; what derivatives keep
+    tn_array *results[2]; // the last alpha; alphas for the derivatives
     if (build->op_n(build, "base.scan/1", in, 4,
                     tn_attrs("body", body, "carries", (int64_t)1, "slices", (int64_t)2,
                              "length", a->positions),

@@ -4,8 +4,8 @@
 
 // --- lengths ----------------------------------------------------------------------------
 
-// (sum(abs(x) ** p) along `axis`) ** (1 / p), with the axis kept or not. Its slope at a
-// vector of zeros is 0, as PyTorch's.
+// (sum(abs(x) ** p) along `axis`) ** (1 / p); the axis is kept or removed. Its slope at a
+// vector of zeros is 0, as in PyTorch.
 static tn_array *nn_distances_length_of(const tn_build *build, tn_array *x, double p,
                                         int64_t axis, int64_t keepdims)
 {
@@ -50,7 +50,7 @@ DECOMPOSE(normalize)
     tn_status status = check_norm(build->host, attrs->p);
     if (status)
         return status;
-    // The length may be beyond a half float's range.
+    // The length may exceed a half float's range.
     tn_dtype dtype = dtype_of(build, rule->inputs[0]), computed = tn_dtype_computed(dtype);
     tn_array *x =
         computed == dtype ? rule->inputs[0] : cast(build, rule->inputs[0], computed);
@@ -80,7 +80,7 @@ static const tn_input_info two_inputs[] = {
     {"x2", "vectors, of x1's shape", 0, TN_FLOAT_DTYPES},
 };
 
-// sum(a * b) / sqrt(of both: max(sum(a * a), least) + more).
+// sum(a * b) / sqrt(the product for a and b of max(sum(x * x), least) + more).
 static tn_array *cosine_of(const tn_build *build, tn_array *a, tn_array *b, int64_t axis,
                            double least, double more)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Losses of classes by margins, and of samples that are of several classes.
+// Losses of classes by margins, and of samples with several classes.
 #include "losses.h"
 
 static const tn_input_info margin_inputs[] = {
@@ -33,8 +33,8 @@ typedef struct {
 } labels_attrs;
 static const tn_attr_field labels_fields[] = {REDUCTION_FIELD(labels_attrs)};
 
-// Checks that x has classes, target the first `rank` of its extents, and weight one number
-// a class.
+// Checks that x has classes, that target has the first `rank` extents of x, and that weight
+// has a number for each class.
 static tn_status check_labels(const tn_build *build, const tn_rule *rule, int32_t missing)
 {
     const tn_host *host = build->host;
@@ -91,7 +91,7 @@ DECOMPOSE(multi_margin_loss)
     return built(outputs[0]);
 }
 
-// Each pair of a class that the sample has, and one that it has not.
+// All pairs of a class that the sample has and a class that it does not have.
 DECOMPOSE(multilabel_margin_loss)
 {
     const labels_attrs *attrs = rule->attrs;
@@ -130,7 +130,7 @@ DECOMPOSE(multilabel_soft_margin_loss)
     tn_status status = check_labels(build, rule, 0);
     if (status)
         return status;
-    // log(1 + exp(-x)) where the sample is of the class, and x more where it is not.
+    // log(1 + exp(-x)) where the sample has the class, and x is added where it does not.
     tn_array *loss =
         build->expr(build,
                     "x, y -> (1 - y) * x + (x < 0 ? log1p(exp(x < 0 ? x : 0)) - x : "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Losses that are an expression of each element, and their mean or sum: PyTorch's, and some
-// of MLX.
+// Losses that are an expression of each element, and their mean or sum, from PyTorch and
+// MLX.
 #include "losses.h"
 
 const char *const loss_reductions[] = {"none", "mean", "sum", NULL};
@@ -309,7 +309,7 @@ DECOMPOSE(gaussian_nll_loss)
     tn_ints shape = tn_extents(build, x);
     var = build->op(build, "base.broadcast_to/1", TN_IN(var),
                     tn_attrs("shape", (const tn_ints *)&shape));
-    // Below eps the slope is that at eps, as PyTorch has it.
+    // Below eps the slope is the slope at eps, as in PyTorch.
     tn_array *still = build->op(build, "base.stop_gradient/1", TN_IN(var), TN_NO_ATTRS);
     tn_array *loss = build->expr(
         build,

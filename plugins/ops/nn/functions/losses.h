@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What losses share: how their elements become one number, and rows of attributes.
+// Shared by losses: the reduction of elements to one number, and rows of attributes.
 #ifndef NN_LOSSES_H
 #define NN_LOSSES_H
 
@@ -13,9 +13,9 @@ extern const char *const loss_reductions[]; // none, mean, sum
     TN_CHOICE_FIELD(type, reduction, REDUCE_MEAN, loss_reductions,                         \
                     "elements as they are; their mean; their sum")
 
-// `loss` as it is, its mean or its sum over all elements.
+// `loss` unchanged, or its mean or sum over all elements.
 tn_array *reduced_loss(const tn_build *build, tn_array *loss, int64_t reduction);
-// Its sum, divided by that of `weights`, where a mean is asked for.
+// reduced_loss(), but a mean divides the sum by that of `weights`.
 tn_array *reduced_by_weights(const tn_build *build, tn_array *loss, tn_array *weights,
                              int64_t reduction);
 tn_array *summed_over(const tn_build *build, tn_array *x, int64_t axis, int64_t keepdims);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Convolutions of 1 to 3 dimensions and their transposes, by nn.conv2d/1, which has the
-// kernels: a vector is an image of one row, and the depth of a filter becomes channels.
+// kernels: a vector is an image of one row, and a filter's depth becomes channels.
 #include "images.h"
 #include <tenon/ops/rules.h>
 
@@ -48,7 +48,8 @@ static const tn_input_info transpose_inputs[] = {
 
 // --- numbers ----------------------------------------------------------------------------
 
-// Reads the lists that both kinds have, and the extents of filters, channels last or not.
+// Reads the lists of attributes that both kinds share, and the extents of filters, channels
+// last or not.
 static tn_status read_lists(const tn_build *build, const tn_ints *const lists[3],
                             const tn_type *w, int32_t n, int64_t axis,
                             struct spatial axes[MOST_SPATIAL])
@@ -81,7 +82,7 @@ static tn_status check_convolution(const tn_build *build, const tn_rule *rule, i
     return status == TN_OK ? check_images(build->host, "w", w, n, axis) : status;
 }
 
-// x with `steps` - 1 zeros between its elements along each axis.
+// Inserts `steps` - 1 zeros between the elements of x along each axis.
 static tn_status spread_elements(const tn_build *build, tn_array **x, int32_t n,
                                  const int64_t *steps)
 {
@@ -114,7 +115,7 @@ static tn_status spread_elements(const tn_build *build, tn_array **x, int32_t n,
 
 // --- channels last ----------------------------------------------------------------------
 
-// nn.conv2d/1 with the last two axes of `axes`, or a vector as an image of one row.
+// Applies nn.conv2d/1 along the last two of `axes`, or to a vector as an image of one row.
 static tn_array *image_conv_convolved(const tn_build *build, tn_array *x, tn_array *w,
                                       tn_array *bias, int32_t n, const struct spatial *axes,
                                       int64_t groups)
@@ -128,8 +129,8 @@ static tn_array *image_conv_convolved(const tn_build *build, tn_array *x, tn_arr
                               TN_INTS(r->dilation, c->dilation), "groups", groups));
 }
 
-// An array of rank `rank` with axes `first` and the next one as one, or with an axis of 1
-// in front of `first`.
+// Merges axes `first` and the next one of an array of rank `rank`, or inserts an axis of
+// extent 1 in front of `first`.
 static tn_array *merged_axes(const tn_build *build, tn_array *x, int32_t first)
 {
     tn_ints shape = tn_extents(build, x);
@@ -146,14 +147,14 @@ static tn_array *with_row(const tn_build *build, tn_array *x)
     return build->op(build, "base.expand_dims/1", TN_IN(x), tn_attrs("axis", TN_INTS(1)));
 }
 
-// The images at one place of the filters' depth: N, oD, H, W, C.
+// The images at one position of the filters' depth: N, oD, H, W, C.
 static tn_array *depth_part(const tn_build *build, tn_array *x, const struct spatial *depth,
                             int64_t at)
 {
     return part_of_axis(build, x, 1, at * depth->dilation, depth->stride, depth->out);
 }
 
-// Each channel by itself: the sum over positions of the filters' depth.
+// Convolves each channel by itself: the sum over positions of the filters' depth.
 static tn_array *convolved_by_depth(const tn_build *build, tn_array *x, tn_array *w,
                                     const struct spatial *axes, int64_t groups)
 {
@@ -169,8 +170,8 @@ static tn_array *convolved_by_depth(const tn_build *build, tn_array *x, tn_array
 }
 
 // Positions of the filters' depth side by side as channels: N * oD, H, W, groups * kD * C /
-// groups. `by_planes`: x is N, D, C, H, W, and planes are put together, which are turned
-// then: pixels of few channels would be copied a few bytes at a time.
+// groups. `by_planes`: x is N, D, C, H, W, and planes are joined and then transposed, as
+// pixels of few channels would be copied a few bytes at a time.
 static tn_array *depth_as_channels(const tn_build *build, tn_array *x,
                                    const struct spatial *depth, int64_t groups,
                                    int by_planes)
@@ -181,7 +182,7 @@ static tn_array *depth_as_channels(const tn_build *build, tn_array *x,
         return NULL;
     int32_t of_c = by_planes ? 2 : 4, of_h = by_planes ? 3 : 2;
     const int64_t *e = type->extent, channels = e[of_c] / groups;
-    // Rows and columns as one axis: batches of batches have room before them.
+    // Rows and columns are one axis, so that nested batches have room for their axes.
     const int64_t pixels = e[of_h] * e[of_h + 1];
     const int64_t split[2][5] = {{e[0], e[1], pixels, groups, channels},
                                  {e[0], e[1], groups, channels, pixels}};
@@ -225,7 +226,7 @@ static tn_array *convolved_in_depth(const tn_build *build, tn_array *x, tn_array
     return with_shape(build, "base.reshape/1", out, 5, shape);
 }
 
-// The windows of an axis; fails where there is none.
+// Counts the windows of an axis; fails where there is none.
 static tn_status image_conv_count_windows(const tn_build *build, const tn_array *x,
                                           int32_t n, struct spatial *axes)
 {
@@ -247,8 +248,8 @@ static tn_status image_conv_count_windows(const tn_build *build, const tn_array 
     return TN_OK;
 }
 
-// Whether planes are copied in place of pixels (depth_as_channels): 8 channels are half a
-// cache line. Then zeros are written along the depth alone.
+// Whether to copy planes in place of pixels (depth_as_channels): 8 channels are half a
+// cache line. Zeros are then written along the depth alone.
 static int image_conv_has_few_channels(const tn_build *build, const tn_array *w,
                                        const struct spatial *written)
 {
@@ -258,8 +259,8 @@ static int image_conv_has_few_channels(const tn_build *build, const tn_array *w,
            written[1].before + written[1].after + written[2].before + written[2].after == 0;
 }
 
-// x and w channels last. Zeros on both sides of rows and columns alike are the kernels';
-// others are written.
+// Convolves x and w, channels last. Equal padding on both sides of rows and columns is left
+// to the kernels; other zeros are written.
 static tn_status convolve_images(const tn_build *build, tn_array *x, tn_array *w,
                                  tn_array *bias, int32_t n,
                                  const struct spatial given[MOST_SPATIAL], int64_t groups,
@@ -358,9 +359,9 @@ static tn_status image_conv_convolution(const tn_build *build, const tn_rule *ru
 
 // --- transposes -------------------------------------------------------------------------
 
-// The extents of the result, which a convolution with the same numbers takes to x's: what
-// output_padding has beyond a stride is less padding, and then `zeros` of no window.
-// *is_nothing: all of the result is.
+// The extents of a result that a convolution with the same attributes takes to x's.
+// output_padding beyond a stride reduces the padding, and then adds `zeros` without a
+// window. *is_nothing: no window reaches the result.
 static tn_status find_sources(const tn_build *build, const tn_type *x, int32_t n,
                               const int64_t *more, struct spatial *axes, int64_t *zeros,
                               int *is_nothing)
@@ -391,7 +392,7 @@ static tn_status find_sources(const tn_build *build, const tn_type *x, int32_t n
     return TN_OK;
 }
 
-// nn.conv2d_input/1 as image_conv_convolved() has nn.conv2d/1.
+// Applies nn.conv2d_input/1 as image_conv_convolved() does nn.conv2d/1.
 static tn_array *spread_out(const tn_build *build, tn_array *x, tn_array *w, int32_t n,
                             const struct spatial *axes, int64_t groups)
 {
@@ -404,7 +405,7 @@ static tn_array *spread_out(const tn_build *build, tn_array *x, tn_array *w, int
                               TN_INTS(r->size, c->size)));
 }
 
-// `part`, N, oD, H, W, C, where depth_part() reads it, in zeros of the whole depth.
+// Adds `part`, N, oD, H, W, C, to zeros of the whole depth, where depth_part() reads it.
 static tn_array *depth_scattered(const tn_build *build, tn_array *part,
                                  const struct spatial *depth, int64_t at)
 {
@@ -424,8 +425,8 @@ static tn_array *depth_scattered(const tn_build *build, tn_array *part,
                               (const tn_ints *)&stop, "step", (const tn_ints *)&step));
 }
 
-// The part of N * oD, H, W, groups * kD * C / groups channels that depth_as_channels() put
-// at one place of the filters' depth, as images.
+// The channels, of N * oD, H, W, groups * kD * C / groups, that depth_as_channels() made
+// from one position of the filters' depth, as images.
 static tn_array *channels_of_depth(const tn_build *build, tn_array *x, int64_t positions,
                                    int64_t groups, int64_t at)
 {
@@ -471,8 +472,8 @@ static tn_array *spread_in_depth(const tn_build *build, tn_array *x, tn_array *w
     return sum;
 }
 
-// The transpose of convolve_images(), of images with the extents in `given`: where zeros
-// would be written there, they are cut off here.
+// The transpose of convolve_images(), for images with the extents in `given`: cuts off the
+// zeros that convolve_images() writes.
 static tn_status image_conv_transposed(const tn_build *build, tn_array *x, tn_array *w,
                                        int32_t n, const struct spatial *given,
                                        int64_t groups, tn_array **out)
@@ -503,7 +504,7 @@ static tn_status image_conv_transposed(const tn_build *build, tn_array *x, tn_ar
     return built(*out);
 }
 
-// A result in which no window has anything.
+// A result that no window reaches.
 static tn_array *nothing_but_zeros(const tn_build *build, const tn_type *x, int32_t n,
                                    const struct spatial *axes, int64_t *behind,
                                    int64_t filters)

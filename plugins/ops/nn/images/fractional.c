@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // fractional_max_pool2d and fractional_max_pool3d (Graham, "Fractional max-pooling", 2014):
-// windows of one size whose distances are by chance, so that extents shrink by any ratio.
-// Each channel of each image has a number of its own for each axis.
+// windows of one size at random distances, so that extents shrink by any ratio. Each
+// channel of each image has its own random number for each axis.
 #include "images.h"
 #include <tenon/ops/rules.h>
 
@@ -65,7 +65,7 @@ static tn_status fractional_windows(const tn_host *host, const fractional_attrs 
     return status ? status : check_elements(host, n, axes);
 }
 
-// Numbers of each plane, N * C, axes, in the dtype that x is computed in.
+// A random number for each plane and axis, [N * C, axes], in x's dtype of computation.
 static tn_array *plane_samples(const tn_build *build, const tn_rule *rule, int64_t images,
                                int64_t channels, int32_t n, tn_dtype dtype)
 {
@@ -87,8 +87,8 @@ static tn_array *plane_samples(const tn_build *build, const tn_rule *rule, int64
     return with_shape(build, "base.reshape/1", given, 2, flat);
 }
 
-// Where windows of axis i begin, and their elements: N * C, then out and window of each
-// axis. PyTorch's: the last window is at the end.
+// Where windows of axis i begin, and their elements: N * C, then windows and elements of
+// each axis. As in PyTorch the last window is at the end.
 static tn_array *window_positions(const tn_build *build, const struct spatial *a, int32_t n,
                                   int32_t i, tn_array *samples, tn_dtype dtype)
 {
@@ -112,7 +112,7 @@ static tn_array *window_positions(const tn_build *build, const struct spatial *a
                        TN_IN(at, counted(build, a->window, n - 1 - i)), TN_NO_ATTRS);
 }
 
-// x: planes, elements. out: maxima and their positions, planes, windows.
+// x: planes, elements. out: maxima and their positions; planes, windows.
 static tn_status pool_planes(const tn_build *build, tn_array *x, tn_array *samples,
                              int32_t n, const struct spatial axes[MOST_SPATIAL],
                              tn_dtype dtype, tn_array *out[2])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// interpolate: other extents of vectors, images and volumes, by nn.resample2d, which has
-// the kernels: depth is an axis of its own.
+// interpolate: resizes vectors, images and volumes by nn.resample2d, which has the kernels;
+// depth is resized by itself.
 #include "images.h"
 #include <tenon/ops/rules.h>
 

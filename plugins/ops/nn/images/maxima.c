@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Max pooling that tells where its maxima are, or whose windows have gaps, by gathers of
-// all elements of each window; and its inverse, which puts elements to such positions.
+// Max pooling that gives positions of maxima, or whose windows have gaps, by gathers of all
+// elements of each window; and its inverse, which puts elements at such positions.
 #include "maxima.h"
 #include <tenon/ops/rules.h>
 
-// Where in its axis element k of window i is. A position beyond the axis counts as the
-// first or the last one of its window that is within.
+// The position in its axis of element k of window i. A position beyond the axis becomes the
+// window's first or last position within.
 static tn_array *nn_maxima_positions_of(const tn_build *build, const struct spatial *a,
                                         int32_t behind_i, int32_t behind_k)
 {
     tn_array *i = counted(build, a->out, behind_i);
     tn_array *k = counted(build, a->window, behind_k);
-    if (!a->stride) // windows that divide the axis
+    if (!a->stride) // windows that divide the axis, as in adaptive pooling
         return build->expr(build,
                            "i, k -> b = i * size // out; "
                            "e = ((i + 1) * size + out - 1) // out; min(b + k, e - 1)",

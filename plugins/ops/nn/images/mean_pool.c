@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// mean_pool2d, of which average pooling is made, and its transpose: the primitives that
-// kernels serve. Both are linear, and each is the other's derivative.
+// mean_pool2d, which average pooling is made of, and its transpose: primitives with
+// kernels. Both are linear, and each is the other's derivative.
 #include "images.h"
 #include <tenon/ops/rules.h>
 
@@ -25,7 +25,7 @@ static tn_status read_mean_pool(const tn_host *host, const tn_mean_pool2d_attrs 
     return TN_OK;
 }
 
-// Each window begins in x or in what is around it, so that positions fit 32 bits.
+// Each window begins in x or in its padding, so that positions fit 32 bits.
 static tn_status check_windows(const tn_host *host, const struct spatial axes[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -44,7 +44,7 @@ static tn_status check_windows(const tn_host *host, const struct spatial axes[2]
     return TN_OK;
 }
 
-// The type of the result, of which `extent` says rows and columns.
+// The type of the result, whose rows and columns are `extent`.
 static tn_status mean_pool_type(const tn_infer *infer, int is_input, tn_type *types)
 {
     const tn_type *x = &infer->types[0];
@@ -89,7 +89,7 @@ static tn_attr_list mean_pool_attrs(const tn_mean_pool2d_attrs *attrs,
     return TN_ATTR_LIST(items, 7);
 }
 
-// `primitive` of x, whose result has the rows and columns of `like`.
+// Applies `primitive` to x; the result has the rows and columns of `like`.
 static tn_status mean_pool_as(const tn_build *build, const tn_rule *rule,
                               const char *primitive, tn_array *x, const tn_array *like,
                               tn_array **out)
@@ -106,8 +106,8 @@ static tn_status mean_pool_as(const tn_build *build, const tn_rule *rule,
 
 // --- decompositions ---------------------------------------------------------------------
 
-// How many elements a window of one axis counts, of those with numbers `first` on: 1 /
-// count, along an axis with `behind` axes behind it.
+// 1 / (number of elements that a window counts), for windows of one axis from number
+// `first` on, along an axis with `behind` axes behind it.
 static tn_array *mean_pool_shares_of(const tn_build *build, const struct spatial *a,
                                      int64_t count_padding, int32_t behind)
 {
@@ -120,7 +120,8 @@ static tn_array *mean_pool_shares_of(const tn_build *build, const struct spatial
                                 "begin", count_padding ? -a->before : 0));
 }
 
-// x, windows by windows, times what each window's elements are divided by.
+// x, one element for each window, divided by the number of elements that each window
+// counts.
 static tn_array *shared_out(const tn_build *build, const tn_rule *rule, tn_array *x,
                             const struct spatial axes[2])
 {
@@ -137,7 +138,7 @@ static tn_array *shared_out(const tn_build *build, const tn_rule *rule, tn_array
                        TN_NO_ATTRS);
 }
 
-// Rows and columns of the images that all windows lie in, zeros included.
+// The rows and columns that all windows cover, padding included.
 static void cover_windows(struct spatial axes[2], int64_t behind[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -182,7 +183,7 @@ DECOMPOSE(mean_pool2d)
     axes[0].size = type->extent[1];
     axes[1].size = type->extent[2];
     cover_windows(axes, behind);
-    if (axes[0].out == 0 || axes[1].out == 0) { // has no element
+    if (axes[0].out == 0 || axes[1].out == 0) { // the result has no element
         outputs[0] = zeros_of(build, type, axes[0].out, axes[1].out);
         return built(outputs[0]);
     }

@@ -25,15 +25,15 @@ typedef struct {
     int64_t axis, keepdims;
 } global_attrs;
 
-// Kind and results of a pooling.
+// The kind and the results of a pooling.
 struct pooling {
     int is_max, with_indices;
-    int64_t count_padding, divisor; // of means
+    int64_t count_padding, divisor; // of means: whether padding counts; given divisor
 };
 
 // --- planes -----------------------------------------------------------------------------
 
-// nn.max_pool2d/1 of images, channels last. Borders that it does not have are written.
+// Applies nn.max_pool2d/1, channels last. Borders that it does not support are written.
 static tn_array *max_plane(const tn_build *build, tn_array *x,
                            const struct spatial plane[2])
 {
@@ -71,7 +71,7 @@ static tn_array *pooled_plane(const tn_build *build, tn_array *x,
 
 static const struct spatial whole_axis = {.size = 1, .window = 1, .stride = 1, .out = 1};
 
-// x, of `images`, n axes and `channels`, pooled along all n.
+// Pools x, of `images`, n axes and `channels`, along all n axes.
 static tn_array *pooled_axes(const tn_build *build, tn_array *x, int64_t images,
                              int64_t channels, int32_t n, const struct spatial *axes,
                              const struct pooling *how)
@@ -93,8 +93,8 @@ static tn_array *pooled_axes(const tn_build *build, tn_array *x, int64_t images,
     return x;
 }
 
-// The extents of x, and of the result: images, n axes, channels, of which those in front
-// are images of one channel.
+// The extents of x, and of the result: images, n axes, channels. Channels in front of the
+// axes become images of one channel.
 struct ends {
     int64_t images, channels; // of the planes
     tn_ints shape;            // of x, and later of the result
@@ -121,8 +121,9 @@ static tn_array *with_ends(const tn_build *build, tn_array *x, struct ends *ends
 
 // --- windows of one extent --------------------------------------------------------------
 
-// The windows of an axis: whole ones, or with `ceil_mode` those, too, that begin in x or in
-// the zeros before it. The first one is whole unless the stride reaches beyond it.
+// Counts the windows of an axis: whole ones, and with `ceil_mode` also partial ones that
+// begin in x or in the zeros before it. The first window is whole unless the stride exceeds
+// it.
 static tn_status nn_pooling_count_windows(const tn_build *build, struct spatial *a,
                                           int64_t ceil_mode)
 {
@@ -149,8 +150,7 @@ static tn_status nn_pooling_count_windows(const tn_build *build, struct spatial 
     return TN_OK;
 }
 
-// The greatest elements of windows that have gaps, and their positions where these are
-// wanted.
+// The greatest elements of windows that have gaps, and, if wanted, their positions.
 static tn_status pool_indices(const tn_build *build, const tn_rule *rule, int32_t n,
                               const struct spatial *axes, struct ends *ends,
                               int with_indices, tn_array **outputs)
@@ -220,9 +220,9 @@ static tn_status avg_windows(const tn_build *build, const tn_rule *rule, int32_t
 
 // --- windows that divide an axis --------------------------------------------------------
 
-// Where window i begins and ends: i * size / out rounded down, and (i + 1) * size / out
-// rounded up. `most` elements of each, gathered along `axis`, 1, of x (images, size,
-// others, channels): those behind its end are its last one.
+// Window i begins at i * size / out rounded down, and ends at (i + 1) * size / out rounded
+// up. Gathers `most` elements of each along axis 1 of x (images, size, others, channels);
+// elements behind a window's end repeat its last one.
 static tn_array *gathered_windows(const tn_build *build, tn_array *x,
                                   const struct spatial *a, int64_t most)
 {
@@ -236,13 +236,13 @@ static tn_array *gathered_windows(const tn_build *build, tn_array *x,
                      tn_attrs("axis", (int64_t)1));
 }
 
-// The most elements that a window has.
+// The number of elements of the largest window.
 static int64_t size_of_divided(const struct spatial *a)
 {
     return a->size % a->out ? a->size / a->out + 2 : a->size / a->out;
 }
 
-// x (images, size, others, channels) pooled along axis 1.
+// Pools x (images, size, others, channels) along axis 1.
 static tn_array *divided_axis(const tn_build *build, tn_array *x, const struct spatial *a,
                               const struct pooling *how)
 {
@@ -264,7 +264,7 @@ static tn_array *divided_axis(const tn_build *build, tn_array *x, const struct s
     return pooled_plane(build, x, plane, how);
 }
 
-// Columns come before rows, and depth is last: of equal elements the first one counts.
+// Pools columns before rows, and depth last: of equal elements the first one counts.
 static tn_status adaptive_pool(const tn_build *build, const tn_rule *rule, int32_t n,
                                int is_max, int with_indices, tn_array **outputs)
 {
@@ -309,7 +309,7 @@ static tn_status adaptive_pool(const tn_build *build, const tn_rule *rule, int32
         outputs[0] = resampled(build, x, n, ends.first, parts, TN_RESAMPLE_PARTS, 0);
         return built(outputs[0]);
     }
-    // Rows of all channels are gathered faster than elements.
+    // Gathering rows of all channels is faster than gathering elements.
     if (!divides) {
         x = channels_last(build, x, n, attrs->axis);
         ends = ends_of(build, x, n, -1);

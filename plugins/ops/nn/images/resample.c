@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// resample2d, of which interpolation and adaptive means are made, and its transpose: the
-// primitives that kernels serve. Both are linear, and each is the other's derivative.
+// resample2d, which interpolation and adaptive means are made of, and its transpose:
+// primitives with kernels. Both are linear, and each is the other's derivative.
 #include "images.h"
 #include <tenon/ops/rules.h>
 
-// Rows and columns: `in` is that of images that are read, `out` of results; of the
-// transpose the other way round.
+// Reads rows and columns: `in` of the images that are read, `out` of the results; the
+// transpose exchanges them.
 static tn_status read_sides(const tn_host *host, const tn_resample2d_attrs *attrs,
                             const tn_type *x, int is_input, tn_resample_axis sides[2])
 {
@@ -57,7 +57,7 @@ static tn_status resample2d_input_infer(const tn_infer *infer, tn_type *types)
 
 // --- decompositions ---------------------------------------------------------------------
 
-// A column of f64 numbers of an axis' results, of x's dtype.
+// An axis' f64 numbers as a column, in x's dtype.
 static tn_array *resample_as_column(const tn_build *build, tn_array *numbers, int64_t n,
                                     tn_dtype dtype)
 {
@@ -65,7 +65,7 @@ static tn_array *resample_as_column(const tn_build *build, tn_array *numbers, in
                 dtype);
 }
 
-// Where the results of an axis lie between x's elements: f64.
+// The positions of an axis' results between x's elements: f64.
 static tn_array *positions_between(const tn_build *build, const tn_resample_axis *a)
 {
     int is_plain = a->mode == TN_RESAMPLE_NEAREST ||
@@ -79,7 +79,7 @@ static tn_array *positions_between(const tn_build *build, const tn_resample_axis
                        TN_IN(counted(build, a->out, 0)), tn_attrs("step", a->step));
 }
 
-// Tap k of each result: its position within the axis, and its weight; NULL: 1.
+// Tap k of each result: its position in the axis, and its weight; NULL: 1.
 static void taps_of(const tn_build *build, const tn_resample_axis *a, int64_t k,
                     tn_dtype dtype, tn_array *out[2])
 {
@@ -102,7 +102,8 @@ static void taps_of(const tn_build *build, const tn_resample_axis *a, int64_t k,
                   a->out, dtype);
 }
 
-// Parts: positions of the elements of each, held within it, and how many it has.
+// The parts that divide an axis: positions of each part's elements, clamped to the part,
+// and their number.
 static void resample_parts_of(const tn_build *build, const tn_resample_axis *a,
                               tn_array *out[2])
 {
@@ -116,7 +117,7 @@ static void resample_parts_of(const tn_build *build, const tn_resample_axis *a,
                          TN_IN(counted(build, a->out, 2)), attrs);
 }
 
-// The mean of each part of axis 1 of x (images, size, others).
+// The mean of each part along axis 1 of x (images, size, others).
 static tn_array *mean_parts(const tn_build *build, tn_array *x, const tn_resample_axis *a)
 {
     tn_array *of[2];
@@ -131,7 +132,7 @@ static tn_array *mean_parts(const tn_build *build, tn_array *x, const tn_resampl
                        TN_IN(x, cast(build, counts, dtype_of(build, x))), TN_NO_ATTRS);
 }
 
-// Its transpose: g (images, parts, others) -> images, size, others.
+// The transpose of mean_parts(): g (images, parts, others) -> images, size, others.
 static tn_array *share_parts(const tn_build *build, tn_array *g, const tn_resample_axis *a)
 {
     const tn_type *type = build->type(g);
@@ -151,7 +152,7 @@ static tn_array *share_parts(const tn_build *build, tn_array *g, const tn_resamp
                      tn_attrs("axis", (int64_t)1));
 }
 
-// Each element `times` times, side by side.
+// Repeats each element `times` times, side by side.
 static tn_array *resample_repeated(const tn_build *build, tn_array *x, int64_t times)
 {
     const tn_type *type = build->type(x);
@@ -165,7 +166,7 @@ static tn_array *resample_repeated(const tn_build *build, tn_array *x, int64_t t
     return with_shape(build, "base.reshape/1", x, 3, joined);
 }
 
-// x (images, size, others) along axis 1.
+// Resamples x (images, size, others) along axis 1.
 static tn_array *resampled_axis(const tn_build *build, tn_array *x,
                                 const tn_resample_axis *a)
 {
@@ -188,7 +189,7 @@ static tn_array *resampled_axis(const tn_build *build, tn_array *x,
     return sum;
 }
 
-// Its transpose.
+// The transpose of resampled_axis().
 static tn_array *spread_axis(const tn_build *build, tn_array *g, const tn_resample_axis *a)
 {
     static const int64_t counts[] = {1, 1, 2, 4};
@@ -208,7 +209,7 @@ static tn_array *spread_axis(const tn_build *build, tn_array *g, const tn_resamp
     return sum;
 }
 
-// Rows come before columns, in the transpose behind them.
+// Resamples rows before columns; the transpose goes the other way.
 static tn_status resample_graph(const tn_build *build, const tn_rule *rule, int is_input,
                                 tn_array **outputs)
 {
@@ -248,8 +249,8 @@ DECOMPOSE(resample2d_input)
 
 // --- derivatives ------------------------------------------------------------------------
 
-// `primitive` of x, whose result has the rows and columns of `like`. Steps are told, as the
-// extents that they would follow from are not those of x.
+// Applies `primitive` to x; the result has the rows and columns of `like`. Steps are given,
+// as they would follow from extents that are not x's.
 static tn_status resample_as(const tn_build *build, const tn_rule *rule, int to_input,
                              tn_array *x, const tn_array *like, tn_array **out)
 {
@@ -280,7 +281,8 @@ static tn_status resample_batch(const tn_build *build, const tn_rule *rule, int 
 
 // --- in other operators -----------------------------------------------------------------
 
-// x, of which `before` images and `behind` channels are around rows and columns.
+// Resamples rows and columns of x, with `before` images before them and `behind` channels
+// behind.
 static tn_array *resampled_plane(const tn_build *build, tn_array *x, int64_t before,
                                  const struct resampled_axis plane[2], int64_t behind,
                                  int64_t mode, int64_t align_corners)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// grid_sample: elements of images and volumes at positions that data give, by gathers of
-// their neighbours; affine_grid, which makes such positions.
+// grid_sample: elements of images and volumes at positions given as data, by gathers of the
+// nearest elements; affine_grid, which makes such positions.
 #include "images.h"
 #include <tenon/ops/rules.h>
 
@@ -25,18 +25,18 @@ static const tn_input_info sample_inputs[] = {
     {"grid", "N, ..., 2 or 3: positions, columns first, from -1 to 1", 0, TN_FLOAT_DTYPES},
 };
 
-// An axis of x: its extent, and the positions of results along it, in elements.
+// An axis of x: its extent, and the results' positions along it, in elements.
 struct sampled {
     int64_t size;
     tn_array *positions;
 };
 
-// One neighbour along each axis: its position, an integer, and its weight.
+// An element of x near a position, along one axis: its index, and its weight.
 struct neighbour {
     tn_array *position, *weight;
 };
 
-// Positions beyond the axis as padding_mode has them, still floats.
+// Maps positions beyond the axis as padding_mode says; they stay floats.
 static tn_array *grid_sample_within(const tn_build *build, tn_array *positions,
                                     int64_t size, const sample_attrs *attrs)
 {
@@ -58,7 +58,7 @@ static tn_array *grid_sample_within(const tn_build *build, tn_array *positions,
     return build->expr(build, clipped, TN_IN(positions), tn_attrs("last", last));
 }
 
-// From the grid's -1 .. 1 to elements.
+// Converts the grid's -1 .. 1 to elements.
 static tn_array *in_elements(const tn_build *build, tn_array *grid, int64_t size,
                              const sample_attrs *attrs)
 {
@@ -91,7 +91,8 @@ static struct neighbour neighbour_of(const tn_build *build, const struct sampled
                               build->expr(build, cubics[k], TN_IN(p), TN_NO_ATTRS)};
 }
 
-// The sum over all choices of a neighbour along each of `n` axes. x is N * elements, C; all
+// The sum over all combinations of a near element along each of `n` axes. x is N *
+// elements, C; all other arrays are N, results, 1.
 // else N, results, 1.
 static tn_array *sum_of_neighbours(const tn_build *build, tn_array *x, int32_t n,
                                    const struct sampled *axes, tn_array *images,
@@ -253,7 +254,8 @@ DECOMPOSE(affine_grid)
         return status;
     tn_dtype dtype = theta->dtype, wide = tn_dtype_computed(dtype);
     tn_array *matrix = wide != dtype ? cast(build, rule->inputs[0], wide) : rule->inputs[0];
-    // N, n, 1, ...: a column of the matrix times the coordinate of each axis, and the last.
+    // [N, n, 1, ...]: column i of the matrix, times the coordinate of axis i; and the last
+    // column.
     tn_ints column = {.count = (uint32_t)n + 2, .given = 1, .value = {size[0], n, 1, 1, 1}};
     tn_array *sum = NULL;
     for (int32_t i = 0; i <= n; i++) {
@@ -264,7 +266,7 @@ DECOMPOSE(affine_grid)
             sum = add(build, sum, factor);
             break;
         }
-        // The first coordinate is that of columns, the last axis.
+        // Coordinate 0 belongs to columns, the last axis.
         double count = (double)size[n + 1 - i];
         double step = count > 1 ? 2 / (attrs->align_corners ? count - 1 : count) : 0;
         tn_array *at = cast(build,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Elements of channels as rows and columns, and back; windows of images as columns of a
-// matrix, and the sum of such columns. All are moves, gathers and scatters.
+// matrix, and sums of such columns. All are moves, gathers and scatters.
 #include "images.h"
 #include <tenon/ops/rules.h>
 
-// x reshaped to `from`, its axes put into `order`, and reshaped to `to`.
+// Reshapes x to `from`, transposes it by `order`, and reshapes it to `to`.
 static tn_array *nn_shuffle_rearranged(const tn_build *build, tn_array *x,
                                        const tn_ints *from, const tn_ints *order,
                                        const tn_ints *to)
@@ -159,7 +159,7 @@ static const tn_attr_field fold_fields[] = {
     COLUMNS_FIELDS,
 };
 
-// Reads the windows of `n` axes, whose sizes are known.
+// Reads the windows of `n` axes, whose window sizes are known.
 static tn_status read_columns(const tn_build *build, const columns_attrs *attrs, int32_t n,
                               struct spatial axes[MOST_SPATIAL])
 {
@@ -189,7 +189,7 @@ static tn_status read_columns(const tn_build *build, const columns_attrs *attrs,
     return status ? status : check_elements(host, n, axes);
 }
 
-// The positions of each window's elements in an axis with its padding: windows, elements.
+// The positions of each window's elements in the padded axis: windows, elements.
 static tn_array *nn_shuffle_positions_of(const tn_build *build, const struct spatial *a)
 {
     return build->expr(build, "i, k -> i * stride + k * dilation",
@@ -197,8 +197,9 @@ static tn_array *nn_shuffle_positions_of(const tn_build *build, const struct spa
                        tn_attrs("stride", a->stride, "dilation", a->dilation));
 }
 
-// The axes of windows and elements in turns, o0, k0, o1, k1, ..., from axis `first` on, as
-// they are in columns: all windows behind all elements, or before them with channels last.
+// The order of axes from windows and elements in turns, o0, k0, o1, k1, ..., from axis
+// `first` on, to that of columns: all windows behind all elements, or before them with
+// channels last.
 static tn_ints order_of_columns(int32_t n, int64_t axis)
 {
     tn_ints order = {.given = 1};
@@ -254,8 +255,8 @@ DECOMPOSE(unfold)
     return built(outputs[0]);
 }
 
-// The sum of what windows have at each place of the axes, without their padding: x is N, C,
-// o0, k0, o1, k1, ... with channels at axis 1, else N, o0, k0, ..., C.
+// The sum over windows at each position of the axes, without their padding: x is N, C, o0,
+// k0, o1, k1, ... with channels at axis 1, else N, o0, k0, ..., C.
 static tn_array *summed_windows(const tn_build *build, tn_array *x, int32_t n,
                                 int32_t first, const struct spatial *axes)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// causal_conv1d: a convolution over earlier positions, whose last inputs it takes and gives
-// as its state.
+// causal_conv1d: a convolution over earlier positions; its state is the last inputs, which
+// it takes and gives.
 #include "../images/images.h"
 #include <tenon/ops/rules.h>
 

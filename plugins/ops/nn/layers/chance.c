@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random operators of training beside dropout: whole channels that are zero by chance,
-// dropout that keeps means and variances, slopes and samples by chance. Seeds are data.
+// Random operators of training beside dropout: channels zeroed as a whole, dropout that
+// keeps means and variances, random slopes and samples. Seeds are data.
 #include "../pack.h"
 #include <tenon/ops/rules.h>
 
@@ -34,7 +34,7 @@ static tn_status check_share(const tn_host *host, double p)
     return host->fail(host, TN_ERR_ARGUMENT, "p is %g, expected 0 to 1", p);
 }
 
-// The extents of x, of which only those of samples and of channels stay.
+// The extents of x with 1 for all axes but those of samples and of channels.
 static tn_status channels_of(const tn_build *build, const tn_array *x, int64_t channels,
                              tn_ints *out)
 {
@@ -53,7 +53,8 @@ static tn_status channels_of(const tn_build *build, const tn_array *x, int64_t c
     return status;
 }
 
-// x, of which `shape` says what has a chance of its own, scaled for what is dropped.
+// Drops elements of x by chance, one chance for each element of `shape`, and scales the
+// rest.
 static tn_array *chance_dropped(const tn_build *build, const tn_rule *rule,
                                 const tn_ints *shape)
 {
@@ -69,8 +70,8 @@ static tn_array *chance_dropped(const tn_build *build, const tn_rule *rule,
         tn_attrs("least", floor(attrs->p * 4294967296.0), "scale", 1 / (1 - attrs->p)));
 }
 
-// x with what is dropped at selu's limit, and all of it scaled and moved so that means of 0
-// and variances of 1 stay.
+// Sets dropped elements to selu's limit, and scales and shifts all of them so that mean 0
+// and variance 1 are kept.
 static tn_array *dropped_to_limit(const tn_build *build, const tn_rule *rule,
                                   const tn_ints *shape)
 {
@@ -159,7 +160,7 @@ static const tn_attr_field rrelu_fields[] = {
     TN_RUNTIME_I64_FIELD(rrelu_attrs, seed, 0, "which slopes they are"),
 };
 
-// Numbers between 0 and 1, never one of them, of x's computed dtype.
+// Random numbers in (0, 1), in x's dtype of computation.
 static tn_array *chance_shares(const tn_build *build, const tn_rule *rule, tn_dtype wide)
 {
     const tn_ints shape = tn_extents(build, rule->inputs[0]);

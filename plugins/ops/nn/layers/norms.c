@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// linear, batch_norm with its running statistics as state, instance_norm.
+// linear; batch_norm, with running statistics as state; instance_norm.
 #include "../pack.h"
 #include <tenon/ops/rules.h>
 
@@ -72,7 +72,7 @@ static tn_array *batch_input(const tn_rule *rule, uint32_t i)
     return i < rule->num_inputs ? rule->inputs[i] : NULL;
 }
 
-// The mean over all axes but that of channels, which stay with extents of 1.
+// The mean over all axes but that of channels; reduced axes keep extent 1.
 static tn_array *channel_mean(const tn_build *build, tn_array *x, int32_t rank,
                               int32_t axis)
 {
@@ -84,8 +84,8 @@ static tn_array *channel_mean(const tn_build *build, tn_array *x, int32_t rank,
                      tn_attrs("axis", (const tn_ints *)&axes, "keepdims", (int64_t)1));
 }
 
-// A vector of channels, along `axis` of `rank`, as an array of x's computed dtype that
-// broadcasts with x: with all axes, as the statistics have, so that sums for both are one.
+// A vector of channels as an array of x's computed dtype that broadcasts along `axis` of
+// `rank`: with the axes of the statistics, so that their gradients are summed as one.
 static tn_array *layer_norms_as_column(const tn_build *build, tn_array *vector,
                                        int32_t rank, int32_t axis, tn_dtype dtype)
 {
@@ -130,7 +130,7 @@ static tn_status check_batch_norm(const tn_build *build, const tn_rule *rule, in
     return status;
 }
 
-// The statistics of x, and the running ones after it.
+// The statistics of x, and the running statistics after x.
 static tn_status batch_statistics(const tn_build *build, const tn_rule *rule, tn_array *x,
                                   int32_t axis, tn_array *of_x[2], tn_array **outputs)
 {
@@ -146,8 +146,9 @@ static tn_status batch_statistics(const tn_build *build, const tn_rule *rule, tn
                                  " elements a channel, expected more than 1 in training",
                                  count);
     of_x[0] = channel_mean(build, x, rank, axis);
-    // For any c the variance is the mean of (x - c) ** 2 less (m - c) ** 2. As c is m, and
-    // no derivative flows through it, no pass over x sums the distances, whose sum is 0.
+    // For any c the variance is the mean of (x - c) ** 2 less (m - c) ** 2. As c equals m,
+    // and no derivative flows through it, no pass over x sums the distances, whose sum is
+    // 0.
     tn_array *c = build->op(build, "base.stop_gradient/1", TN_IN(of_x[0]), TN_NO_ATTRS);
     tn_array *squares =
         build->expr(build, "x, c -> d = x - c; d * d", TN_IN(x, c), TN_NO_ATTRS);
@@ -186,7 +187,7 @@ DECOMPOSE(batch_norm)
             of_x[i] = layer_norms_as_column(build, rule->inputs[i + 1], rank, axis, wide);
         }
     }
-    // One factor a channel, computed before it meets x.
+    // One factor for each channel, computed before it is multiplied by x.
     tn_array *weight = batch_input(rule, 3), *bias = batch_input(rule, 4);
     tn_array *factor = build->expr(build, "v -> rsqrt(v + eps)", TN_IN(of_x[1]),
                                    tn_attrs("eps", attrs->eps));

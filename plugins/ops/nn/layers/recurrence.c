@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// recurrence, which lstm, gru and rnn are made of; recurrence_steps, what it becomes on a
-// device, so that nothing is kept for derivatives where there are none; recurrence_grad.
+// recurrence, which lstm, gru and rnn are made of; recurrence_steps, into which it
+// decomposes on a device, so that nothing is retained for derivatives where none are taken;
+// recurrence_grad.
 #include "recurrence.h"
 #include <tenon/ops/rules.h>
 
@@ -69,7 +70,7 @@ static tn_status count_grad(const tn_infer *infer, uint64_t *out_count)
     return TN_OK;
 }
 
-// An input and the axes that it has: -1, none, for one of another kind.
+// An input and the number of its axes; -1: this kind does not have the input.
 struct expected_input {
     const char *name;
     int32_t rank;
@@ -174,9 +175,9 @@ static tn_status recurrence_grad_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// --- what is meant ----------------------------------------------------------------------
+// --- definition -------------------------------------------------------------------------
 
-// The inputs of an application, NULL for those that are not given; and what it is of.
+// Reads an application: its inputs, NULL for those not given, and its sizes.
 static struct recurrence recurrence_read_rule(const tn_build *build, const tn_rule *rule,
                                               uint32_t count, tn_array **in)
 {
@@ -217,8 +218,8 @@ static tn_status recurrence_grad_decompose(const tn_build *build, const tn_rule 
 
 // --- in a trace -------------------------------------------------------------------------
 
-// A derivative or a batch of a definition, which a rule traces and then puts in place. Its
-// inputs are those of the rule that are given, and behind them cotangents.
+// A derivative or a batch of a definition, which a rule traces and applies. Its inputs are
+// the given ones of the rule, followed by cotangents.
 typedef tn_status define_fn(const tn_build *build, const struct recurrence *r,
                             tn_array *const *in, tn_array **outputs);
 struct traced {
@@ -226,7 +227,7 @@ struct traced {
     define_fn *define;
     tn_array *const *cotangents; // of a vjp
     const uint64_t *wanted;
-    const int32_t *axes; // of a batch: of the given inputs
+    const int32_t *axes; // of a batch, for the given inputs
 };
 
 static tn_status define_kept(const tn_build *build, const struct recurrence *r,
@@ -246,7 +247,7 @@ static tn_status recurrence_define_given(const tn_build *build, const struct tra
     return t->define(build, &r, in, outputs);
 }
 
-// The graph of `body` over `count` arrays, put in place.
+// Traces `body` over `count` arrays, and applies the graph.
 static tn_status in_a_trace(const tn_build *build, tn_build_body body, struct traced *t,
                             tn_array *const *inputs, uint64_t count, tn_array **outputs,
                             uint64_t num_outputs)
@@ -292,7 +293,8 @@ static tn_status vjp_body(const tn_build *build, tn_array *const *inputs,
                                outputs);
 }
 
-// By the definition: where what is kept for derivatives has a gradient, in second ones.
+// Derives the definition itself, where outputs for derivatives have gradients: in second
+// derivatives.
 static tn_status vjp_of_definition(const tn_build *build, const tn_rule *rule,
                                    tn_array *const *cotangents, const uint64_t *wanted,
                                    tn_array **gradients)
@@ -312,7 +314,7 @@ static tn_status vjp_of_definition(const tn_build *build, const tn_rule *rule,
     return status;
 }
 
-// Positions and rows as one axis.
+// Merges positions and rows to one axis.
 static tn_array *merged_rows(const tn_build *build, const struct recurrence *r, tn_array *x,
                              int64_t last)
 {
@@ -320,8 +322,8 @@ static tn_array *merged_rows(const tn_build *build, const struct recurrence *r, 
     return with_shape(build, "base.reshape/1", x, 2, extent);
 }
 
-// The gradients of w and b: a product, and a sum, over all positions at once. `last`: of
-// what w gives n, of a GRU, whose other gates give `slopes`.
+// The gradients of w and b: a product and a sum over all positions at once. `last`: for a
+// GRU, the gradient of w's part of n; `slopes` has those of the other gates.
 static void weight_gradients(const tn_build *build, const struct recurrence *r,
                              tn_array *slopes, tn_array *last, tn_array *out, tn_array *h,
                              const uint64_t *wanted, tn_array **gradients)
@@ -423,8 +425,7 @@ static tn_status batch_definition(const tn_build *build, const tn_rule *rule,
                       rule->num_outputs);
 }
 
-// An input with the batch in front of its rows, which are then one axis; w and b have
-// none.
+// Merges an input's batch axis into its rows, in front; w and b have no batch.
 static tn_array *with_batch(const tn_build *build, tn_array *x, int32_t axis, int64_t size)
 {
     const tn_type *type = x ? build->type(x) : NULL;
@@ -442,7 +443,7 @@ static tn_array *with_batch(const tn_build *build, tn_array *x, int32_t axis, in
                      : with_shape(build, "base.reshape/1", x, 2, state);
 }
 
-// Rows of a batch are rows: all slices are one application where they share w and b.
+// Maps a batch as further rows: slices that share w and b are one application.
 static tn_status batch_rows(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                             int64_t size, const char *primitive, define_fn *define,
                             tn_array **outputs, int32_t *out_axes)

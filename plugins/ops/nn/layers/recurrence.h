@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The recurrence that nn.lstm, nn.gru and nn.rnn are made of: its primitives
-// (recurrence.c), and what they mean (recurrence_define.c).
+// (recurrence.c), and their definitions (recurrence_define.c).
 #ifndef NN_RECURRENCE_H
 #define NN_RECURRENCE_H
 
@@ -21,7 +21,7 @@ struct recurrence {
     tn_dtype dtype;
 };
 
-// Gates of a unit, and biases.
+// The number of gates of a unit, and of biases.
 static inline int64_t recurrence_gates(int64_t kind)
 {
     return kind == TN_RECURRENCE_LSTM ? 4 : kind == TN_RECURRENCE_GRU ? 3 : 1;
@@ -32,7 +32,7 @@ static inline int64_t recurrence_biases(int64_t kind)
     return kind <= TN_RECURRENCE_GRU ? 4 : 1;
 }
 
-// Sizes of an application whose input 0 is `first`, L,N,..., and whose input 1 is w.
+// Sizes of an application from the types of input 0, L,N,..., and input 1, w.
 static inline struct recurrence recurrence_of(const tn_recurrence_attrs *attrs,
                                               const tn_type *first, const tn_type *w)
 {
@@ -45,16 +45,17 @@ static inline struct recurrence recurrence_of(const tn_recurrence_attrs *attrs,
                                .dtype = first->dtype};
 }
 
-// Parts along an axis, one behind the other.
+// Joins parts along an axis.
 tn_array *recurrence_joined(const tn_build *build, const tn_array *const *parts,
                             uint64_t count, int64_t axis);
 
-// States before each position: `first` (N,H) and then `all` (L,N,H), or the other way.
+// States before each position: `first` (N,H), then `all` (L,N,H) without the last; or
+// reversed.
 tn_array *recurrence_before(const tn_build *build, const struct recurrence *r,
                             tn_array *all, tn_array *first);
 
-// The definitions, by base.scan. in: RECURRENCE_INPUTS or GRAD_INPUTS of them, NULL: not
-// given. `keeps`: with the outputs for derivatives.
+// The definitions, by base.scan. `in`: RECURRENCE_INPUTS or GRAD_INPUTS arrays, NULL: not
+// given. `keeps`: gives the outputs for derivatives, too.
 tn_status recurrence_define(const tn_build *build, const struct recurrence *r,
                             tn_array *const *in, int keeps, tn_array **outputs);
 tn_status recurrence_grad_define(const tn_build *build, const struct recurrence *r,

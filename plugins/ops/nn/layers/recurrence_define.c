@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What a recurrence and its derivative mean: a scan over positions, which carries what one
-// position gives the next.
+// The definitions of a recurrence and its derivative: a scan over positions, which carries
+// the state from one position to the next.
 #include "recurrence.h"
 #include <tenon/ops/rules.h>
 
-// Gate `i` of N, gates * H.
+// Gate `i` of an array N, gates * H.
 static tn_array *gate_part(const tn_build *build, const struct recurrence *r,
                            tn_array *gates, int64_t i)
 {
@@ -41,7 +41,8 @@ struct recurrence_step {
     int keeps;
 };
 
-// An LSTM's position: h, c and then what is stacked, h, and for derivatives c and gates.
+// An LSTM's position: gives h and c, then the stacked outputs: h, and for derivatives c and
+// gates.
 static tn_status lstm_position(const tn_build *build, const struct recurrence_step *s,
                                tn_array *c, tn_array *all, tn_array **outputs)
 {
@@ -62,7 +63,8 @@ static tn_status lstm_position(const tn_build *build, const struct recurrence_st
     return built(s->keeps ? outputs[4] : outputs[0]);
 }
 
-// A GRU's position: h and then what is stacked, h, and for derivatives own and gates.
+// A GRU's position: gives h, then the stacked outputs: h, and for derivatives own and
+// gates.
 static tn_status gru_position(const tn_build *build, const struct recurrence_step *s,
                               tn_array *h, tn_array *given, tn_array *own, tn_array *bias,
                               tn_array **outputs)
@@ -84,7 +86,7 @@ static tn_status gru_position(const tn_build *build, const struct recurrence_ste
     return built(s->keeps ? outputs[3] : outputs[0]);
 }
 
-// Inputs: h, of an LSTM c; what is given at this position; w turned; b.
+// Inputs: h, and of an LSTM c; the given input of this position; w transposed; b.
 static tn_status one_position(const tn_build *build, tn_array *const *inputs,
                               uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
                               void *user)
@@ -113,7 +115,7 @@ static tn_status one_position(const tn_build *build, tn_array *const *inputs,
     return built(outputs[0]);
 }
 
-// Applies base.scan to carried values, slices and constants in this order, whose body has
+// Applies base.scan to carried values, slices and constants in this order; its body has
 // `stacks` outputs behind the carried values.
 static tn_status scan_positions(const tn_build *build, tn_build_body body, void *user,
                                 tn_array *const *in, const uint64_t counts[3],
@@ -172,7 +174,7 @@ tn_status recurrence_define(const tn_build *build, const struct recurrence *r,
 
 // --- backwards --------------------------------------------------------------------------
 
-// The gradients of an LSTM's gates, and *dc, that of the cells before.
+// The gradients of an LSTM's gates, and in *dc that of the cells before this position.
 static tn_array *recurrence_define_lstm_slopes(const tn_build *build,
                                                const struct recurrence *r, tn_array *dh,
                                                tn_array **dc, tn_array *const *slices)
@@ -195,7 +197,7 @@ static tn_array *recurrence_define_lstm_slopes(const tn_build *build,
     return recurrence_joined(build, (const tn_array *const *)slopes, 4, 1);
 }
 
-// The gradients of a GRU's gates, and *own, that of what w and b give n.
+// The gradients of a GRU's gates, and in *own that of w's and b's part of n.
 static tn_array *recurrence_define_gru_slopes(const tn_build *build,
                                               const struct recurrence *r, tn_array *dh,
                                               tn_array *const *slices, tn_array **own)
@@ -213,8 +215,9 @@ static tn_array *recurrence_define_gru_slopes(const tn_build *build,
     return recurrence_joined(build, (const tn_array *const *)slopes, 3, 1);
 }
 
-// Inputs: the gradients of h, and of an LSTM of c; slices: that of out, then gates, cells
-// and what was before, or out; w. Outputs: carried, then those of gates, and own.
+// Inputs: the gradients of h, and of an LSTM c; slices: the gradient of out, gates, cells
+// and the states before, or out; w. Outputs: the carried gradients, then those of gates,
+// and own.
 static tn_status one_position_back(const tn_build *build, tn_array *const *inputs,
                                    uint64_t num_inputs, tn_array **outputs,
                                    uint64_t num_outputs, void *user)

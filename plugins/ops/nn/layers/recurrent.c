@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// lstm, gru and rnn: what x gives is one product of all positions, and recurrence has what
-// a position gives the next one.
+// lstm, gru and rnn: one product multiplies x at all positions, and recurrence computes the
+// states.
 #include "recurrence.h"
 #include <tenon/ops/rules.h>
 
@@ -40,7 +40,7 @@ static const tn_output_info lstm_outputs[] = {
     {"c", "N, H: of the last position", 0, 0},
 };
 
-// Sizes of the composite: units, and elements of h, which are as many without w_hr.
+// Sizes of the composite: units, and elements of h, which are equal without w_hr.
 struct layer {
     int64_t kind, hidden, out;
     tn_array *w_hr; // NULL: none
@@ -92,8 +92,8 @@ static tn_array *recurrent_state_of(const tn_build *build, tn_array *given, tn_d
                  : zeros(build, dtype, 2, shape);
 }
 
-// The biases of recurrence: those of x and of h, summed where both are of one sum. NULL:
-// there are none.
+// The biases of recurrence: those of x and of h, added where both enter one sum. NULL:
+// none.
 static tn_array *biases_of(const tn_build *build, const tn_rule *rule,
                            const struct layer *r, tn_dtype dtype)
 {
@@ -111,14 +111,14 @@ static tn_array *biases_of(const tn_build *build, const tn_rule *rule,
                      tn_attrs("axis", (int64_t)0));
 }
 
-// Rows (..., K) times w, M, K, turned: (..., M).
+// Rows (..., K) times w, M, K, transposed: (..., M).
 static tn_array *times_turned(const tn_build *build, tn_array *rows, tn_array *w)
 {
     return build->op(build, "base.matmul/1", TN_IN(rows, tn_move_axis(build, w, 0, 1)),
                      TN_NO_ATTRS);
 }
 
-// x times w_ih of all positions, L, N, gates * H: one product of rows.
+// x times w_ih at all positions, L, N, gates * H, as one product of rows.
 static tn_array *product_of_x(const tn_build *build, const tn_rule *rule, tn_array *x)
 {
     tn_ints shape = tn_extents(build, x);
@@ -132,9 +132,9 @@ static tn_array *product_of_x(const tn_build *build, const tn_rule *rule, tn_arr
 
 // --- w_hr -------------------------------------------------------------------------------
 
-// h is a product of what the units give, so that what a position gives the gates of the
-// next one is a product of the units', too, by w_hh times w_hr. What h is before the first
-// position comes to what is given there, L, N, gates * H.
+// h is a product of the units' outputs by w_hr, so the gates of the next position take the
+// units' outputs by w_hh times w_hr. The product of h before the first position is added to
+// that position's input, in L, N, gates * H.
 static tn_array *with_first(const tn_build *build, tn_array *given, tn_array *h,
                             tn_array *w_hh, int64_t reverse)
 {
@@ -151,8 +151,8 @@ static tn_array *with_first(const tn_build *build, tn_array *given, tn_array *h,
 
 // --- the layer --------------------------------------------------------------------------
 
-// Applies recurrence to what x gives, L, N, gates * H, and to states of these shapes.
-// results[0] becomes h of each position; *first: what h is before the first one.
+// Applies recurrence to the product of x, L, N, gates * H, and states of these shapes.
+// results[0] becomes h of each position; *first: h before the first position.
 static tn_status run_recurrence(const tn_build *build, const tn_rule *rule,
                                 const struct layer *r, tn_array *given,
                                 const int64_t shapes[2][2], tn_array **first,

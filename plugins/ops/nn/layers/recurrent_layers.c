@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// lstm_layers, gru_layers and rnn_layers: layers over layers, each in one direction or in
-// both, with dropout between them: PyTorch's modules, whose weights come in their order.
+// lstm_layers, gru_layers and rnn_layers: stacked layers, in one direction or both, with
+// dropout between them, as PyTorch's modules, whose order the weights have.
 #include "../pack.h"
 #include <tenon/ops/nn_attrs.h>
 #include <tenon/ops/rules.h>
@@ -61,7 +61,7 @@ static const tn_output_info layers_outputs[] = {
     {"c", "layers * directions, N, H: of the last positions", 0, 0},
 };
 
-// An application: where its weights begin, and how many there are of a direction.
+// An application: the input where weights begin, and the number of weights of a direction.
 struct stack {
     const tn_build *build;
     const tn_rule *rule;
@@ -76,7 +76,7 @@ static tn_status recurrent_layers_check_weights(struct stack *s)
 {
     const tn_host *host = s->build->host;
     const layers_attrs *attrs = s->attrs;
-    // The last input is the seed; without weights there is one that is not given.
+    // The last input is the seed; without weights it is one that is not given.
     int64_t got = (int64_t)s->rule->num_inputs - 1 - s->first;
     got -= got == 1 && !s->rule->inputs[s->first];
     if (attrs->layers < 1 || attrs->layers > INT32_MAX)
@@ -105,7 +105,8 @@ static tn_status recurrent_layers_check_weights(struct stack *s)
     return TN_OK;
 }
 
-// States have an axis of layers and directions in front of those of one layer.
+// Checks states, which have an axis of layers and directions in front of a layer's own
+// axes.
 static tn_status check_states(const struct stack *s)
 {
     static const char *const names[] = {"h", "c"};
@@ -133,7 +134,7 @@ static tn_status check_states(const struct stack *s)
     return TN_OK;
 }
 
-// State `number` of an input of states; NULL where it is not given.
+// State `number` of an input of states; NULL where the input is not given.
 static tn_array *state_at(const struct stack *s, tn_array *states, int64_t number)
 {
     if (!states)
@@ -175,7 +176,7 @@ static tn_status run_direction(const struct stack *s, tn_array *x, int64_t numbe
     return status;
 }
 
-// x between layers, with a seed of its own for each.
+// Dropout between layers, with a seed for each layer.
 static tn_array *dropped_between(const struct stack *s, tn_array *x, int64_t layer)
 {
     const double p = s->attrs->dropout;

@@ -39,7 +39,7 @@ static tn_status check_bilinear(const tn_build *build, const tn_rule *rule)
     return status;
 }
 
-// One product with x1 gives a row of weights for x2 for each result.
+// One product with x1 gives, for each result, a row of weights for x2.
 DECOMPOSE(bilinear)
 {
     tn_status status = check_bilinear(build, rule);
@@ -91,8 +91,8 @@ static const tn_input_info bag_inputs[] = {
      TN_FLOAT_DTYPES},
 };
 
-// Bags: the rows of their vectors (..., D), which count (..., 1), and the bag of each where
-// there are offsets.
+// Bags: the rows of their vectors (..., D), whether each counts (..., 1), and its bag where
+// offsets are given.
 struct bags {
     tn_array *rows, *counts, *bag;
     int64_t number, length, width;
@@ -126,7 +126,7 @@ static tn_status check_bags(const tn_build *build, const tn_rule *rule)
     return status;
 }
 
-// The sums of what `part` has of each bag, N, ....
+// Sums `part` over each bag, N, ....
 static tn_array *bag_sums(const tn_build *build, const struct bags *b, tn_array *part,
                           int64_t width)
 {
@@ -138,7 +138,7 @@ static tn_array *bag_sums(const tn_build *build, const struct bags *b, tn_array 
                      tn_attrs("axis", (int64_t)0));
 }
 
-// The greatest elements of each bag; of none 0.
+// The greatest elements of each bag; 0 for an empty bag.
 static tn_array *bag_maxima(const tn_build *build, const struct bags *b, tn_array *number)
 {
     const int64_t shape[2] = {b->number, b->width};
@@ -159,7 +159,7 @@ static tn_array *bag_maxima(const tn_build *build, const struct bags *b, tn_arra
                        TN_NO_ATTRS);
 }
 
-// Bags that have all of their rows, each row once, N, L of `ids`.
+// Bags in which all rows count once: N, L of `ids`.
 static tn_array *whole_bags(const tn_build *build, const struct bags *b, tn_array *weight,
                             tn_array *ids, int64_t mode)
 {
@@ -225,7 +225,7 @@ const tn_primitive nn_bag_sum = {
 
 // --- embedding_bag, of bags -------------------------------------------------------------
 
-// Bags by a mask of what counts, or by where they begin.
+// Makes bags by a mask of the rows that count, or by the positions where bags begin.
 static tn_array *masked_bags(const tn_build *build, const tn_rule *rule, struct bags *b,
                              int64_t padding)
 {
@@ -310,7 +310,7 @@ static const tn_input_info response_input[] = {
     {"x", "N, ..., C: the array", 0, TN_FLOAT_DTYPES},
 };
 
-// Windows are those of mean_pool2d: channels are the rows of images of one channel.
+// Windows are mean_pool2d's: channels are the rows of images of one channel.
 DECOMPOSE(local_response_norm)
 {
     const response_attrs *attrs = rule->attrs;
