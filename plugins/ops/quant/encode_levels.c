@@ -96,7 +96,7 @@ static float search_centred(const struct centred *f, const float *x, const float
             float xl, ll;
             float to = end ? f->most + step * (float)i : f->least - step * (float)i;
             encode_levels_sums_of(f, x, w, to / extreme, &xl, &ll);
-            // Of candidates that differ by rounding alone the first is taken, so that equal
+            // The first of candidates that differ by rounding alone is taken, so that equal
             // parts get equal scales.
             if (ll > 0 && xl * xl > best * ll * (1 + ROUNDING)) {
                 best = xl * xl / ll;

@@ -9,15 +9,13 @@
 // Formats of 256 elements have parts, each with a scale (and a minimum) of few bits. Three
 // steps find a block:
 //
-//    1. each part by itself, with any float as its scale: candidates near the scale that
-// the
-//      extreme elements suggest. Least squares give the best scale for the fractions of a
-//      candidate, and the candidate of least error wins.
+//   1. each part by itself, with any float as its scale: candidates near the scale that
+//      the extreme elements suggest. Least squares give the best scale for the fractions of
+//      a candidate, and the candidate of least error wins.
 //   2. the block's d (and m): the greatest scale at the end of its range, rounded to f16.
-//    3. refinement: each part takes the integers next to its scale (and minimum) where that
+//   3. refinement: each part takes the integers next to its scale (and minimum) where that
 //      reduces the error, with its fractions rounded anew; then least squares over the
-// block
-//      give d (and m), kept where they reduce the error. Repeats until nothing improves.
+//      block give d (and m), kept where they reduce the error. Until nothing improves.
 //
 // Squared errors have weights, which are 1 where none are given. iq4_nl is one part, whose
 // scale is d; with weights, q4_0 and q5_0 are searched for in the same way.
