@@ -117,7 +117,7 @@ COMPOSITE(vector_norm, "The norm of vectors, of all elements along axes.",
 // --- matrices ---------------------------------------------------------------------------
 
 // The orders of matrix norms: sums of absolute values along `sum`, or (0) singular values,
-// which `reduce` reduces. Without both: the vector norm.
+// which `reduction` reduces. Without both: the vector norm.
 static const struct norm_order {
     const char *name;
     int64_t sum;
