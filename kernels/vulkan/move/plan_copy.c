@@ -24,7 +24,7 @@ struct plan_copying {
     tn_vulkan_operand from, to; // the memory: an input, and the output
     uint32_t start;             // the input that is the start, with entries
     bool is_single;             // elements are not moved in pairs
-    bool start_is_to; // the start moves the region to write, else the one to read
+    bool start_is_to;           // the start moves the region to write, else the one to read
     uint32_t num_entries;
     struct copy_plan_entry entries[TN_MAX_RANK];
 };

@@ -3,10 +3,7 @@
 // applied to this slice.
 #include "rules.h"
 
-enum {
-    BATCH = 3,
-    TRIES = 4
-}; // BATCH: slices; TRIES: choices of batch axes a sample
+enum { BATCH = 3, TRIES = 4 }; // BATCH: slices; TRIES: choices of batch axes a sample
 
 struct vmap_batch {
     struct kit *kit;

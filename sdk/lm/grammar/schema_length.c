@@ -111,8 +111,7 @@ static grammar_node fit_two(struct fitter *f, grammar_node left, grammar_node ri
                 f, right,
                 (struct length_span){schema_length_less(span.min, mine.min),
                                      schema_length_less(span.max, mine.min)}));
-    uint32_t need =
-        schema_length_less(span.min, mine.min); // from here on: any left length
+    uint32_t need = schema_length_less(span.min, mine.min); // from here on: any left length
     uint32_t last = span.max == MANY ? need : schema_length_less(span.max, mine.min) + 1;
     grammar_node whole = schema_length_nothing(f);
     for (uint32_t i = others.min; i < last && i <= others.max && f->b->status == TN_OK;
