@@ -48,8 +48,7 @@ static const tn_input_info transpose_inputs[] = {
 
 // --- numbers ----------------------------------------------------------------------------
 
-// Reads the lists of attributes that both kinds share, and the extents of filters, channels
-// last or not.
+// Reads the lists that both kinds share, and the filters' extents, channels last or not.
 static tn_status read_lists(const tn_build *build, const tn_ints *const lists[3],
                             const tn_type *w, int32_t n, int64_t axis,
                             struct spatial axes[MOST_SPATIAL])
