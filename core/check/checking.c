@@ -423,6 +423,13 @@ static tn_status wrap_device(struct device *device)
     checked->ops.memory_info = TN_HAS(inner, memory_info) ? memory_info : NULL;
     checked->ops.fusion_limit = NULL; // asked already, when the device was opened
     checked->ops.signal = NULL;       // submit waits for what a launch reads
+    // The core does without these: data pass by the functions above.
+    checked->ops.buffer_export_fd = NULL;
+    checked->ops.buffer_import_fd = NULL;
+    checked->ops.buffer_copy = NULL;
+    checked->ops.buffer_read_after = NULL;
+    checked->ops.buffer_export = NULL;
+    checked->ops.point_export_fd = NULL;
     device->ops = &checked->ops;
     device->handle = (tn_device *)(void *)checked;
     return TN_OK;

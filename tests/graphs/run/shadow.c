@@ -6,6 +6,7 @@
 #include "../support/common.h"
 
 #include <fcntl.h>
+#include <tenon/control.h>
 #include <tenon/kernel.h>
 #include <tenon/ops/reference.h>
 #include <unistd.h>
@@ -221,4 +222,36 @@ Test(shadow, a_share_that_is_no_share_is_ignored)
         cr_assert(eq(ptr, tn_config(rt, "TENON_CHECK"), NULL));
         tn_runtime_close(rt);
     }
+}
+
+// --- devices of the environment --------------------------------------------------------
+
+static tn_status add_itself(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                            tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    out[0] = bin(s, "add", in[0], in[0]);
+    return tn_scope_status(s);
+}
+
+static tn_status exponentiate(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                              tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    out[0] = un(s, "exp", in[0]);
+    return tn_scope_status(s);
+}
+
+// cond reads its condition behind the work of the device that computes it.
+Test(shadow, the_host_reads_what_a_checked_device_computes)
+{
+    tn_runtime *rt = open_with((const char *const[]){"TENON_CHECK=1", NULL});
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *x = ramp(s, 2, 2, 1, 1), *y;
+    must(s, tn_cond_call(s, un(s, "isnan", un(s, "sum", x)), exponentiate, add_itself, NULL,
+                         TN_ARRAYS(x), &y, 1));
+    cr_assert(tn_item(s, un(s, "sum", y)) == 2 * tn_item(s, un(s, "sum", x)));
+    cr_assert(eq(u64, stats_of(rt).differing, 0));
+    tn_scope_close(s);
+    tn_runtime_close(rt);
 }
