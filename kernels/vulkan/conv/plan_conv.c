@@ -247,8 +247,8 @@ static uint64_t conv_plan_conv2d_weight_scratch(const tn_kernel_query *query)
         conv_plan_describe(query->attrs, &query->inputs[0], w, &query->inputs[1]);
     uint64_t bytes = tn_saturated_multiply(layout_count(w) * conv_plan_part_bytes(w->dtype),
                                            count_splits(&query->inputs[1]));
-    uint64_t on_units = conv_special_scratch(&c, CONV_WEIGHT, w->dtype);
-    return bytes > on_units ? bytes : on_units;
+    uint64_t with_matrices = conv_special_scratch(&c, CONV_WEIGHT, w->dtype);
+    return bytes > with_matrices ? bytes : with_matrices;
 }
 
 static tn_status conv2d_weight_plan(const tn_vulkan_plan *plan)

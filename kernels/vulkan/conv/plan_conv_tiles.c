@@ -139,9 +139,10 @@ uint64_t conv_tiles_scratch(const struct conv_plan *c, enum conv_op op, tn_dtype
 // --- the kernel ------------------------------------------------------------------------
 
 // The tile on cooperative matrices; NULL: the device runs none.
-static const struct conv_tile *tiles_of_units(const tn_vulkan_limits *limits,
-                                              tn_dtype dtype, const struct conv_product *e,
-                                              uint64_t parts)
+static const struct conv_tile *conv_matrix_tiles(const tn_vulkan_limits *limits,
+                                                 tn_dtype dtype,
+                                                 const struct conv_product *e,
+                                                 uint64_t parts)
 {
     uint32_t needed =
         dtype == TN_F16 ? TN_VULKAN_HAS_F16_MATRICES : TN_VULKAN_HAS_BF16_MATRICES;
@@ -166,13 +167,13 @@ static bool tiles_choose(const tn_vulkan_plan *plan, tn_dtype dtype,
     bool by_element = parts == 1 && plan->step->num_fused > 0;
     const char *suffix = by_element ? "_by_element" : parts > 1 ? "_parts" : "";
     if (tiles_half(dtype)) {
-        const struct conv_tile *units = tiles_of_units(plan->limits, dtype, e, parts);
-        if (!units)
+        const struct conv_tile *found = conv_matrix_tiles(plan->limits, dtype, e, parts);
+        if (!found)
             return false;
-        tile[0] = units->rows;
-        tile[1] = units->columns;
+        tile[0] = found->rows;
+        tile[1] = found->columns;
         snprintf(name, VARIANT_NAME, "conv2d_matrix_%s_%s%s", dtype_glsl(dtype),
-                 units->name, suffix);
+                 found->name, suffix);
         return true;
     }
     const struct product_wide *wide =

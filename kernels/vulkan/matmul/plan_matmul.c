@@ -178,8 +178,8 @@ static const struct product_wide *matmul_plan_choose_wide(const tn_vulkan_limits
 
 // Whether the product's dtype runs on cooperative matrices, they have work, and the device
 // has them: features `f16` or `bf16`, by dtype.
-static bool has_units(const tn_vulkan_limits *limits, const tn_step *step,
-                      const struct product *p, uint32_t f16, uint32_t bf16)
+static bool matmul_has_matrices(const tn_vulkan_limits *limits, const tn_step *step,
+                                const struct product *p, uint32_t f16, uint32_t bf16)
 {
     tn_dtype dtype = tn_step_input(step, 0)->layout.dtype;
     uint32_t needed = dtype == TN_F16 ? f16 : dtype == TN_BF16 ? bf16 : 0;
@@ -200,8 +200,8 @@ static bool takes_128(const struct product *p)
 static uint32_t matrix_tile(const tn_vulkan_limits *limits, const tn_step *step,
                             const struct product *p)
 {
-    if (!has_units(limits, step, p, TN_VULKAN_HAS_F16_MATRICES,
-                   TN_VULKAN_HAS_BF16_MATRICES) ||
+    if (!matmul_has_matrices(limits, step, p, TN_VULKAN_HAS_F16_MATRICES,
+                             TN_VULKAN_HAS_BF16_MATRICES) ||
         limits->subgroup_size != 32 || limits->max_shared < MATRIX_SHARED ||
         limits->max_invocations < MATRIX_GROUP ||
         !product_aligned(step, p, MATRIX_ALIGNMENT))
@@ -254,8 +254,8 @@ static const struct group_tile *choose_group(const tn_vulkan_limits *limits,
 {
     const tn_layout *out = &tn_step_output(step, 0)->layout;
     const struct matrix of_result = {.row = (uint32_t)p->columns, .column = 1};
-    if (!has_units(limits, step, p, TN_VULKAN_HAS_F16_GROUP_MATRICES,
-                   TN_VULKAN_HAS_BF16_GROUP_MATRICES) ||
+    if (!matmul_has_matrices(limits, step, p, TN_VULKAN_HAS_F16_GROUP_MATRICES,
+                             TN_VULKAN_HAS_BF16_GROUP_MATRICES) ||
         limits->max_invocations < MATRIX_GROUP || step->num_fused > 0 ||
         !is_lines(&p->a, p->rows, p->terms) || !is_lines(&p->b, p->terms, p->columns) ||
         !is_lines(&of_result, p->rows, p->columns))
