@@ -248,11 +248,11 @@ def who_is_started_by_a_launcher_finds_its_library():
     for launcher in LAUNCHERS:
         mpich = "HYDRA" in version_of(launcher)
         words = [launcher, "-n", "2", *([] if mpich else ["--allow-run-as-root", "--oversubscribe"]), MEMBER, "slow"]
-        for name, status in ((None, 0), *([("libmpi.so.40", 3)] if mpich and len(LAUNCHERS) > 1 else [])):
+        for name in (None, *(["libmpi.so.40"] if mpich and len(LAUNCHERS) > 1 else [])):
             env = {**os.environ, "TEST_SECONDS": "0", **({"TENON_MPI": name} if name else {})}
             done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
             said = "PMI_SIZE is 2, and Open MPI" if name else "rank 1 waited"
-            assert (done.returncode == status or name) and said in done.stdout, (words, done)
+            assert (done.returncode != 0) == bool(name) and said in done.stdout, (words, done)
 
 
 @of_each

@@ -35,8 +35,7 @@ static tn_array *of(tn_scope *s, const tn_complex128 *values)
     return tn_from_data(s, TN_COMPLEX128, TN_SHAPE(N), values);
 }
 
-// --- quotients
-// ----------------------------------------------------------------------------
+// --- quotients -------------------------------------------------------------------------
 
 // Quotients of infinities by real numbers, which are complex ones with an imaginary part of
 // 0, as NumPy has them.

@@ -10,7 +10,7 @@ static void open_cpu(void)
 
 TestSuite(groups, .init = open_cpu, .fini = teardown);
 
-#define MOST 160000 // elements
+#define MOST 200000 // elements
 #define MOST_CHANNELS 2049
 
 static const struct groups_case {
@@ -23,6 +23,7 @@ static const struct groups_case {
     {"parts of a sample", 2, 4500, 16, 4, true, false},
     {"parts, an expression behind", 2, 4500, 16, 2, true, true},
     {"an expression behind", 3, 50, 24, 4, false, true},
+    {"fewer parts than by size", 1, 98, 2000, 4, true, false},
     {"the most channels", 1, 40, 2048, 32, true, false},
     {"more channels", 1, 3, 2049, 3, true, false},
     {"one row", 3, 1, 64, 4, true, false},

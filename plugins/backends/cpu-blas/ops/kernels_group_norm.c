@@ -201,6 +201,7 @@ static tn_status group_norm(const tn_cpu_call *call)
                            .rooms = call->scratch};
     group_norm_extents(x, &s.rows, &s.parts);
     s.part = (s.rows + s.parts - 1) / s.parts;
+    s.parts = (s.rows + s.part - 1) / s.part; // fewer, where rounding leaves parts no rows
     s.step = BLOCK / s.channels;
     s.sums = (accumulator *)(void *)(s.rooms + call->num_threads);
     if (s.parts == 1)
