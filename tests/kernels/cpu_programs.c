@@ -464,6 +464,39 @@ Test(cpu_programs, random_programs_agree)
     }
 }
 
+// Rows with gaps between them, backwards, or one for all: the last axis of an input is
+// adjacent but now and then. Rows are longer and shorter than blocks.
+static void draw_long_rows(struct example *e)
+{
+    int32_t rank = (int32_t)between(2, 3), last = rank - 1;
+    int64_t extent[3] = {between(1, 9), between(1, 3), between(200, 2500)};
+    extent[last] = extent[2];
+    for (uint32_t i = 0; i < e->program.num_inputs; i++) {
+        tn_layout *layout = &e->layouts[i];
+        *layout = harness_layout(e->input_dtypes[i], rank, extent);
+        int64_t kind = between(0, 5), row = extent[last] + between(1, 40);
+        layout->stride[last] = kind == 4 ? 2 : 1;
+        layout->stride[last - 1] = kind == 0 ? extent[last] : kind == 1 ? 0 : 2 * row;
+        if (rank == 3)
+            layout->stride[0] = layout->stride[1] * extent[1];
+        layout->offset = kind == 5 ? (extent[0] - 1) * layout->stride[0] : between(0, 3);
+        layout->stride[0] *= kind == 5 ? -1 : 1;
+    }
+    for (uint32_t k = 0; k < e->program.num_outputs; k++)
+        e->layouts[e->program.num_inputs + k] =
+            harness_layout(e->output_dtypes[k], rank, extent);
+}
+
+Test(cpu_programs, random_long_rows_agree)
+{
+    for (int round = 0; round < ROUNDS(60); round++) {
+        struct example e = {0};
+        draw_program(&e);
+        draw_long_rows(&e);
+        run_example(&e, round);
+    }
+}
+
 // Rows of one block, of several, and so long that none of their elements are kept.
 Test(cpu_programs, random_row_programs_agree)
 {

@@ -3,7 +3,7 @@
 // Polynomials were fitted at Chebyshev nodes, unless a comment says otherwise. Largest
 // errors found over all exponents, in ulp, and where there is no instruction for a fused
 // multiply-add: exp 0.88 and 0.96, exp2 0.89 and 0.97, log 0.87 and 0.87, tanh 1.49, erf
-// 0.97 and 1.35, erfinv 0.88, sigmoid 1.46 and 1.46. With the instruction log2 1.00, log10
+// 0.97 and 1.35, erfinv 0.88, sigmoid 1.50 and 1.46. With the instruction log2 1.00, log10
 // 0.94, log1p 0.95, sin 1.20, cos 1.20, erfinv 1.33 (math_erfinv_f32.h). Other functions,
 // and these six without the instruction, are computed in f64 (math_wide.h), within 0.51
 // ulp; sin, cos and tan beyond 1e6 are the C library's.
@@ -96,14 +96,28 @@ static inline float v_EXP2(float x)
     return x < 128.0f ? result : x + INFINITY; // NaN stays NaN
 }
 
-// e / (1 + e), with the rounding errors of sum and quotient added; from 64 on it is 1.
+// exp(x) / (1 + exp(x)) = p / (p + 2^-n) for p = exp(r) with n and r of x; from 64 on it
+// is 1. The rounding errors of sum and quotient are added. Below 2^-100 the quotient is
+// computed 2^32 times as large, for which p in the sum is too small.
+static inline float f32_sigmoid(float x)
+{
+    float y = x > 64 ? 64 : x; // NaN stays NaN
+    y = y < -104.0f ? -104.0f : y;
+    float shifted, r = reduced(y, &shifted), p = exp_near(r);
+    bool is_small = shifted < ROUNDER - 100;
+    uint32_t exponent = (is_small ? 127u - 32u : 127u) - bits_of_f32(shifted);
+    float scale = f32_of_bits(exponent << 23); // ROUNDER's bits are shifted out
+    float inverse = 1 / (p + scale), q = p * inverse;
+    q = fma_f32(fma_f32(-q, p, fma_f32(-q, scale, p)), inverse, q);
+    return q * (is_small ? 0x1p-32f : 1.0f);
+}
+
 static inline float v_SIGMOID(float x)
 {
-    float e = v_EXP(x > 64 ? 64 : x); // NaN stays NaN
-    if (!HAS_FMA)
-        return (float)((double)e / (1 + (double)e));
-    float sum = 1 + e, low = e - (sum - 1), inverse = 1 / sum, y = e * inverse;
-    return fma_f32(fma_f32(-y, sum, e) - y * low, inverse, y);
+    if (HAS_FMA)
+        return f32_sigmoid(x);
+    double e = (double)v_EXP(x > 64 ? 64 : x); // NaN stays NaN
+    return (float)(e / (1 + e));
 }
 
 // exp(x) - 1 for n and r of x, |x| <= 44, where 2^n is far from overflow.

@@ -17,6 +17,10 @@ static int64_t choose_block(const struct prepare *p, int64_t count, uint32_t wid
         block /= 2;
     while (block > MIN_BLOCK && block / 2 >= count)
         block /= 2;
+    if (p->row > 0) { // equal blocks within a row; registers stay aligned
+        int64_t blocks = (p->row + block - 1) / block, unit = block < 64 ? block : 64;
+        block = ((p->row + blocks - 1) / blocks + unit - 1) / unit * unit;
+    }
     return block;
 }
 
@@ -79,6 +83,7 @@ static void set_sizes(struct prepare *p, struct program *program)
         set_row_sizes(p, program, width);
         return;
     }
+    program->row = p->row;
     program->block = choose_block(p, program->count, width);
     program->register_bytes = (uint32_t)program->block * width;
     program->grain = PIECE_PS / (p->cost + 1);

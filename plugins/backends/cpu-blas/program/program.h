@@ -59,7 +59,8 @@ struct program_phase {
 struct program_pointer {
     uint16_t location;
     uint16_t step;    // bytes from element to element; 0: one element for all
-    uint32_t operand; // inputs first, then outputs
+    uint16_t operand; // inputs first, then outputs
+    bool in_rows;     // only the elements of one row are adjacent
 };
 
 // A location that is a register. Locations with disjoint live ranges share a register.
@@ -108,7 +109,8 @@ struct program {
     struct program_phase *phases;
     uint32_t num_phases;
     uint32_t num_lines;      // values of a row: 8 bytes each, behind the registers
-    int64_t row;             // elements of a row
+    int64_t row;             // elements of a row; of a program without phases the elements
+                             // within which each block lies, 0: anywhere
     uint32_t registers_end;  // bytes of all registers
     uint32_t num_residents;  // registers for whole rows, behind the values of a row
     uint32_t resident_bytes; // of one

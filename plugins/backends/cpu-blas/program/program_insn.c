@@ -23,7 +23,7 @@ void prepare_init(struct prepare *p, tn_device *device, struct cpu_arena *arena,
     p->group = 1;
     p->num_phases = p->num_residents = 0;
     p->residents = NO_LOCATION;
-    p->row = 0;
+    p->row = p->num_in_rows = 0;
     for (uint32_t i = 0; i < p->source->num_insns; i++)
         p->values[i] = (struct program_value){0};
 }
@@ -59,8 +59,29 @@ uint16_t prepare_pointer(struct prepare *p, uint32_t operand, uint32_t step)
 {
     uint16_t location = prepare_location(p, LOCATION_POINTER);
     p->pointers[p->num_pointers++] =
-        (struct program_pointer){location, (uint16_t)step, operand};
+        (struct program_pointer){location, (uint16_t)step, (uint16_t)operand, false};
     return location;
+}
+
+// Shorter rows are copied to registers: a block within such a row would be too short.
+#define LEAST_ROW 256
+
+// The location of an input whose rows are read without a copy. Each block of the program
+// lies within a row then.
+static uint16_t pointer_to_rows(struct prepare *p, uint32_t input, const tn_layout *layout)
+{
+    uint16_t location = prepare_pointer(p, input, cpu_dtype_size(layout->dtype));
+    p->pointers[p->num_pointers - 1].in_rows = true;
+    p->num_in_rows++;
+    p->row = layout->extent[layout->rank - 1];
+    return location;
+}
+
+static bool may_point_to_rows(const struct prepare *p, const tn_layout *layout)
+{
+    int32_t last = layout->rank - 1;
+    return p->num_in_rows < TN_EXPR_MAX_INPUTS && last >= 0 && layout->stride[last] == 1 &&
+           layout->extent[last] >= LEAST_ROW;
 }
 
 struct program_op *prepare_op(struct prepare *p, enum program_action action, uint16_t out)
@@ -153,6 +174,9 @@ static void prepare_load(struct prepare *p, uint32_t i, uint32_t input)
         value->location = prepare_pointer(p, input, 0);
     } else if (prepare_is_contiguous(layout)) {
         value->location = prepare_pointer(p, input, size);
+        p->cost += BYTE_PS * size;
+    } else if (may_point_to_rows(p, layout)) {
+        value->location = pointer_to_rows(p, input, layout);
         p->cost += BYTE_PS * size;
     } else {
         value->is_input = false;
@@ -330,8 +354,8 @@ static void cpu_insn_write_output(struct prepare *p, uint32_t k)
     if (prepare_is_contiguous(layout)) {
         if (value->dtype == layout->dtype && prepare_may_write_directly(p, value)) {
             p->kinds[location] = LOCATION_POINTER;
-            p->pointers[p->num_pointers++] =
-                (struct program_pointer){location, (uint16_t)size, operand};
+            p->pointers[p->num_pointers++] = (struct program_pointer){
+                location, (uint16_t)size, (uint16_t)operand, false};
             value->is_output = true;
             return;
         }

@@ -65,8 +65,9 @@ struct prepare {
     int64_t group;    // rows of a group; 1: there are none
     bool many_blocks; // no residents: each phase computes again what it needs
     uint32_t num_residents;
-    uint16_t residents; // the LOCATION_BASE, if there are residents
-    int64_t row;        // elements
+    uint16_t residents;  // the LOCATION_BASE, if there are residents
+    int64_t row;         // elements
+    int64_t num_in_rows; // pointers `in_rows`
     uint32_t num_phases;
     uint8_t levels[TN_EXPR_MAX_INSNS]; // by instruction: reductions before it, in a chain
     // By instruction: of a reduction the accumulator, its start, and its result as an f32.

@@ -285,8 +285,8 @@ static void cpu_rows_write_elements(struct prepare *p, uint32_t k)
     }
     if (value->dtype == layout->dtype && prepare_may_write_directly(p, value)) {
         p->kinds[value->location] = LOCATION_POINTER;
-        p->pointers[p->num_pointers++] =
-            (struct program_pointer){value->location, (uint16_t)size, operand};
+        p->pointers[p->num_pointers++] = (struct program_pointer){
+            value->location, (uint16_t)size, (uint16_t)operand, false};
         value->is_output = true;
         return;
     }
@@ -443,8 +443,9 @@ static void use_outputs(struct prepare *p)
                 is_read_after(p, location, writer))
                 continue;
             p->kinds[location] = LOCATION_POINTER;
-            p->pointers[p->num_pointers++] = (struct program_pointer){
-                location, (uint16_t)cpu_dtype_size(dtype), p->step->num_inputs + k};
+            p->pointers[p->num_pointers++] =
+                (struct program_pointer){location, (uint16_t)cpu_dtype_size(dtype),
+                                         (uint16_t)(p->step->num_inputs + k), false};
             break;
         }
     }

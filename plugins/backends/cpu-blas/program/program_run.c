@@ -149,15 +149,58 @@ static void cpu_program_run_op(const struct cpu_program_run *run,
     }
 }
 
+// Positions of the pointers `in_rows` behind the current block, in their order.
+struct row_cursors {
+    struct layout_cursor at[TN_EXPR_MAX_INPUTS];
+    int64_t left; // elements from there to the end of the row
+};
+
+static void begin_rows(const struct program *program, struct row_cursors *rows,
+                       int64_t first)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->num_pointers; i++)
+        if (program->pointers[i].in_rows)
+            cursor_begin(&rows->at[count++],
+                         &program->layouts[program->pointers[i].operand], first);
+    rows->left = program->row - first % program->row;
+}
+
+// Sets the locations of the block of `n` elements from `first` on, and advances the rows.
+static void next_block(const struct cpu_program_run *run, unsigned char **locations,
+                       struct row_cursors *rows, int64_t first, int64_t n)
+{
+    const struct program *program = run->program;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->num_pointers; i++) {
+        const struct program_pointer *p = &program->pointers[i];
+        int64_t at = first;
+        if (p->in_rows) {
+            struct layout_cursor *cursor = &rows->at[count++];
+            at = cursor->offset;
+            cursor_advance(cursor, cursor->layout->rank - 1, n);
+        }
+        locations[p->location] = run->bases[p->operand] + at * p->step;
+    }
+    if (program->row > 0) {
+        rows->left -= n;
+        rows->left = rows->left > 0 ? rows->left : program->row;
+    }
+}
+
 // Prefetches part `part` of `parts` of the memory that the next block reads and writes.
 // Addresses past an operand's end do no harm.
-static void fetch_next(const struct program *program, unsigned char *const *locations,
-                       uint32_t part, uint32_t parts)
+static void fetch_next(const struct cpu_program_run *run, unsigned char *const *locations,
+                       const struct row_cursors *rows, uint32_t part, uint32_t parts)
 {
+    const struct program *program = run->program;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < program->num_pointers; i++) {
         const struct program_pointer *p = &program->pointers[i];
         uint64_t bytes = (uint64_t)program->block * p->step;
         uintptr_t next = (uintptr_t)locations[p->location] + bytes;
+        if (p->in_rows)
+            next = (uintptr_t)(run->bases[p->operand] + rows->at[count++].offset * p->step);
         uint64_t end = bytes * (part + 1) / parts;
         for (uint64_t at = bytes * part / parts & ~UINT64_C(63); at < end; at += 64)
             __builtin_prefetch((const void *)(next + at));
@@ -168,6 +211,7 @@ static void run_blocks(const struct cpu_program_run *run, unsigned char **locati
                        int64_t begin, int64_t end)
 {
     const struct program *program = run->program;
+    struct row_cursors rows;
     if (program->num_phases > 0) {
         (program->group > 1 ? program_run_groups : program_run_rows)(program, run->bases,
                                                                      locations, begin, end);
@@ -175,16 +219,17 @@ static void run_blocks(const struct cpu_program_run *run, unsigned char **locati
     }
     for (uint32_t i = 0; i < program->num_fills; i++)
         cpu_program_run_op(run, &program->fills[i], locations, 0, program->block);
-    for (int64_t first = begin; first < end; first += program->block) {
-        int64_t n = end - first < program->block ? end - first : program->block;
-        for (uint32_t i = 0; i < program->num_pointers; i++) {
-            const struct program_pointer *p = &program->pointers[i];
-            locations[p->location] = run->bases[p->operand] + first * p->step;
-        }
+    rows.left = program->block;
+    if (program->row > 0)
+        begin_rows(program, &rows, begin);
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = rows.left < program->block ? rows.left : program->block;
+        n = end - first < n ? end - first : n;
+        next_block(run, locations, &rows, first, n);
         for (uint32_t i = 0; i < program->num_ops; i++) {
             const struct program_op *op = &program->ops[i];
             if (program->fetches)
-                fetch_next(program, locations, i, program->num_ops);
+                fetch_next(run, locations, &rows, i, program->num_ops);
             if (op->action == ACTION_MAP)
                 run_map(op, locations, n);
             else
