@@ -265,11 +265,16 @@ def messages_of_another_size_are_told(launcher):
 def members_that_wait_for_each_other_are_told(launcher):
     out, _ = member(launcher, 3, "late", 0)
     assert out.count("right") == 3, out
-    for mode, doing in (("awaits", "all_reduce (sum) of 1 f32"), ("both", "receive of 3 f32")):
-        out, _ = member(launcher, 3, mode, 3)
-        words = r"rank (\d) waits to receive from rank (\d), which waits in " + re.escape(doing)
-        found = re.search(r"members disagree: " + words, out)
-        assert found and out.count("failed") == 3 and {*found.groups()} == {"0", "1"}, out
+    out, _ = member(launcher, 3, "awaits", 0)
+    receives, sends = r"rank (?P<first>\d) waits to receive from rank \d", r"rank (?P<first>\d) waits until what it sends is received by rank \d"
+    ring, of_ring = (r"%s \(tag %d\), which waits .* rank \d \(tag %d\), which waits .* rank (?P=first) \(tag %d\)$" % (words, *3 * [tag])
+                     for words, tag in ((receives, 0), (sends, 3)))
+    behind = r", which%s waits in all_reduce \(sum\) of [13] f32$"
+    for case, words in (("nothing", receives + r" \(tag 0\)" + behind % ""), ("ring", ring), ("receivers", of_ring),
+                        ("tag", receives + r" \(tag 5\)" + behind % " sent it a message with tag 7 and"),
+                        ("large", r"rank \d waits .*which sent it a message with tag 7")):
+        found = re.findall(rf"^{case} of (\d), (.*) s: .*members disagree: {words}", out, re.M)
+        assert {rank for rank, *_ in found} == {"0", "1", "2"} and all(float(seconds) < 2 * WITHIN for _, seconds, *_ in found), (case, out)
 
 
 @of_each

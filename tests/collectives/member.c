@@ -10,17 +10,16 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <tenon/dist.h>
 #include <tenon/ops/reference.h>
 #include <tenon/primitive.h>
 #include <tenon/share.h>
 #include <tenon/stats.h>
-#include <tenon/tenon.h>
+#include "member.h"
 
-static tn_runtime *runtime;
-static const tn_dist *dist;
-static const tn_host *host;
-static int rank, size;
+tn_runtime *runtime;
+const tn_dist *dist;
+const tn_host *host;
+int rank, size;
 
 // A collective failed: says why, and ends without leaving the group.
 static void end_failed(const char *why)
@@ -30,7 +29,7 @@ static void end_failed(const char *why)
     _exit(3);
 }
 
-static void check(int holds, const char *what)
+void check(int holds, const char *what)
 {
     if (holds)
         return;
@@ -39,13 +38,13 @@ static void check(int holds, const char *what)
     _exit(1);
 }
 
-static void check_dist(tn_status status)
+void check_dist(tn_status status)
 {
     if (status != TN_OK)
         end_failed(tn_last_error());
 }
 
-static tn_array *numbers(tn_scope *s, tn_dtype dtype, int count, const double *values)
+tn_array *numbers(tn_scope *s, tn_dtype dtype, int count, const double *values)
 {
     double list[64];
     for (int i = 0; i < count; i++)
@@ -55,15 +54,14 @@ static tn_array *numbers(tn_scope *s, tn_dtype dtype, int count, const double *v
 }
 
 // The elements of x as doubles.
-static void read_numbers(tn_scope *s, tn_array *x, int count, double *out)
+void read_numbers(tn_scope *s, tn_array *x, int count, double *out)
 {
     tn_array *wide = tn_op(s, "base.astype", TN_IN(x), tn_attrs("dtype", "f64"));
     if (tn_read(s, wide, out, (uint64_t)count * sizeof(*out)))
         end_failed(tn_scope_error(s));
 }
 
-static void expect(tn_scope *s, tn_array *x, int count, const double *expected,
-                   const char *what)
+void expect(tn_scope *s, tn_array *x, int count, const double *expected, const char *what)
 {
     double got[64];
     read_numbers(s, x, count, got);
@@ -301,14 +299,14 @@ static void mode_values(tn_scope *s)
 
 // --- failures ----------------------------------------------------------------------------
 
-static double now(void)
+double now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void reduce_once(tn_scope *s, int count)
+void reduce_once(tn_scope *s, int count)
 {
     double mine[64] = {0}, got[64];
     tn_array *x = numbers(s, TN_F32, count, mine);
@@ -466,42 +464,6 @@ static void mode_receives(tn_scope *s)
     sleep(1);
 }
 
-// Rank 1 waits for a message, which rank 0 comes to, late, or never.
-static void mode_late(tn_scope *s)
-{
-    double mine[3] = {1, 2, 3}, got[3];
-    tn_array *x = numbers(s, TN_F32, 3, mine);
-    const tn_attr_list from = tn_attrs("shape", TN_INTS(3), "dtype", "f32", "source", 0);
-    if (rank == 0)
-        usleep(1200000);
-    if (rank == 0)
-        read_numbers(s, tn_op(s, "dist.send", TN_IN(x), tn_attrs("root", 1)), 3, got);
-    if (rank == 1)
-        expect(s, tn_op(s, "dist.receive", NULL, 0, from), 3, mine, "a late message");
-    reduce_once(s, 1);
-    printf("rank %d: right\n", rank);
-}
-
-static void mode_awaits(tn_scope *s)
-{
-    double got[3];
-    const tn_attr_list from = tn_attrs("shape", TN_INTS(3), "dtype", "f32", "source", 0);
-    if (rank == 1)
-        read_numbers(s, tn_op(s, "dist.receive", NULL, 0, from), 3, got);
-    reduce_once(s, 1);
-}
-
-// Two members wait for a message of each other.
-static void mode_both(tn_scope *s)
-{
-    double got[3];
-    const tn_attr_list from =
-        tn_attrs("shape", TN_INTS(3), "dtype", "f32", "source", 1 - rank);
-    if (rank < 2)
-        read_numbers(s, tn_op(s, "dist.receive", NULL, 0, from), 3, got);
-    reduce_once(s, 1);
-}
-
 // Rank 0 ends the group, and goes on by itself.
 static void mode_aborts(tn_scope *s)
 {
@@ -563,7 +525,7 @@ int main(int argc, char **argv)
         {"exits", mode_exits},     {"deadline", mode_deadline}, {"receives", mode_receives},
         {"shrinks", mode_shrinks}, {"halves", mode_halves},     {"pending", mode_pending},
         {"splits", mode_splits},   {"late", mode_late},         {"awaits", mode_awaits},
-        {"both", mode_both},       {"aborts", mode_aborts},     {"ends", mode_ends}};
+        {"aborts", mode_aborts},   {"ends", mode_ends}};
     tn_group_facts facts;
     if (argc > 1 && strcmp(argv[1], "uuid") == 0 &&
         tn_runtime_open(NULL, &runtime) == TN_OK)

@@ -12,8 +12,10 @@
 enum { SPINS = 2000, YIELDS = 20000, TURNS_A_LOOK = 64 };
 static const int64_t MILLISECOND = 1000000;
 
-// How long the watch may take to name the rank behind a failure that MPI reported first.
+// How long the watch, or a note, may take to tell the cause of a failure that MPI reported
+// first.
 static const int64_t NAMING_NS = 3000 * INT64_C(1000000);
+static const int64_t NOTING_NS = 500 * INT64_C(1000000);
 
 static int64_t clock_ns(void)
 {
@@ -37,13 +39,14 @@ static tn_status break_by(tn_collective_work *work, const struct watch_failure *
                        failure->rank, failure->words, work->group->world_rank, text);
 }
 
-// Waits for the watch where MPI reported a failure first: the watch knows rank and cause.
-static const struct watch_failure *await_failure(const tn_group *group)
+// Waits for the watch where MPI reported a failure first: the watch knows rank and cause. A
+// member that ended the group has sent a note, which breaks it here.
+static const struct watch_failure *await_failure(tn_group *group)
 {
     const struct watch_failure *failure = group_failure(group);
-    int64_t until = clock_ns() + NAMING_NS;
-    while (!failure && group->watch->fd >= 0 && clock_ns() < until) {
-        pause_ns(MILLISECOND);
+    int64_t until = clock_ns() + (group->watch->fd >= 0 ? NAMING_NS : NOTING_NS);
+    for (; !failure && !group->broken[0] && clock_ns() < until; pause_ns(MILLISECOND)) {
+        notes_drain(group);
         failure = group_failure(group);
     }
     return failure;
@@ -55,6 +58,8 @@ static tn_status break_by_mpi(tn_collective_work *work, int code)
     char text[128];
     if (failure)
         return break_by(work, failure);
+    if (work->group->broken[0])
+        return work->group->broken_status;
     move_print(work->record, text, sizeof(text));
     return group_mpi_failed(work->group, code, text);
 }
@@ -73,7 +78,7 @@ static void write_record(tn_collective_work *work)
     record[RECORD_SEQUENCE] = work->group->sequence;
     record[RECORD_KIND] = call->kind;
     record[RECORD_DTYPE] = call->dtype;
-    record[RECORD_REDUCTION] = call->reduction;
+    record[RECORD_REDUCTION] = is_of_two(call) ? call->tag : call->reduction;
     record[RECORD_PEER] = call->peer;
     record[RECORD_COUNT] = (int64_t)call->count;
 }
@@ -156,9 +161,21 @@ static tn_status check_received(tn_collective_work *work, const void *status)
                              call->peer, count, work->part);
 }
 
+// Open MPI 5 ends sends without an error when another member has ended the group.
+static tn_status check_sent(tn_collective_work *work)
+{
+    const tn_group *group = work->group;
+    int is_revoked = 0;
+    if (work->call.kind != TN_COLLECTIVE_SEND || !group->library->Comm_is_revoked)
+        return TN_OK;
+    int code = group->library->Comm_is_revoked(group->calls, &is_revoked);
+    return code || is_revoked ? break_by_mpi(work, code) : TN_OK;
+}
+
 static tn_status end_moving(tn_collective_work *work, const void *mpi_status)
 {
     tn_status status = check_received(work, mpi_status);
+    status = status == TN_OK ? check_sent(work) : status;
     if (status != TN_OK || work->has_more)
         return status != TN_OK ? status : start_moving(work);
     move_finish(work);
@@ -271,7 +288,7 @@ tn_status work_look(tn_collective_work *work)
 static tn_status work_look_waiting(tn_collective_work *work)
 {
     tn_status status = work_look(work);
-    return status == TN_OK ? notes_look(work, clock_ns() - work->began_ns) : status;
+    return status == TN_OK ? waits_look(work, clock_ns() - work->began_ns) : status;
 }
 
 static bool has_begun(const tn_collective_work *work)
@@ -349,13 +366,13 @@ static tn_collective_work *work_create(tn_group *group, const tn_collective_call
     if (!work)
         return NULL;
     group->spare = NULL;
-    *work = (tn_collective_work){.group = group, .call = *call};
-    group->sequence += !is_of_two(call) && !(call->flags & TN_COLLECTIVE_ASIDE);
-    if (is_of_two(call)) {
-        struct group_peer *peer = &group->peers[call->peer];
-        *(call->kind == TN_COLLECTIVE_SEND ? &peer->sent : &peer->received) += 1;
-        group->num_messages++;
+    *work =
+        (tn_collective_work){.group = group, .call = *call, .number = ++group->num_works};
+    if (is_of_two(call) && !waits_count(work)) {
+        group->spare = work;
+        return NULL;
     }
+    group->sequence += !is_of_two(call) && !(call->flags & TN_COLLECTIVE_ASIDE);
     write_record(work);
     queue_add(work);
     return work;
@@ -415,7 +432,6 @@ static bool work_take_ended(tn_collective_work *work)
         return false;
     progress_remove(work);
     queue_remove(work);
-    group->num_messages -= is_of_two(&work->call);
     free(group->spare);
     group->spare = work;
     return true;
@@ -433,6 +449,7 @@ static tn_status mpi_call_work_wait(const tn_host *host, tn_collective_work *wor
     if (!work_take_ended(work)) { // not freed: MPI may write to it and its lists
         progress_remove(work);
         queue_remove(work);
+        groups_have_pending();
     }
     progress_leave();
     return status;

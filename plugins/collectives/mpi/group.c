@@ -24,6 +24,7 @@ static struct {
     uint32_t references; // to the world
     tn_group *groups;    // all of them; used between progress_enter and progress_leave
     bool is_lost;        // a thread was left behind in MPI; used as `groups` is
+    bool has_pending;    // MPI has calls of a broken group; used as `groups` is
     bool is_ours;        // we initialised MPI, so we finalise it
     struct watch watch;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -64,6 +65,11 @@ void groups_break(tn_status status, const char *why)
         group_break(group, status, "%s", why);
 }
 
+void groups_have_pending(void)
+{
+    process.has_pending = true;
+}
+
 bool groups_are_lost(void)
 {
     progress_enter();
@@ -92,7 +98,7 @@ void group_print_failure(const struct mpi_library *library, int code, const char
     if (library->Error_string(code, text, &size) != 0 || size > MOST)
         snprintf(text, sizeof(text), "error %d", code);
     text[strcspn(text, "\n")] = 0;
-    if (strstr(text, "ERR_REVOKED"))
+    if (!code || strstr(text, "ERR_REVOKED"))
         snprintf(out, REASON, "%s: another member ended the group, and says why", what);
     else
         snprintf(out, REASON, "%s: MPI says: %.300s", what, text);
@@ -195,6 +201,7 @@ static void group_free(tn_group *group)
     progress_leave();
     board_close(group->board);
     free(group->spare);
+    waits_free(group);
     free(group->peers);
     free(group->members);
     free(group);
@@ -413,18 +420,26 @@ static const struct watch_failure *finalize_failure(void *user)
     return watch_find_lost(&process.watch);
 }
 
+// Whether MPI can be finalised: all members leave, and none has calls of a broken group,
+// which some libraries wait for.
+static bool world_can_finalize(const tn_host *host, tn_group *world)
+{
+    int32_t pending = process.has_pending, count = 0;
+    return !world->broken[0] && call_agree(world, CALL_LEAVE) == TN_OK &&
+           group_count(host, world, &pending, &count) == TN_OK && count == 0;
+}
+
 // Finalises MPI, which waits for all members: after a failure it would wait for ever.
 static void world_leave(const tn_host *host, tn_group *world)
 {
     struct mpi_library *library = world->library;
     int32_t rank = world->world_rank;
-    bool is_sound = !world->broken[0] && call_agree(world, CALL_LEAVE) == TN_OK,
-         is_left = false;
+    bool is_sound = world_can_finalize(host, world), is_left = false;
     char why[JOIN_REASON];
     progress_stop();
     if (!is_sound) {
         host->log(host, TN_LOG_INFO, "collective", "MPI is not finalised: %s",
-                  world->broken);
+                  world->broken[0] ? world->broken : "it has calls of a broken group");
         return;
     }
     group_free(world);

@@ -30,7 +30,7 @@ enum {
     RECORD_SEQUENCE,
     RECORD_KIND,
     RECORD_DTYPE,
-    RECORD_REDUCTION,
+    RECORD_REDUCTION, // a message's tag
     RECORD_PEER,
     RECORD_COUNT,
     RECORD_SIZE
@@ -45,20 +45,47 @@ struct message {
     unsigned char data[4096 - 8 * (RECORD_SIZE + 1)];
 };
 
-// Kinds of notes.
-enum { NOTE_RECEIVES = 1, NOTE_SENDS, NOTE_ENDS };
+// Kinds of notes: the first two are of waits.
+enum { NOTE_RECEIVES = 1, NOTE_SENDS, NOTE_ENDS, NOTE_ASKS, NOTE_ANSWERS };
 
-// Facts in a member's note to this one: it waits in a message with this member, has started
-// `sequence` calls of all members, and `sent` messages to and `received` from this member.
-struct note_facts {
-    int64_t kind; // NOTE_...; 0: no note
-    int64_t sequence, sent, received;
+enum {
+    LINKS_TOLD = 6,
+    TAGS_A_BLOCK = 512,
+    TAG_BLOCKS = 64 // of the tags 0 .. 32767
 };
 
-// Another member, by rank: the messages that this one started with it, and its last note.
+// A member that waits in a message for another one: ranks in the world.
+struct wait_link {
+    int32_t rank, peer, tag;
+    int32_t receives; // 0: it sends
+    int32_t sent;     // tag of its last message to the member that waits for it; -1: none
+};
+
+// A note of a member that waits in a message with this one, `count` messages of its kind
+// and tag after the first call of the group. Members before it wait for each other.
+struct wait_note {
+    int64_t kind;     // NOTE_...; 0: no note
+    int64_t sequence; // calls of all members that it has started
+    int64_t tag, count;
+    int64_t wait;           // number of the work in which the first member waits
+    int32_t origin, length; // the first member, by rank here, and the number of members
+    struct wait_link links[LINKS_TOLD]; // the first of them
+    int32_t from;                       // who sent the note, by rank here
+    int64_t passed_in;                  // number of the work in which it was passed on
+};
+
+// Messages with another member that this one started, by tag.
+struct tag_counts {
+    int64_t sent[TAGS_A_BLOCK], received[TAGS_A_BLOCK];
+};
+
+// Another member, by rank.
 struct group_peer {
-    int64_t sent, received;
-    struct note_facts note;
+    struct tag_counts *tags[TAG_BLOCKS]; // NULL: no messages
+    bool has_sent;                       // `last_tag` is that of the last message to it
+    int32_t last_tag;
+    int64_t answered;         // the last work that the member answered
+    struct wait_note waiting; // the last note that began with it
 };
 
 struct tn_group {
@@ -77,7 +104,8 @@ struct tn_group {
     struct group_peer *peers;      // by rank here
     struct sent_note *notes;       // being sent
     uint64_t note_looks;           // notes_read() calls, which choose the member to look at
-    int32_t num_messages;          // sends and receives that have not ended
+    int64_t num_works;             // works that were started
+    bool has_waiting;              // a peer has a note of a wait
     tn_collective_work *queue;     // works in call order whose last part does not move yet
     tn_collective_work *spare;     // memory of an ended work, for the next one
     bool keeps_notes;              // `agreements` is not revoked: it carries notes
@@ -93,12 +121,16 @@ struct tn_collective_work {
     tn_collective_work *background; // the next work that the thread of progress.c drives
     tn_collective_call call;
     enum work_stage stage;
-    handle request;   // MPI's, of the current stage
-    bool has_more;    // MOVING: more parts follow this one
-    int part;         // elements of each member in this part
-    uint64_t moved;   // elements of each member up to the end of this part
-    int64_t began_ns; // 0: the wait has not begun
-    bool has_noted;   // the other member of a message knows that this one waits
+    handle request;      // MPI's, of the current stage
+    bool has_more;       // MOVING: more parts follow this one
+    int part;            // elements of each member in this part
+    uint64_t moved;      // elements of each member up to the end of this part
+    int64_t began_ns;    // 0: the wait has not begun
+    int64_t number;      // among the works of the group, from 1
+    int64_t count;       // a message: its number among those of its kind, member and tag
+    bool has_noted;      // the other member of a message knows that this one waits
+    bool has_asked;      // the other member of a send was asked for an answer
+    int64_t answered_ns; // from the begin of the wait to the answer; 0: none
     int64_t record[RECORD_SIZE];
     int round;          // AGREEING by messages: the number of the round
     uint64_t turns;     // AGREEING on the board: polls so far
@@ -119,7 +151,8 @@ void mpi_abort(const tn_host *host, tn_group *group, const char *reason);
 tn_status group_break(tn_group *group, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Writes why `what` failed, by an error code of MPI, to `out`, which has REASON bytes.
+// Writes why `what` failed, by an error code of MPI (0: another member ended the group), to
+// `out`, which has REASON bytes.
 void group_print_failure(const struct mpi_library *library, int code, const char *what,
                          char *out);
 
@@ -130,6 +163,9 @@ tn_status group_mpi_failed(tn_group *group, int code, const char *what);
 // is not called any more.
 void groups_break(tn_status status, const char *why);
 bool groups_are_lost(void);
+
+// MPI has a call of a broken group that does not end: MPI is not finalised.
+void groups_have_pending(void);
 
 // Reads the watch. Gives the failure of a rank without which the group cannot go on, or
 // NULL: of a member, or of any rank where the library has no fault tolerance.
@@ -168,12 +204,25 @@ tn_status group_end(tn_group *group, tn_status status, const char *format, ...)
 // group.
 tn_status notes_read(tn_group *group);
 
-// Notes to the other member of a message that this process waits in `work`, and breaks the
-// group where two members wait for each other.
-tn_status notes_look(tn_collective_work *work, int64_t waited_ns);
+// Sends a member a note of a wait. One that cannot be sent is dropped: members then wait as
+// without notes.
+void notes_send(tn_group *group, int32_t rank, const struct wait_note *wait);
 
 // Reads the notes that have come from all members.
 void notes_drain(tn_group *group);
+
+// --- waits.c ----------------------------------------------------------------------------
+
+// Counts a message that is started; false: memory is out.
+bool waits_count(tn_collective_work *work);
+void waits_free(tn_group *group);
+
+// Keeps a note of a wait that has come from a member.
+void waits_take(tn_group *group, int32_t from, const struct wait_note *note);
+
+// Notes to the other member of a message that this process waits in `work`, and breaks the
+// group where members wait for each other.
+tn_status waits_look(tn_collective_work *work, int64_t waited_ns);
 
 // --- part.c -----------------------------------------------------------------------------
 

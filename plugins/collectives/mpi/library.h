@@ -57,6 +57,7 @@ typedef void reduce_function(void *in, void *inout, int *count, handle *datatype
 // Functions of fault tolerance (ULFM): NULL in most libraries.
 #define MPI_OPTIONAL(X)                                                                    \
     X(int, Comm_revoke, (handle comm))                                                     \
+    X(int, Comm_is_revoked, (handle comm, int *flag))                                      \
     X(int, Comm_shrink, (handle comm, handle *out))
 // clang-format on
 

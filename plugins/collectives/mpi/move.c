@@ -38,6 +38,12 @@ void move_print(const int64_t *record, char *text, size_t size)
     int32_t kind = (int32_t)record[RECORD_KIND];
     if (kind >= TN_COLLECTIVE_BARRIER)
         snprintf(text, size, "%s", move_name(kind));
+    else if (kind == TN_COLLECTIVE_SEND || kind == TN_COLLECTIVE_RECEIVE)
+        snprintf(text, size, "%s of %" PRId64 " %s %s rank %" PRId64 " (tag %" PRId64 ")",
+                 move_name(kind), record[RECORD_COUNT],
+                 tn_dtype_name((tn_dtype)record[RECORD_DTYPE]),
+                 kind == TN_COLLECTIVE_SEND ? "to" : "from", record[RECORD_PEER],
+                 record[RECORD_REDUCTION]);
     else if (mpi_move_reduces(kind))
         snprintf(text, size, "%s (%s) of %" PRId64 " %s", move_name(kind),
                  reductions[record[RECORD_REDUCTION]], record[RECORD_COUNT],

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Notes between members, beside their calls: why a member ended the group, and for which
-// member a member waits in a message. When two wait for each other, one tells the group.
-//
-// A note about a message holds until the message arrives: its sender waits, and starts
-// nothing else in the group. So one note a wait is enough, and the receiver stores it.
+// Notes between members, beside their calls: why a member ended the group, and who waits in
+// a message (waits.c).
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +10,10 @@
 
 enum { NOTES_TAG = 1, FLUSHES = 100 };
 
-// Time from the begin of a wait to its note; longer for sends, whose messages may take
-// long.
-static const int64_t RECEIVES_NS = 500 * INT64_C(1000000);
-static const int64_t SENDS_NS = 10000 * INT64_C(1000000);
-
 struct note {
-    struct note_facts facts;
-    int64_t status;    // ENDS
-    char text[REASON]; // ENDS
+    struct wait_note wait; // its kind is the note's
+    int64_t status;        // ENDS
+    char text[REASON];     // ENDS
 };
 
 // A note being sent, whose memory MPI uses until then.
@@ -49,7 +41,6 @@ static void notes_free_sent(tn_group *group)
     }
 }
 
-// A note that cannot be sent is dropped: members then wait as without notes.
 static void note_send(tn_group *group, int32_t rank, const struct note *note)
 {
     const struct mpi_library *mpi = group->library;
@@ -69,7 +60,7 @@ static void note_send(tn_group *group, int32_t rank, const struct note *note)
 
 tn_status group_end(tn_group *group, tn_status status, const char *format, ...)
 {
-    struct note note = {.facts = {.kind = NOTE_ENDS}, .status = status};
+    struct note note = {.wait = {.kind = NOTE_ENDS}, .status = status};
     char reason[REASON];
     va_list arguments;
     va_start(arguments, format);
@@ -91,23 +82,9 @@ tn_status group_end(tn_group *group, tn_status status, const char *format, ...)
     return group_break(group, status, "%s", reason);
 }
 
-// Sends a note where this member waits in a message, and in no other.
-static void note_wait(tn_collective_work *work, int64_t waited_ns)
+void notes_send(tn_group *group, int32_t rank, const struct wait_note *wait)
 {
-    tn_group *group = work->group;
-    const tn_collective_call *call = &work->call;
-    bool receives = call->kind == TN_COLLECTIVE_RECEIVE;
-    if (work->has_noted || work->stage != MOVING || group->num_messages != 1 ||
-        (!receives && call->kind != TN_COLLECTIVE_SEND) ||
-        waited_ns < (receives ? RECEIVES_NS : SENDS_NS))
-        return;
-    const struct group_peer *peer = &group->peers[call->peer];
-    const struct note note = {.facts = {.kind = receives ? NOTE_RECEIVES : NOTE_SENDS,
-                                        .sequence = group->sequence,
-                                        .sent = peer->sent,
-                                        .received = peer->received}};
-    work->has_noted = true;
-    note_send(group, call->peer, &note);
+    note_send(group, rank, &(struct note){.wait = *wait});
 }
 
 // --- reading ----------------------------------------------------------------------------
@@ -126,6 +103,25 @@ static int note_take(tn_group *group, int32_t rank, struct note *out)
     return code;
 }
 
+static void note_handle(tn_group *group, int32_t rank, const struct note *note)
+{
+    switch (note->wait.kind) {
+    case NOTE_ENDS:
+        group->keeps_notes = true; // for members that have not read theirs
+        group_break(group, (tn_status)note->status, "%s", note->text);
+        break;
+    case NOTE_ASKS: // who reads this moves its messages on
+        notes_send(group, rank,
+                   &(struct wait_note){.kind = NOTE_ANSWERS, .wait = note->wait.wait});
+        break;
+    case NOTE_ANSWERS:
+        group->peers[rank].answered = note->wait.wait;
+        break;
+    default:
+        waits_take(group, rank, &note->wait);
+    }
+}
+
 // Reads a note of a member; false: none has come. A failure of MPI is found by the call
 // that moves.
 static bool note_read(tn_group *group, int32_t rank)
@@ -138,10 +134,7 @@ static bool note_read(tn_group *group, int32_t rank)
     if (code || !has_come || note_take(group, rank, &note) != 0)
         return false;
     note.text[sizeof(note.text) - 1] = 0;
-    if (note.facts.kind == NOTE_ENDS)
-        group_break(group, (tn_status)note.status, "%s", note.text);
-    else
-        group->peers[rank].note = note.facts;
+    note_handle(group, rank, &note);
     return true;
 }
 
@@ -153,57 +146,10 @@ void notes_drain(tn_group *group)
     notes_free_sent(group);
 }
 
-// --- members that wait for each other ---------------------------------------------------
-
-// Whether a member's note says that it waits for a message that this member has not
-// started.
-static bool waits_in_vain(const struct group_peer *peer)
-{
-    const struct note_facts *note = &peer->note;
-    return (note->kind == NOTE_RECEIVES && note->received > peer->sent) ||
-           (note->kind == NOTE_SENDS && note->sent > peer->received);
-}
-
-// Whether `work`, in which this process waits, cannot end before that member goes on.
-static bool waits_for(const tn_collective_work *work, int32_t rank)
-{
-    const struct group_peer *peer = &work->group->peers[rank];
-    if (work->stage == AGREEING)
-        return work->record[RECORD_SEQUENCE] > peer->note.sequence;
-    return work->call.kind == TN_COLLECTIVE_RECEIVE && work->stage == MOVING &&
-           work->call.peer == rank && work->group->num_messages == 1 &&
-           peer->note.kind == NOTE_RECEIVES && peer->received > peer->note.sent;
-}
-
-static void tell_wait(const tn_collective_work *work, int32_t rank)
-{
-    tn_group *group = work->group;
-    char text[128];
-    bool receives = group->peers[rank].note.kind == NOTE_RECEIVES;
-    move_print(work->record, text, sizeof(text));
-    group_end(group, TN_ERR_ARGUMENT,
-              "members disagree: rank %d waits %s rank %d, which waits in %s",
-              group->members[rank],
-              receives ? "to receive from" : "until what it sends is received by",
-              group->world_rank, text);
-}
-
 // Looks at one member a call, each in turn.
 tn_status notes_read(tn_group *group)
 {
     if (group->facts.size > 1 && !group->broken[0])
         note_read(group, (int32_t)(group->note_looks++ % (uint64_t)group->facts.size));
-    return group->broken[0] ? group->broken_status : TN_OK;
-}
-
-tn_status notes_look(tn_collective_work *work, int64_t waited_ns)
-{
-    tn_group *group = work->group;
-    if (group->facts.size == 1)
-        return TN_OK;
-    note_wait(work, waited_ns);
-    for (int32_t i = 0; i < group->facts.size && !group->broken[0]; i++)
-        if (waits_in_vain(&group->peers[i]) && waits_for(work, i))
-            tell_wait(work, i);
     return group->broken[0] ? group->broken_status : TN_OK;
 }
