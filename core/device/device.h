@@ -39,6 +39,7 @@ struct spares {
 struct device_queue {
     atomic_uint_fast64_t reached;    // the highest value of a point known to be reached
     atomic_uint_fast64_t last_long;  // the highest value of a point of device_note_long()
+    atomic_uint_fast64_t last_given; // the highest value of a point of a submission
     pthread_mutex_t lock;            // guards the members below
     struct outcome *oldest, *newest; // listed outcomes, in point order
     uint32_t num_outcomes;
@@ -369,6 +370,8 @@ struct device_stats {
     atomic_int_fast64_t counted, used_peak; // see note_used() in memory.c
 };
 struct device_stats *device_stats(const tn_runtime *runtime);
+// Waits for all submissions to open devices.
+void devices_drain(const tn_runtime *runtime);
 // device_trim() of all open devices.
 void devices_trim(const tn_runtime *runtime);
 // Bytes in the spare storages of all devices, and in the others.

@@ -22,6 +22,9 @@ struct device_set {
     uint64_t num_summaries;
 };
 
+// Whether the devices are open.
+bool device_set_is_open(struct device_set *set);
+
 // Calls of the backend's slots; a failure without a message gets one that names the plugin.
 tn_status device_ask_count(const tn_backend *ops, const struct plugin *plugin,
                            uint32_t *out_count);

@@ -272,25 +272,9 @@ static uint64_t sum_of_spares(const struct device_set *set)
     return bytes;
 }
 
-static bool device_memory_is_open(struct device_set *set)
-{
-    pthread_mutex_lock(&set->lock);
-    bool is_open = set->state == OPENED;
-    pthread_mutex_unlock(&set->lock);
-    return is_open;
-}
-
 uint64_t device_spare_bytes(const tn_runtime *runtime)
 {
-    return device_memory_is_open(runtime->devices) ? sum_of_spares(runtime->devices) : 0;
-}
-
-void devices_trim(const tn_runtime *runtime)
-{
-    const struct device_set *set = runtime->devices;
-    uint32_t count = device_memory_is_open(runtime->devices) ? set->count : 0;
-    for (uint32_t i = 0; i < count; i++)
-        device_trim(set->devices[i]);
+    return device_set_is_open(runtime->devices) ? sum_of_spares(runtime->devices) : 0;
 }
 
 // Bytes in use on open devices.
@@ -303,7 +287,7 @@ static uint64_t used_bytes(const tn_runtime *runtime)
 
 uint64_t device_used_bytes(const tn_runtime *runtime)
 {
-    return device_memory_is_open(runtime->devices) ? used_bytes(runtime) : 0;
+    return device_set_is_open(runtime->devices) ? used_bytes(runtime) : 0;
 }
 
 // --- the peak --------------------------------------------------------------------------

@@ -56,6 +56,36 @@ void device_set_destroy(tn_runtime *runtime)
     runtime->devices = NULL;
 }
 
+bool device_set_is_open(struct device_set *set)
+{
+    pthread_mutex_lock(&set->lock);
+    bool is_open = set->state == OPENED;
+    pthread_mutex_unlock(&set->lock);
+    return is_open;
+}
+
+void devices_drain(const tn_runtime *runtime)
+{
+    const struct device_set *set = runtime->devices;
+    uint32_t count = device_set_is_open(runtime->devices) ? set->count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct device *device = set->devices[i];
+        for (uint32_t q = 0; q < device->num_queues; q++) {
+            uint64_t last =
+                atomic_load_explicit(&device->queues[q].last_given, memory_order_acquire);
+            device_drain(device, (tn_point){.queue = q, .value = last});
+        }
+    }
+}
+
+void devices_trim(const tn_runtime *runtime)
+{
+    const struct device_set *set = runtime->devices;
+    uint32_t count = device_set_is_open(runtime->devices) ? set->count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        device_trim(set->devices[i]);
+}
+
 struct device_stats *device_stats(const tn_runtime *runtime)
 {
     return &runtime->devices->stats;

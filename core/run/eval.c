@@ -155,6 +155,8 @@ void tn_runtime_trim(tn_runtime *runtime, uint32_t flags)
 {
     if (fail_if_null("runtime_trim", "the runtime", runtime) != TN_OK)
         return;
+    if (flags & TN_TRIM_WAIT)
+        devices_drain(runtime);
     if (flags & TN_TRIM_SPARE)
         devices_trim(runtime);
     if (flags & TN_TRIM_PEAK)

@@ -416,6 +416,7 @@ static tn_status call_submit(const struct run *run, const struct plan_segment *s
     tn_status status = device->ops->submit(device->handle, &submission, out_value);
     if (status != TN_OK)
         return device_failed(device, "submit", status);
+    counter_raise(&device->queues[submission.queue].last_given, *out_value);
     if (takes_long(run, segment, &waits))
         device_note_long(device,
                          (tn_point){.queue = submission.queue, .value = *out_value});

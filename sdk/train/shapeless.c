@@ -21,6 +21,7 @@ struct shapeless_record {
     tn_type *types;
     int8_t (*symbols)[TN_MAX_RANK]; // by input and axis; -1: always this extent
     uint32_t num_symbols;
+    int64_t least; // the least extent that a free one may become
     struct shapeless_extents first;
     bool is_free[MOST_SYMBOLS];
     tn_graph const *graph;
@@ -327,7 +328,7 @@ static bool shapeless_serves(const struct shapeless_record *r, tn_array *const *
             int8_t k = r->symbols[i][axis];
             int64_t extent = type->extent[axis];
             bool is_moved = extent != r->types[i].extent[axis];
-            if (is_moved && (k < 0 || !r->is_free[k] || extent < 2))
+            if (is_moved && (k < 0 || !r->is_free[k] || extent < r->least))
                 return false;
             if (k >= 0 && at->of[k] && at->of[k] != extent)
                 return false;
@@ -368,6 +369,7 @@ static tn_status make_record(struct tn_shapeless *s, tn_scope *scope,
         p->s = s;
         p->r = r;
         p->scope = plain;
+        r->least = s->flags & TN_SHAPELESS_ONES ? 1 : 2;
         status = record_fill(p);
         for (uint32_t i = 0; i < MOST_PROBES; i++)
             tape_finish(&p->tapes[i]);
@@ -446,7 +448,8 @@ tn_status tn_shapeless_create(tn_runtime *runtime, tn_function_body body, void *
 {
     const void *format;
     const tn_host *host;
-    if (!runtime || !body || !out_shapeless || flags & ~(uint32_t)TN_SHAPELESS_STRICT)
+    if (!runtime || !body || !out_shapeless ||
+        flags & ~(TN_SHAPELESS_STRICT | TN_SHAPELESS_ONES))
         return train_fail(TN_ERR_ARGUMENT, "shapeless_create: %s",
                           !runtime         ? "the runtime is NULL"
                           : !body          ? "the body is NULL"

@@ -19,6 +19,18 @@ static double inverse_single(double n)
 {
     return (float)(1 / n);
 }
+static double shapeless_formula_root(double n)
+{
+    return sqrt(n);
+}
+static double root_single(double n)
+{
+    return (float)sqrt(n);
+}
+static double square_of_root(double x)
+{
+    return x * x;
+}
 static double inverse_root(double n)
 {
     return 1 / sqrt(n);
@@ -27,7 +39,7 @@ static double inverse_root_single(double n)
 {
     return (float)(1 / sqrt(n));
 }
-static double shapeless_formula_square_of(double x)
+static double inverse_square(double x)
 {
     return 1 / (x * x);
 }
@@ -39,8 +51,10 @@ static const struct {
 } functions[] = {{shapeless_formula_same, shapeless_formula_same},
                  {shapeless_formula_inverse, shapeless_formula_inverse},
                  {inverse_single, shapeless_formula_inverse},
-                 {inverse_root, shapeless_formula_square_of},
-                 {inverse_root_single, shapeless_formula_square_of}};
+                 {inverse_root, inverse_square},
+                 {inverse_root_single, inverse_square},
+                 {shapeless_formula_root, square_of_root},
+                 {root_single, square_of_root}};
 enum { NUM_FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 
 // The whole number from which `function` gives the word. False: there is none.

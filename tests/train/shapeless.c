@@ -57,6 +57,15 @@ BODY(counted)
     return tn_scope_status(s);
 }
 
+BODY(divided_by_root)
+{
+    UNUSED;
+    out[0] =
+        tn_expr(s, "x, n -> x / n",
+                TN_IN(in[0], tn_float(s, sqrt((double)extent(in[0], 1)))), TN_NO_ATTRS);
+    return tn_scope_status(s);
+}
+
 // Heads of a width that `user` does not say: [b, t, w] to [b, t, 2, w / 2].
 BODY(heads)
 {
@@ -166,6 +175,7 @@ static const struct row {
     const char *why; // what is told; NULL: nothing
     int again;       // calls, bit by bit, that trace again
     tn_shape first[CALLS], second[CALLS];
+    uint32_t flags;
 } rows[] = {
     {"normed",
      normed,
@@ -199,6 +209,23 @@ static const struct row {
      "axis 1 of input 0 keeps the extent 4: ",
      0,
      {{2, 0, {3, 4}}, {2, 0, {5, 4}}, {2, 0, {7, 4}}, {2, 0, {2, 4}}},
+     {{0}}},
+    {"slope of one row",
+     slope,
+     1,
+     1,
+     "axis 1 of input 0 keeps the extent 4: ",
+     0,
+     {{2, 0, {3, 4}}, {2, 0, {1, 4}}, {2, 0, {7, 4}}, {2, 0, {1, 4}}},
+     {{0}},
+     TN_SHAPELESS_ONES},
+    {"divided by a root",
+     divided_by_root,
+     1,
+     1,
+     NULL,
+     2,
+     {{2, 0, {3, 4}}, {2, 0, {1, 5}}, {2, 0, {7, 16}}, {2, 0, {9, 9}}},
      {{0}}},
     {"scanned",
      scanned,
@@ -286,7 +313,7 @@ Test(shapeless, bodies_are_traced_for_the_first_extents)
         tn_shapeless *shapeless;
         tn_function *f;
         char why[1000] = "";
-        must(tn_shapeless_create(rt, rows[i].body, NULL, 0, &shapeless));
+        must(tn_shapeless_create(rt, rows[i].body, NULL, rows[i].flags, &shapeless));
         must(tn_function_create(rt, tn_shapeless_body, shapeless, NULL, &f));
         for (int call = 0; call < CALLS; call++) {
             uint64_t before = tn_shapeless_traces(shapeless);

@@ -45,6 +45,7 @@ TN_API void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out);
 enum {
     TN_TRIM_SPARE = 1, // destroys released buffers that devices keep for reuse
     TN_TRIM_PEAK = 2,  // buffer_peak is the most from now on: 0 until buffers are made
+    TN_TRIM_WAIT = 4,  // first waits for all work that was submitted, on every device
 };
 
 // Waits for the work that uses what goes. Any thread.

@@ -430,6 +430,8 @@ typedef struct tn_shapeless tn_shapeless;
 
 // An extent that would keep its value is an error of the call.
 #define TN_SHAPELESS_STRICT ((uint32_t)1 << 0)
+// Calls in which an extent is 1 are served by the traces for extents from 2 on.
+#define TN_SHAPELESS_ONES ((uint32_t)1 << 1)
 
 // Gives what tn_shapeless_body takes as `user`. Keeps `user` until it is destroyed, behind
 // the functions that have it. `flags`: of TN_SHAPELESS_... TN_ERR_NOT_FOUND: the plugin of

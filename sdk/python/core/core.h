@@ -271,6 +271,9 @@ PyObject *eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count
 // have_values(arrays): whether each of a list of Arrays is data, or has elements that can
 // be read without waiting and copying.
 PyObject *arrays_have_values(PyObject *module, PyObject *list);
+// array_address(Array): a number that objects of the same array have while one of them
+// lives.
+PyObject *array_address(PyObject *module, PyObject *object);
 PyObject *vjp_arrays(PyObject *module, PyObject *args);
 PyObject *jvp_arrays(PyObject *module, PyObject *args);
 PyObject *explain_arrays(PyObject *module, PyObject *args);

@@ -215,6 +215,17 @@ PyObject *arrays_have_values(PyObject *module, PyObject *list)
     return PyBool_FromLong(have);
 }
 
+PyObject *array_address(PyObject *module, PyObject *object)
+{
+    PY_GUARD;
+    (void)module;
+    if (!array_check(object)) {
+        PyErr_SetString(PyExc_TypeError, "expected an Array");
+        return NULL;
+    }
+    return PyLong_FromVoidPtr(((struct py_array *)object)->array);
+}
+
 PyObject *eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count)
 {
     PY_GUARD;

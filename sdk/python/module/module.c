@@ -62,6 +62,7 @@ static PyMethodDef functions[] = {
     {"async_eval", (PyCFunction)(void (*)(void))async_eval_arrays, METH_FASTCALL,
      async_eval_text},
     {"have_values", arrays_have_values, METH_O, NULL},
+    {"array_address", array_address, METH_O, NULL},
     {"alias", alias_array, METH_O, NULL},
     {"flatten", tree_flatten, METH_O, flatten_text},
     {"unflatten", tree_unflatten, METH_VARARGS, unflatten_text},

@@ -10,8 +10,8 @@
 
 static const struct py_host *py_host; // functions of tenon._core
 
-// Shapeless(body, num_outputs, strict): `body` is a callable from a list of Arrays to a
-// list of `num_outputs` Arrays.
+// Shapeless(body, num_outputs, strict, ones): `body` is a callable from a list of Arrays to
+// a list of `num_outputs` Arrays.
 struct train_shapeless {
     PyObject ob_base;
     PyObject *body;
@@ -78,16 +78,16 @@ static int shapeless_setup(PyObject *object, PyObject *args, PyObject *named)
     struct train_shapeless *self = (struct train_shapeless *)object;
     PyObject *body;
     unsigned long long count;
-    int strict;
+    int strict, ones = 0;
     (void)named;
-    if (!PyArg_ParseTuple(args, "OKp:Shapeless", &body, &count, &strict))
+    if (!PyArg_ParseTuple(args, "OKp|p:Shapeless", &body, &count, &strict, &ones))
         return -1;
     tn_runtime *runtime = py_host->runtime_get();
     if (!runtime || self->body)
         return -1;
+    uint32_t flags = (strict ? TN_SHAPELESS_STRICT : 0) | (ones ? TN_SHAPELESS_ONES : 0);
     tn_status status =
-        tn_shapeless_create(runtime, py_train_run_body, self,
-                            strict ? TN_SHAPELESS_STRICT : 0, &self->shapeless);
+        tn_shapeless_create(runtime, py_train_run_body, self, flags, &self->shapeless);
     if (status != TN_OK) {
         py_host->raise_status(status, tn_train_error());
         return -1;

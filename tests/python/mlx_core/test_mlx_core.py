@@ -69,6 +69,18 @@ def test_names_and_memory():
     with pytest.raises(AttributeError, match="did you mean 'softmax'"):
         mx.softmx
     assert memoryview(mx.array([1.5, 2.0])).tolist() == [1.5, 2.0]
+    assert mx.matrix_norm is mx.linalg.norm and mx.array([3.0]).__div__(2).tolist() == [1.5]
+    info = mx.array([1]).__array_namespace__().__array_namespace_info__()
+    assert info.default_device() in info.devices() and info.dtypes(kind="real floating")["float32"] is mx.float32
+    assert "float64" in info.dtypes(device=mx.Device(mx.cpu)) and "float64" not in info.dtypes(device=mx.Device(mx.gpu))
+    with pytest.raises(TypeError, match="expected a Device"):
+        info.dtypes(device="cpu")
+
+    class Pair:
+        def __mlx_array__(self):
+            return mx.array([1.0, 2.0])
+
+    assert (mx.array(1) + mx.ArrayLike(Pair())).tolist() == mx.add(Pair(), 1).tolist() == [2.0, 3.0]
 
 
 def python(*arguments):

@@ -290,6 +290,17 @@ def test_devices_and_streams():
     assert not mx.metal.is_available() and not mx.cuda.is_available()
 
 
+@pytest.mark.parametrize("devices", [(mx.cpu, mx.cpu), (mx.cpu, mx.default_device()), (mx.default_device(), mx.cpu)])
+@pytest.mark.parametrize("last", [lambda x, device: x, lambda x, device: mx.add(x, 1, stream=device)], ids=["data", "work"])
+def test_synchronize_waits_for_all_that_was_begun(devices, last):
+    x = mx.ones((800, 800))
+    made = [mx.matmul(x, x, stream=devices[0]), last(mx.array([1.0]), devices[1])]
+    for y in made:
+        mx.async_eval(y)
+    mx.synchronize()
+    assert _core.have_values([y._x for y, device in zip(made, devices) if device == mx.cpu])
+
+
 def test_streams_belong_to_threads():
     own, everybodys = mx.new_stream(mx.cpu), mx.new_thread_local_stream(mx.cpu)
     found = []
@@ -401,6 +412,41 @@ def test_functions_as_files(tmp_path):
     for wrong in [lambda: found(mx.array([1.0])), lambda: found(1.0), lambda: found(mx.array([1.0]), z=mx.array([1.0]))]:
         with pytest.raises(ValueError):
             wrong()
+
+
+WEIGHT = mx.arange(32, dtype=mx.float32).reshape(8, 4) / 32
+
+
+@pytest.mark.parametrize("body, exported, taken, refused", [
+    (lambda x: x @ WEIGHT, [(4, 8)], [[(4, 8)], [(1, 8)], [(7, 8)]], [[(4, 6)], [(4, 8, 8)]]),
+    (lambda x, y: x + 2 * y, [(1, 4), (1, 4)], [[(5, 3), (5, 3)], [(1, 1), (1, 1)]], [[(5, 3), (5, 4)]]),
+    (lambda q, k: mx.softmax(q @ k.T / q.shape[-1] ** 0.5, axis=-1) @ k, [(2, 4), (2, 4)], [[(3, 8), (5, 8)], [(1, 2), (6, 2)]],
+     [[(3, 8), (3, 7)]]),
+    (lambda x: (x.reshape(-1) / x.shape[0], x.mean(axis=0)), [(1, 3)], [[(6, 2)], [(2, 2)], [(1, 1)]], []),
+    (lambda x: mx.conv2d(x, mx.ones((2, 3, 3, 1)), stride=2, padding=1), [(1, 8, 8, 1)], [[(3, 7, 9, 1)]], [[(1, 8, 8, 2)]]),
+    (lambda x: sum(x[i] for i in range(x.shape[0])), [(3, 4)], [[(3, 9)]], [[(4, 4)]]),
+])  # fmt: skip
+def test_functions_of_files_take_other_extents(tmp_path, body, exported, taken, refused):
+    path = str(tmp_path / "f.mlxfn")
+    mx.export_function(path, body, *map(mx.zeros, exported), shapeless=True)
+    found = mx.import_function(path)
+    for shapes in [exported, *taken]:
+        values = [mx.random.normal(shape) for shape in shapes]
+        want = body(*values)
+        for got, right in zip(found(*values), want if isinstance(want, tuple) else (want,), strict=True):
+            assert got.shape == right.shape and mx.allclose(got, right, atol=1e-5).item()
+    for shapes in refused:
+        with pytest.raises(ValueError, match="No imported function found"):
+            found(*map(mx.zeros, shapes))
+
+
+def test_a_function_of_a_file_keeps_what_other_extents_would_change(tmp_path):
+    tables = [mx.array([1.0]), mx.array([2.0])]
+    mx.export_function(str(tmp_path / "f.mlxfn"), lambda x: x * tables[x.shape[0] > 4], mx.ones((4,)), shapeless=True)
+    found = mx.import_function(str(tmp_path / "f.mlxfn"))
+    assert flat(found(mx.ones((4,)))[0]) == [1.0] * 4
+    with pytest.raises(ValueError, match="No imported function found"):
+        found(mx.ones((8,)))
 
 
 @pytest.mark.parametrize("rows", (1, 8, 70))

@@ -172,6 +172,7 @@ def add_operators(table):
         _add_binary(symbol, what, table[_FUNCTIONS[symbol]])
     for symbol in ("lt", "le", "gt", "ge", "eq", "ne"):
         _add_comparison(symbol, table[_FUNCTIONS[symbol]])
+    array.__div__, array.__rdiv__ = array.__truediv__, array.__rtruediv__
 
 
 array.__hash__ = object.__hash__

@@ -7,7 +7,7 @@ import types
 
 from . import array as _array  # noqa: F401: fills the type
 from . import convolutions, create, einsum, elementwise, products, reduce, shapes  # noqa: F401: fill the table
-from . import devices, distributed, fast, fft, linalg, quantized, random, transforms  # noqa: F401
+from . import devices, distributed, fast, fft, info, linalg, quantized, random, transforms  # noqa: F401
 from .disk import export, files  # noqa: F401
 from . import dtypes as _dtypes
 from .steps import quick  # noqa: F401: before functions of the table

@@ -154,7 +154,7 @@ class ThreadLocalStream:
 
 class _Thread(threading.local):
     """State of a thread: the device of the context that it is in, default streams by device, its streams of ThreadLocalStreams,
-    and `pending`, arrays that async_eval() computes."""
+    and `pending`, arrays of the last async_eval()."""
 
     def __init__(self):
         self.device, self.defaults, self.locals, self.pending = None, {}, {}, []
@@ -311,16 +311,17 @@ class failing:
 
 
 def synchronize(stream=None):
-    """Waits for what this thread has begun to compute."""
+    """Waits for all that was begun, on every device; what went wrong in the last async_eval() of this thread is raised."""
     if stream is not None:
         to_device(stream)
     pending, _thread.pending = _thread.pending, []
+    _core.trim(_WAIT)
     with failing():
         _core.eval(pending)
 
 
 def begun(values):
-    """Arrays of tenon that this thread has begun to compute, for synchronize()."""
+    """Arrays of tenon that this thread has begun to compute last, for synchronize(): earlier ones may go, and their memory with them."""
     _thread.pending = values
 
 
@@ -341,7 +342,7 @@ def device_info(d=None):
 
 # --- memory ---------------------------------------------------------------------------------------
 
-_SPARE, _PEAK = 1, 2  # flags of _core.trim
+_SPARE, _PEAK, _WAIT = 1, 2, 4  # flags of _core.trim
 _limits = {"memory": None, "cache": None, "wired": 0}  # None: all that the device has
 
 

@@ -3,7 +3,7 @@
 
 from .convert import astype, inexact, operands
 from .dtypes import of_name
-from .table import base, function, linalg_pack as pack
+from .table import MODULES, base, function, linalg_pack as pack, put
 
 _REAL, _ALL = ("float32", "float64"), ("float32", "float64", "complex64")
 
@@ -194,3 +194,6 @@ def slogdet(a):
     a = inexact(a)
     _square("slogdet", a, _REAL)
     return pack.slogdet(a)
+
+
+put("matrix_norm", MODULES["linalg"]["norm"])

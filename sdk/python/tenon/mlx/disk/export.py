@@ -10,8 +10,10 @@ from ..._transforms import function
 from ..table import array, put, wrap
 from ..transforms import traced
 from ..trees import flatten
+from .extents import ExtentsFunction, graphs_of_extents, traced_with_constants
 
 _POSITIONAL, _NAMED, _METADATA = "p", "k_", "metadata_"
+_USED, _OF_EXTENTS = "used", "_extents"
 
 
 def _arguments(what, args, kwargs):
@@ -42,6 +44,7 @@ class FunctionExporter:
 
     def __init__(self, file, fun, shapeless, metadata):
         self._file, self._fun, self._metadata, self._parts = os.fspath(file), fun, metadata, []
+        self._is_shapeless, self._count = shapeless, 0
 
     def __enter__(self):
         return self
@@ -58,10 +61,17 @@ class FunctionExporter:
         def body(inner):
             return _results(self._fun(*inner[:len(args)], **dict(zip(kwargs, inner[len(args):]))))
 
-        graph, used = traced("saved graph", body, [*args, *kwargs.values()])
+        arrays = [*args, *kwargs.values()]
+        graph, used = traced_with_constants(body, arrays) if self._is_shapeless else traced("saved graph", body, arrays)
         names = [f"{_POSITIONAL}{i}" for i in range(len(args))] + [f"{_NAMED}{key}" for key in kwargs]
         outputs = [f"y{i}" for i in range(_core.graph_outputs(graph))]
-        self._parts.append((f"f{len(self._parts)}", graph, names, outputs, used))
+        name = f"f{self._count}"
+        self._parts.append((name, graph, names, outputs, used))
+        self._count += 1
+        if self._is_shapeless:  # these have no arrays of their own: the first one's are given to them
+            names = names + [f"{_USED}{i}" for i in range(len(used))]
+            for i, (_, other) in enumerate(graphs_of_extents(body, arrays, graph, used)):
+                self._parts.append((f"{name}{_OF_EXTENTS}{i}", other, names, outputs, []))
 
     def close(self):
         """Writes the file."""
@@ -97,18 +107,28 @@ class ImportedFunction:
     """A function of a file."""
 
     def __init__(self, rows):
-        self._rows = {}
-        for _, graph, inputs, types, _, _, constants in rows:
+        self._rows, by_name = {}, {}
+        for name, graph, inputs, types, _, _, constants in rows:
+            name, _, number = name.partition(".")[0].partition(_OF_EXTENTS)
+            if number:
+                by_name[name].add(types, graph)
+                continue
             named = dict(zip(inputs, types))
             replayed = function(lambda *values, graph=graph, constants=constants: _core.graph_call((graph, constants), list(values)))
-            self._rows.setdefault(frozenset(named), []).append((inputs, named, replayed))
+            others = by_name[name] = ExtentsFunction(types, constants)
+            self._rows.setdefault(frozenset(named), []).append((inputs, named, replayed, others))
 
     def __call__(self, *args, **kwargs):
         args, kwargs = _arguments("import_function::call", args, kwargs)
         given = {f"{_POSITIONAL}{i}": x._x for i, x in enumerate(args)} | {f"{_NAMED}{key}": x._x for key, x in kwargs.items()}
-        for inputs, types, replayed in self._rows.get(frozenset(given), ()):
+        known = self._rows.get(frozenset(given), ())
+        for inputs, types, replayed, _ in known:
             if all((x.shape, x.dtype) == types[key] for key, x in given.items()):
                 return [wrap(y) for y in replayed(*[given[key] for key in inputs])]
+        for inputs, _, _, others in known:
+            outputs = others([given[key] for key in inputs])
+            if outputs is not None:
+                return [wrap(y) for y in outputs]
         got = ", ".join(f"{key}: {x.dtype.name}{list(x.shape)}" for key, x in given.items())
         raise ValueError(f"[import_function::call] No imported function found which matches the given positional and keyword "
                          f"arguments: {got or 'none'}.")
