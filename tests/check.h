@@ -11,11 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <criterion/criterion.h>
+#include "assertion.h"
 #include <criterion/parameterized.h>
-// After the header before, whose macros of the same names it replaces.
-#include <criterion/new/assert.h>
-
 #include <tenon/tenon.h>
 
 // The status that a call returns; if it is another, its name and the thread's reason are

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Modules with a launch's constants written into them: what is gone, what stays, and what
 // is refused. That they compute the same is tested on a device (graphs/device/measured.c).
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "assertion.h"
 #include "compiler.h"
 #include "spirv/spirv_bake.h"
 #include "spirv_valid.h"

@@ -2,13 +2,12 @@
 // Modules whose lists of words become push constants: where the words lie, what is gone,
 // and what is refused. That they compute the same is tested on a device
 // (graphs/plan/epilogues.c).
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "assertion.h"
 #include "compiler.h"
 #include "spirv/spirv_push.h"
 #include "spirv_valid.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Which shapes of a plan's launches get kernels of their own: the rule of docs/kernels.md.
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "assertion.h"
 #include "dispatch/special_rule.h"
 
 // Launches as text: a letter is a kernel, of ten words if it is a capital, else of one; the

@@ -216,7 +216,8 @@ static inline void fixture_add(struct fixture *f, const char *name, const int64_
     bool is_half = !strstr(name, "norm") && strncmp(name, "rope_", 5) != 0;
     cr_assert(lt(int, f->num_weights, MOST_WEIGHTS));
     struct fixture_weight *weight = &f->weights[f->num_weights++];
-    snprintf(weight->name, sizeof(weight->name), "%s", name);
+    cr_assert(lt(sz, strlen(name), sizeof(weight->name)));
+    memcpy(weight->name, name, strlen(name) + 1);
     weight->type = (tn_type){.dtype = is_half ? TN_F16 : TN_F32};
     for (int32_t i = 0; i < 4 && extent[i]; i++)
         weight->type.extent[weight->type.rank++] = extent[i];

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Grammars and JSON schemas: which texts they have, and what is refused.
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <tenon/lm.h>
+#include "assertion.h"
 
 struct row {
     const char *grammar;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Dividing layers among devices by their memory: a table of sizes.
 #include "../../sdk/lm/spread/stages.h"
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <string.h>
+#include "assertion.h"
 
 enum { MOST = 4 };
 

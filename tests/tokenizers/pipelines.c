@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Pipelines of tokenizers: what folders.py cannot ask for. Users' text within a
 // conversation, long runs of marks, damaged metadata, and memory that ends.
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include "assertion.h"
 #include "vocabulary_file.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Chat templates: conversations as the models' own templates write them, rendered by Jinja
 // (but for the token that begins a text), and which templates are known.
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "../../sdk/lm/text/template.h"
+#include "assertion.h"
 #include "chat_templates.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

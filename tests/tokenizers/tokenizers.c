@@ -2,14 +2,13 @@
 // Tokenizers, with the beginnings of two real vocabularies: ids are those of llama.cpp
 // (fixtures/ids.txt), words are merged as their definition says, and bad metadata are
 // refused with words.
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "assertion.h"
 #include "vocabulary_file.h"
 
 static tn_runtime *runtime;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What a backend measures of launches: that baked code computes the same, that a wrong
 // constant in it is found, and that measuring changes no result. TENON_TEST_PLUGIN tells.
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/launches.h>
 #include <tenon/tenon.h>
+#include "assertion.h"
 
 enum { COUNT = 4096 };
 

@@ -2,10 +2,9 @@
 // Buffers of modules with several results are Aliased and none is NonWritable; the others'
 // are as they were. That a result in the memory of an input is right is tested on a device
 // (graphs/run/in_place.c).
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <string.h>
 
+#include "assertion.h"
 #include "compiler.h"
 #include "pipeline/spirv_alias.h"
 #include "../spirv_valid.h"
