@@ -47,7 +47,8 @@ struct small_kernels {
     // Replaces the right-hand sides by the solutions of a triangular system.
     void (*solve)(const struct small_group *group, bool lower, bool unit_diagonal);
     // Replaces the matrix by its lower Cholesky factor, with zeros above the diagonal.
-    // `zero` is the number of the first pivot that is not above 0.
+    // `zero` is the number of the first pivot that is not above 0, which a NaN is not
+    // either: `nan` is false. `sign` is not written.
     void (*cholesky)(const struct small_group *group, struct small_answer *out);
     // Writes element (i, i) of each lane.
     void (*diagonal)(const struct small_group *group, int64_t i, double *out);

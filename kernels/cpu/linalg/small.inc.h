@@ -187,6 +187,7 @@ static void OF(cholesky)(const struct small_group *group, struct small_answer *o
 {
     int64_t n = group->n;
     memset(out->zero, 0, sizeof(out->zero));
+    memset(out->nan, 0, sizeof(out->nan));
     for (int64_t k = 0; k < n; k++) {
         VECTOR *row = OF(row_of)(group, k), root;
         for (int64_t lane = 0; lane < COUNT; lane++) {

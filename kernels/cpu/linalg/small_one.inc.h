@@ -109,6 +109,7 @@ static void OF(cholesky_one)(const struct small_group *group, struct small_answe
 {
     int64_t n = group->n;
     out->zero[0] = 0;
+    out->nan[0] = false;
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < i; j++)
             OF(one_row)(group, j)[i] = OF(one_row)(group, i)[j];

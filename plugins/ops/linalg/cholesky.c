@@ -132,7 +132,7 @@ static int cholesky_group(const struct batch_job *job, int64_t index, int64_t co
     struct small_matrices from = job_matrices(job, &call->inputs[0], 2, index, count);
     struct small_matrices to = job_matrices(job, &call->outputs[0], 2, index, count);
     struct small_group group = job_group(job, room, n, 0);
-    struct small_answer answer = {.zero = {0}};
+    struct small_answer answer;
     if (cholesky_is_upper(job)) {
         int64_t row = from.row;
         from.row = from.column, from.column = row;

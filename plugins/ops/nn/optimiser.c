@@ -82,7 +82,7 @@ static const tn_attr_field adam_fields[] = {
     TN_F64_FIELD(tn_adam_attrs, beta2, 0.999, "share of the second moment that stays"),
     TN_F64_FIELD(tn_adam_attrs, eps, 1e-8, "added to the divisor"),
     TN_F64_FIELD(tn_adam_attrs, weight_decay, 0,
-                 "share of p that a step of lr 1 takes away"),
+                 "decoupled, as AdamW's: share of p that a step of lr 1 takes away"),
 };
 static const tn_in_place adam_in_place[] = {
     {.input = 0, .output = 0}, {.input = 2, .output = 1}, {.input = 3, .output = 2}};
@@ -105,7 +105,8 @@ const tn_primitive nn_adam = {
     .struct_size = sizeof(tn_primitive),
     .flags = TN_PRIM_OWN_TYPE,
     .id = "nn.adam/1",
-    .doc = "A step of Adam (Kingma and Ba 2015) with decoupled weight decay.",
+    .doc = "A step of AdamW: Adam (Kingma and Ba 2015) with decoupled weight decay, unlike "
+           "that of optim.adam, which is part of the gradient.",
     TN_INPUTS(adam_inputs),
     TN_OUTPUTS(adam_outputs),
     .attrs = TN_ATTR_TABLE(tn_adam_attrs, adam_fields),

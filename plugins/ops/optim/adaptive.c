@@ -38,7 +38,8 @@ static const tn_attr_field adam_fields[] = {
     LR_FIELD(adam_attrs, 1e-3), BETA_FIELDS(adam_attrs), EPS_FIELD(adam_attrs, 1e-8),
     DECAY_FIELD(adam_attrs, 0)};
 STEP(adam, true,
-     "A step of Adam (Kingma and Ba 2015); weight decay is part of the gradient.",
+     "A step of Adam (Kingma and Ba 2015); weight decay is part of the gradient, unlike "
+     "that of nn.adam, which is AdamW's.",
      "d = g + weight_decay * p; "
      "m1 = beta1 * m + (1 - beta1) * d; v1 = beta2 * v + (1 - beta2) * d * d; "
      "p - lr * (" MEAN " / " ROOT("v1") "), m1, v1");

@@ -194,7 +194,9 @@ static void check_shape(const struct variant *v, const struct shape *s)
     static unsigned char whole[sizeof(memory[2])];
     const struct small_kernels *kernels = v->kernels[s->wide], *one = v->one[s->wide];
     struct small_answer answer = {.zero = {0}}, alone = {.zero = {0}};
-    int64_t count = kernels->lanes - (s->n & 1); // a lane more is not stored
+    int64_t count = kernels->lanes - (s->n & 1);  // a lane more is not stored
+    memset(answer.nan, true, sizeof(answer.nan)); // what a kernel has to overwrite
+    memset(alone.nan, true, sizeof(alone.nan));
     fill(s->kind, s->n, s->k);
     write_operands(s);
     memset(memory[2], 0x55, sizeof(memory[2]));
@@ -207,7 +209,7 @@ static void check_shape(const struct variant *v, const struct shape *s)
     for (int64_t lane = 0; lane < count; lane++) {
         compute(one, s, lane, 1, &alone);
         cr_assert(alone.zero[0] == answer.zero[lane] && alone.nan[0] == answer.nan[lane] &&
-                      alone.sign[0] == answer.sign[lane],
+                      alone.sign[0] == answer.sign[lane] && !(s->cholesky && alone.nan[0]),
                   "%s, kind %d f%d n=%d lane %d: pivot %d, alone %d", v->name, s->kind,
                   s->wide ? 64 : 32, (int)s->n, (int)lane, answer.zero[lane],
                   alone.zero[0]);

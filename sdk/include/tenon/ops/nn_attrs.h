@@ -203,13 +203,15 @@ typedef struct tn_sgd_attrs {
 
 // nn.adam/1 (p, g, m, v, step: scalar, from 1) -> p, m, v: one step of Adam (Kingma and
 // Ba, "Adam: a method for stochastic optimization", ICLR 2015, algorithm 1) with decoupled
-// weight decay (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
+// weight decay (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019),
+// which is torch.optim.AdamW. The weight decay of torch.optim.Adam, which is part of the
+// gradient, is that of optim.adam/1.
 typedef struct tn_adam_attrs {
     double lr;           // learning rate, a runtime attribute; default 1e-3
     double beta1;        // share of the first moment m that stays; default 0.9
     double beta2;        // share of the second moment v that stays; default 0.999
     double eps;          // added to the square root of v; default 1e-8
-    double weight_decay; // share of p that a step of lr 1 takes away; default 0
+    double weight_decay; // decoupled: share of p that a step of lr 1 takes away; default 0
 } tn_adam_attrs;
 
 #endif // TENON_OPS_NN_ATTRS_H
