@@ -171,23 +171,23 @@ static tn_status add_segment(struct sorter *s, uint32_t device, uint32_t transfe
     return TN_OK;
 }
 
-// Moves the ready operations of one heap to `sorted`, also operations that become ready
+// Appends the ready operations of one heap to `sorted`, and those that become ready
 // meanwhile. A device's heap stops once a host operation of TN_PRIM_STARTS is ready, which
 // then comes next; the host's heap stops behind such an operation, so that devices go on
 // beside the work that it starts.
-static tn_status take_ready(struct sorter *s, uint32_t which, uint32_t *out_taken)
+static tn_status append_ready(struct sorter *s, uint32_t which, uint32_t *out_count)
 {
     struct heap *heap = &s->ready[which];
     tn_status status = TN_OK;
     bool is_device = which < s->work->num_devices, has_started = false;
-    *out_taken = 0;
+    *out_count = 0;
     while (heap->count > 0 && status == TN_OK && !has_started &&
            !(is_device && s->num_starting > 0)) {
         uint32_t op = plan_order_heap_pop(heap);
         has_started = is_starting(&s->work->ops[op]);
         s->num_starting -= has_started;
         s->sorted[s->num_sorted++] = s->work->ops[op];
-        ++*out_taken;
+        ++*out_count;
         for (uint32_t use = s->first_user[op]; use != NONE && status == TN_OK;
              use = s->next_user[use])
             if (--s->missing[s->user[use]] == 0)
@@ -201,13 +201,13 @@ static tn_status plan_order_sort(struct sorter *s)
     uint32_t num_devices = s->work->num_devices;
     while (s->num_sorted < s->work->num_ops) {
         uint32_t before = s->num_sorted, transfers, hosts = 0, steps = 0, device = 0;
-        tn_status status = take_ready(s, num_devices, &transfers);
+        tn_status status = append_ready(s, num_devices, &transfers);
         if (status == TN_OK)
-            status = take_ready(s, num_devices + 1, &hosts);
+            status = append_ready(s, num_devices + 1, &hosts);
         while (device < num_devices && s->ready[device].count == 0)
             device++;
         if (status == TN_OK && device < num_devices)
-            status = take_ready(s, device, &steps);
+            status = append_ready(s, device, &steps);
         if (status == TN_OK)
             status =
                 add_segment(s, device < num_devices ? device : 0, transfers, hosts, steps);

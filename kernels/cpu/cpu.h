@@ -66,7 +66,7 @@ struct cpu_kernels {
     const struct cpu_windows_kernels *windows;
     const struct cpu_depthwise_kernels *depthwise_f32, *depthwise_f64;
     cpu_fft_fn *fft_f32, *fft_f64;
-    cpu_fft_part_fn *fft_part_f32, *fft_part_f64;
+    cpu_fft_stage_fn *fft_stage_f32, *fft_stage_f64;
     cpu_fft_fold_fn *fft_fold_f32, *fft_fold_f64;
 };
 

@@ -56,8 +56,8 @@ const struct cpu_kernels V(cpu_kernels) = {
     .depthwise_f64 = &V(cpu_depthwise_f64),
     .fft_f32 = V(cpu_fft_f32),
     .fft_f64 = V(cpu_fft_f64),
-    .fft_part_f32 = V(cpu_fft_part_f32),
-    .fft_part_f64 = V(cpu_fft_part_f64),
+    .fft_stage_f32 = V(cpu_fft_stage_f32),
+    .fft_stage_f64 = V(cpu_fft_stage_f64),
     .fft_fold_f32 = V(cpu_fft_fold_f32),
     .fft_fold_f64 = V(cpu_fft_fold_f64),
 };

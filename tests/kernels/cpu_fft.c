@@ -68,7 +68,7 @@ static struct run run_new(const struct cpu_kernels *kernels, const struct transf
     cr_assert(ne(ptr, r.given, NULL));
     r.plan = cpu_fft_plan(r.memory, &of, function_of(kernels, what->is_f64), r.scratch);
     cr_assert(eq(u64, r.plan->scratch, need.scratch));
-    cr_assert(eq(int, need.part > 0, r.plan->kind == CPU_FFT_PARTS));
+    cr_assert(eq(int, need.stage > 0, r.plan->kind == CPU_FFT_FOUR_STEP));
     for (uint64_t i = 0; i < in; i++) {
         state = state * 1664525 + 1013904223;
         r.given[i] = (double)(int32_t)(state & 0xffffff00) / 2147483648.0;
@@ -183,8 +183,8 @@ Test(cpu_fft, short_rows_of_every_length_are_transformed)
         }
 }
 
-// Blocks of both parts from the last to the first, each in memory of its own, give the bits
-// of the whole.
+// Blocks of both stages from the last to the first, each in memory of its own, give the
+// bits of the whole.
 Test(cpu_fft, blocks_of_parts_are_transformed_in_any_order)
 {
     static const int64_t lengths[] = {130, 1024, 5000, 1048576 * 2};
@@ -206,18 +206,18 @@ Test(cpu_fft, blocks_of_parts_are_transformed_in_any_order)
                                           .scale = 0.5,
                                           .is_inverse = i > 3,
                                           .scratch = between};
-        struct cpu_fft_part part = {.call = &call};
+        struct cpu_fft_stage stage = {.call = &call};
         run_call(&r, k, whole);
-        cr_assert(eq(int, r.plan->kind, CPU_FFT_PARTS));
+        cr_assert(eq(int, r.plan->kind, CPU_FFT_FOUR_STEP));
         for (int second = 0; second < 2; second++)
             for (int64_t left = cpu_fft_blocks(r.plan, second); left > 0;
-                 left = part.begin) {
-                part.is_second = second;
-                part.end = left;
-                part.begin = left > 3 ? left - 3 : 0;
-                part.scratch = aligned(need.part);
-                (is_f64 ? k->fft_part_f64 : k->fft_part_f32)(&part);
-                free(part.scratch);
+                 left = stage.begin) {
+                stage.is_row_stage = second;
+                stage.end = left;
+                stage.begin = left > 3 ? left - 3 : 0;
+                stage.scratch = aligned(need.stage);
+                (is_f64 ? k->fft_stage_f64 : k->fft_stage_f32)(&stage);
+                free(stage.scratch);
             }
         cr_assert(eq(int, memcmp(whole, r.out, bytes), 0), "%lld", (long long)n);
         free(whole);
@@ -226,7 +226,8 @@ Test(cpu_fft, blocks_of_parts_are_transformed_in_any_order)
     }
 }
 
-// In lanes and in parts, at borders between them; a prime of each, whose convolution is.
+// In lanes and in four steps, at borders between them; a prime of each, whose convolution
+// is.
 Test(cpu_fft, long_rows_are_transformed)
 {
     static const int64_t lengths[] = {256,   341,   1000,  1009,   1024,
@@ -243,8 +244,8 @@ Test(cpu_fft, long_rows_are_transformed)
         }
 }
 
-// Primes in lanes, whose convolutions are; parts that are primes, and parts of which the
-// last vector begins within the one before; more rows and fewer than lanes.
+// Primes in lanes, whose convolutions are; factors that are primes, and factors of which
+// the last vector begins within the one before; more rows and fewer than lanes.
 Test(cpu_fft, primes_and_parts_of_odd_lengths_are_transformed)
 {
     static const int64_t lengths[] = {37, 97, 194, 251, 289, 360, 407, 733, 997, 1009};

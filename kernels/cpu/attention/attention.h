@@ -41,8 +41,8 @@ struct attention {
     int64_t window; // ATTENTION_FAR: none
     bool is_causal;
     const char *q, *k, *v;
-    char *out, *scratch, *panels; // panels: memory for all groups' panels
-    int64_t blocks, lanes, parts; // row blocks of a group; lanes of work; splits of keys
+    char *out, *scratch, *panels;  // panels: memory for all groups' panels
+    int64_t blocks, lanes, splits; // row blocks of a group; lanes of work; splits of keys
 };
 
 // State of a row of queries. Position lets it see keys [low, high). `most` is its greatest
@@ -108,8 +108,8 @@ static inline int64_t attention_round_up(int64_t bytes)
 void attention_sum_block(const struct attention *s, const struct attention_block *b);
 // Adds the sums of a row's splits into the sums of its first split. Sums of consecutive
 // splits lie `pitch` bytes apart, and so do the row's states.
-void attention_add_parts(const struct attention *s, struct attention_row *state, char *out,
-                         int64_t pitch);
+void attention_add_splits(const struct attention *s, struct attention_row *state, char *out,
+                          int64_t pitch);
 // Divides the sums of a row by the sum of its weights.
 void attention_divide(const struct attention *s, const struct attention_row *state,
                       char *out);

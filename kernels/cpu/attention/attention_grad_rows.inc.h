@@ -258,7 +258,7 @@ static void NAME(add_sums)(const struct attention_gradient *g, char *to, const c
                            int64_t begin, int64_t end, int64_t pitch)
 {
     T *out = (T *)to;
-    for (int64_t p = 0; p < g->of.parts; p++) {
+    for (int64_t p = 0; p < g->of.splits; p++) {
         const T *x = (const T *)(from + p * pitch);
         for (int64_t j = begin; j < end; j++)
             out[j - begin] = (p > 0 ? out[j - begin] : 0) + x[j];

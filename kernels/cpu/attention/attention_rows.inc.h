@@ -85,16 +85,16 @@ static void NAME(sum_block)(const struct attention *s, const struct attention_bl
 
 // Adds the sums of a row's splits into the sums of its first split. Sums of consecutive
 // splits lie `pitch` bytes apart, and so do the row's states.
-static void NAME(add_parts)(const struct attention *s, struct attention_row *state,
-                            char *out, int64_t pitch)
+static void NAME(add_splits)(const struct attention *s, struct attention_row *state,
+                             char *out, int64_t pitch)
 {
     double most = -INFINITY, sum = 0;
-    for (int64_t p = 0; p < s->parts; p++) {
-        double own = state_of_part(state, p, pitch)->most;
+    for (int64_t p = 0; p < s->splits; p++) {
+        double own = state_of_split(state, p, pitch)->most;
         most = own > most ? own : most;
     }
-    for (int64_t p = 0; p < s->parts; p++) {
-        const struct attention_row *own = state_of_part(state, p, pitch);
+    for (int64_t p = 0; p < s->splits; p++) {
+        const struct attention_row *own = state_of_split(state, p, pitch);
         const T *from = (const T *)(out + p * pitch);
         // A split without keys (sum 0) adds nothing; a NaN in its sum must spread.
         bool is_whole = own->most == most || own->sum != own->sum;

@@ -72,9 +72,9 @@ static bool see_all(const struct attention_row *states, int64_t n, int64_t first
 }
 
 // Number of tiles that n rows are divided into: one where all rows see all keys.
-static int64_t attention_products_count_parts(const struct attention *s,
-                                              const struct attention_row *states, int64_t n,
-                                              int64_t first, int64_t count)
+static int64_t attention_products_count_ranges(const struct attention *s,
+                                               const struct attention_row *states,
+                                               int64_t n, int64_t first, int64_t count)
 {
     return !states || see_all(states, n, first, count)
                ? 1
@@ -89,12 +89,12 @@ void attention_multiply(const struct attention *s, const float *across, int64_t 
     int64_t low, high;
     for (int64_t at = 0; at < count; at += width) {
         const int64_t columns = attention_products_least(width, count - at);
-        const int64_t parts =
-            attention_products_count_parts(s, states, n, first + at, columns);
-        for (int64_t i = 0; i < parts; i++) {
-            const int64_t begin = i * n / parts, end = (i + 1) * n / parts;
-            if (parts > 1 && !attention_products_sees(states + begin, end - begin,
-                                                      first + at, columns, &low, &high))
+        const int64_t ranges =
+            attention_products_count_ranges(s, states, n, first + at, columns);
+        for (int64_t i = 0; i < ranges; i++) {
+            const int64_t begin = i * n / ranges, end = (i + 1) * n / ranges;
+            if (ranges > 1 && !attention_products_sees(states + begin, end - begin,
+                                                       first + at, columns, &low, &high))
                 continue;
             s->tiles->rows(
                 &(struct cpu_tiles_rows){.from = rows + begin * depth,
@@ -118,11 +118,11 @@ void attention_add_along(const struct attention *s, const float *along, int64_t 
                          float *to)
 {
     const int64_t width = s->tiles->width,
-                  parts = attention_products_count_parts(s, states, n, first, count);
+                  ranges = attention_products_count_ranges(s, states, n, first, count);
     int64_t low, high;
     for (int64_t c = 0; c < columns; c += width)
-        for (int64_t i = 0; i < parts; i++) {
-            const int64_t begin = i * n / parts, end = (i + 1) * n / parts;
+        for (int64_t i = 0; i < ranges; i++) {
+            const int64_t begin = i * n / ranges, end = (i + 1) * n / ranges;
             if (!attention_products_sees(states + begin, end - begin, first, count, &low,
                                          &high))
                 continue;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 // The state of the same row in split p; splits are `pitch` bytes apart.
-static struct attention_row *state_of_part(struct attention_row *state, int64_t p,
-                                           int64_t pitch)
+static struct attention_row *state_of_split(struct attention_row *state, int64_t p,
+                                            int64_t pitch)
 {
     return (struct attention_row *)(void *)((char *)state + p * pitch);
 }
@@ -158,13 +158,13 @@ void attention_sum_block(const struct attention *s, const struct attention_block
         sum_block_f64(s, b);
 }
 
-void attention_add_parts(const struct attention *s, struct attention_row *state, char *out,
-                         int64_t pitch)
+void attention_add_splits(const struct attention *s, struct attention_row *state, char *out,
+                          int64_t pitch)
 {
     if (s->dtype == TN_F32)
-        add_parts_f32(s, state, out, pitch);
+        add_splits_f32(s, state, out, pitch);
     else
-        add_parts_f64(s, state, out, pitch);
+        add_splits_f64(s, state, out, pitch);
 }
 
 void attention_divide(const struct attention *s, const struct attention_row *state,

@@ -25,7 +25,7 @@ enum {
     CPU_FFT_ALIGNMENT = 64,   // of plans and of scratch memory, in bytes
 };
 
-enum cpu_fft_kind { CPU_FFT_LANES, CPU_FFT_PRIME, CPU_FFT_PARTS, CPU_FFT_CHIRP };
+enum cpu_fft_kind { CPU_FFT_LANES, CPU_FFT_RADER, CPU_FFT_FOUR_STEP, CPU_FFT_BLUESTEIN };
 
 // A pass of Stockham's algorithm: `groups` times `stride` butterflies of `radix` elements.
 struct cpu_fft_pass {
@@ -44,19 +44,20 @@ struct cpu_fft {
     // LANES
     int32_t num_passes;
     struct cpu_fft_pass passes[CPU_FFT_MAX_PASSES];
-    // PARTS: n = first->n * second->n. The factor exp(-2 pi i r c / n) of row r of first->n
-    // and column c of second->n is steps[r][c], all real before all imaginary parts. Where
-    // `bases` is not NULL, it is steps[r][lane] * bases[block][r], where a block is as many
-    // columns as the widest vector has lanes, and the last block ends with the columns.
+    // FOUR_STEP: n = first->n * second->n. The factor exp(-2 pi i r c / n) of row r of
+    // first->n and column c of second->n is steps[r][c], all real before all imaginary
+    // parts. Where `bases` is not NULL, it is steps[r][lane] * bases[block][r], where a
+    // block is as many columns as the widest vector has lanes, and the last block ends with
+    // the columns.
     const struct cpu_fft *first, *second;
     const void *steps, *bases;
-    uint64_t between; // bytes of the first part's results, which begin the scratch memory
-    // PRIME, CHIRP
+    uint64_t between; // bytes of the column stage's results, which begin the scratch memory
+    // RADER, BLUESTEIN
     const struct cpu_fft *convolution;
     const void *spectrum; // [convolution->n], divided by convolution->n: transform of the
-                          // roots (PRIME), or of the chirp's conjugate (CHIRP)
-    const void *chirp;    // CHIRP: [n]: exp(-pi i j j / n)
-    const int32_t *order; // PRIME: [n - 1] positions of operands, then [n - 1] positions
+                          // roots (RADER), or of the chirp's conjugate (BLUESTEIN)
+    const void *chirp;    // BLUESTEIN: [n]: exp(-pi i j j / n)
+    const int32_t *order; // RADER: [n - 1] positions of operands, then [n - 1] positions
                           // of results
 };
 
@@ -71,7 +72,7 @@ struct cpu_fft_call {
     double scale;
     bool is_inverse;
     void *scratch;
-    // NULL, or for plans of kind LANES and PRIME the `factors` of cpu_fft_fold below: then
+    // NULL, or for plans of kind LANES and RADER the `factors` of cpu_fft_fold below: then
     // a row is 2 n real numbers, transformed to n + 1 complex ones, or back if inverse.
     const void *factors;
 };
@@ -84,10 +85,10 @@ struct cpu_fft_rows {
 };
 
 // Bytes of a plan with its tables; of the scratch memory for a run, or for making the plan;
-// and for plans of kind PARTS of a cpu_fft_part's scratch memory, and of cpu_fft.between.
-// The last two are 0 for other kinds.
+// and for plans of kind FOUR_STEP of the scratch memory of a cpu_fft_stage, and of
+// cpu_fft.between. The last two are 0 for other kinds.
 struct cpu_fft_size {
-    uint64_t plan, scratch, part, between;
+    uint64_t plan, scratch, stage, between;
 };
 struct cpu_fft_size cpu_fft_measure(const struct cpu_fft_rows *of);
 
@@ -96,21 +97,22 @@ struct cpu_fft_size cpu_fft_measure(const struct cpu_fft_rows *of);
 const struct cpu_fft *cpu_fft_plan(void *memory, const struct cpu_fft_rows *of,
                                    cpu_fft_fn *run, void *scratch);
 
-// A share of the first or second part of transforming one row by a plan of kind PARTS. The
-// first part has blocks of columns, the second blocks of rows, as many as the widest vector
-// has lanes. Threads may share the blocks; the second part begins after all of the first.
-struct cpu_fft_part {
+// A share of one stage of transforming one row by a plan of kind FOUR_STEP. The column
+// stage has blocks of columns, the row stage blocks of rows, as many as the widest vector
+// has lanes. Threads may share the blocks; the row stage begins after all of the column
+// stage.
+struct cpu_fft_stage {
     const struct cpu_fft_call *call; // one row; its scratch: plan->between bytes, aligned
-    bool is_second;
+    bool is_row_stage;
     int64_t begin, end; // range of blocks within [0, cpu_fft_blocks())
-    void *scratch;      // cpu_fft_size.part bytes, for this call alone
+    void *scratch;      // cpu_fft_size.stage bytes, for this call alone
 };
-typedef void cpu_fft_part_fn(const struct cpu_fft_part *part);
+typedef void cpu_fft_stage_fn(const struct cpu_fft_stage *stage);
 
-static inline int64_t cpu_fft_blocks(const struct cpu_fft *plan, bool is_second)
+static inline int64_t cpu_fft_blocks(const struct cpu_fft *plan, bool is_row_stage)
 {
     int64_t lanes = CPU_FFT_LANE_BYTES / (plan->is_f64 ? 8 : 4);
-    return ((is_second ? plan->first : plan->second)->n + lanes - 1) / lanes;
+    return ((is_row_stage ? plan->first : plan->second)->n + lanes - 1) / lanes;
 }
 
 // --- real numbers ------------------------------------------------------------------------

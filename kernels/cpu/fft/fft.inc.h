@@ -3,7 +3,7 @@
 //
 //   REAL, REAL_BYTES  float or double
 //   VECTOR_FMA        fused multiply-add of vectors of REAL
-//   RUN, PART, FOLD   the functions' names
+//   RUN, STAGE, FOLD  the functions' names
 //
 // Inverse transforms exchange the real and imaginary parts of operands and results.
 #include "fft_vectors.h"
@@ -12,7 +12,7 @@
 #include "fft_lanes.inc.h"
 #include "fft_passes.inc.h"
 
-#define BLOCK (CPU_FFT_LANE_BYTES / REAL_BYTES) // columns or rows of a block of a part
+#define BLOCK (CPU_FFT_LANE_BYTES / REAL_BYTES) // columns or rows of a block of a stage
 
 // --- rows in lanes -----------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ static struct lanes *run_prime(const struct cpu_fft *plan, struct lanes *x, stru
 static struct lanes *transform_lanes(const struct cpu_fft *plan, struct lanes *x,
                                      struct lanes *y)
 {
-    return plan->kind == CPU_FFT_PRIME ? run_prime(plan, x, y) : run_lanes(plan, x, y);
+    return plan->kind == CPU_FFT_RADER ? run_prime(plan, x, y) : run_lanes(plan, x, y);
 }
 
 // Turns numbers k and n - k of Z into those of X, or back: see cpu_fft_fold.
@@ -100,7 +100,8 @@ static void rows_in_lanes(const struct cpu_fft_call *call)
     }
 }
 
-// --- transforms in parts -----------------------------------------------------------------
+// --- transforms in four steps
+// -------------------------------------------------------------
 
 static void *align(void *memory)
 {
@@ -145,11 +146,11 @@ INLINE struct lanes unpack_factor_of(const struct cpu_fft *plan, const struct ff
     return times(by, base[0], base[1]);
 }
 
-// Whether the first part's results are tiles: for each group of columns a vector of each
-// row. Else, if the second part is not computed in lanes, they are plain rows.
+// Whether the column stage's results are tiles: for each group of columns a vector of each
+// row. Else, if the row stage is not computed in lanes, they are plain rows.
 static bool is_tiled(const struct cpu_fft *plan)
 {
-    return plan->second->kind != CPU_FFT_PARTS;
+    return plan->second->kind != CPU_FFT_FOUR_STEP;
 }
 
 // Groups of a call on one row. `shared`: other threads write to the same memory.
@@ -188,7 +189,7 @@ static void first_group(const struct cpu_fft_call *call, const struct fft_group 
 }
 
 // Transforms the columns of the input, to `between`.
-static void first_part(const struct fft_groups *groups, struct lanes *x, void *between)
+static void column_stage(const struct fft_groups *groups, struct lanes *x, void *between)
 {
     const struct cpu_fft *plan = groups->call->plan;
     int64_t rows = plan->first->n, columns = plan->second->n;
@@ -222,12 +223,12 @@ static void load_tiles(struct lanes *to, const struct lanes *tiles, int64_t begi
             continue;
         for (int64_t k = 0; k < LANES; k++)
             re[k] = from[k].re;
-        transpose_parts(re);
+        transpose_components(re);
         for (int64_t k = 0; k < LANES; k++)
             im[k] = from[k].im;
         for (int64_t k = 0; k < LANES; k++)
             to[g.begin + k].re = re[k];
-        transpose_parts(im);
+        transpose_components(im);
         for (int64_t k = 0; k < LANES; k++)
             to[g.begin + k].im = im[k];
     }
@@ -240,18 +241,18 @@ static void long_rows(const struct cpu_fft_call *call, const struct fft_group *g
 {
     const struct cpu_fft *plan = call->plan;
     int64_t rows = plan->first->n, columns = plan->second->n;
-    const struct cpu_fft_call part = {.plan = plan->second,
-                                      .in = between + 2 * (g->begin + g->first) * columns,
-                                      .out = room,
-                                      .rows = g->end - g->first,
-                                      .in_row = columns,
-                                      .out_row = columns,
-                                      .scale = call->scale,
-                                      .scratch = align(room + 2 * LANES * columns)};
-    RUN(&part);
+    const struct cpu_fft_call inner = {.plan = plan->second,
+                                       .in = between + 2 * (g->begin + g->first) * columns,
+                                       .out = room,
+                                       .rows = g->end - g->first,
+                                       .in_row = columns,
+                                       .out_row = columns,
+                                       .scale = call->scale,
+                                       .scratch = align(room + 2 * LANES * columns)};
+    RUN(&inner);
     REAL *out = (REAL *)call->out + 2 * (g->begin + g->first);
     for (int64_t c = 0; c < columns; c++)
-        for (int64_t r = 0; r < part.rows; r++) {
+        for (int64_t r = 0; r < inner.rows; r++) {
             const REAL *from = room + 2 * (r * columns + c);
             REAL *to = out + 2 * (c * rows + r);
             to[call->is_inverse] = from[0];
@@ -279,7 +280,7 @@ static void second_group(const struct cpu_fft_call *call, const struct fft_group
 }
 
 // Transforms the rows of `between` and writes them as columns.
-static void second_part(const struct fft_groups *groups, struct lanes *x, void *between)
+static void row_stage(const struct fft_groups *groups, struct lanes *x, void *between)
 {
     const struct cpu_fft_call *call = groups->call;
     const struct cpu_fft *plan = call->plan;
@@ -299,15 +300,15 @@ static void second_part(const struct fft_groups *groups, struct lanes *x, void *
     }
 }
 
-void PART(const struct cpu_fft_part *part)
+void STAGE(const struct cpu_fft_stage *stage)
 {
     const int64_t each = BLOCK / LANES;
-    const struct fft_groups groups = {part->call, part->begin * each, part->end * each,
+    const struct fft_groups groups = {stage->call, stage->begin * each, stage->end * each,
                                       true};
-    if (part->is_second)
-        second_part(&groups, part->scratch, part->call->scratch);
+    if (stage->is_row_stage)
+        row_stage(&groups, stage->scratch, stage->call->scratch);
     else
-        first_part(&groups, part->scratch, part->call->scratch);
+        column_stage(&groups, stage->scratch, stage->call->scratch);
 }
 
 // Prefetches the row behind a short row.
@@ -318,7 +319,7 @@ static void prefetch_row(const REAL *row, int64_t n)
             prefetch_behind(row, n + i);
 }
 
-static void row_in_parts(const struct cpu_fft_call *call, const REAL *in, REAL *out)
+static void row_in_four_steps(const struct cpu_fft_call *call, const REAL *in, REAL *out)
 {
     const struct cpu_fft *plan = call->plan;
     struct cpu_fft_call row = *call;
@@ -328,9 +329,9 @@ static void row_in_parts(const struct cpu_fft_call *call, const REAL *in, REAL *
     const struct fft_groups first = {&row, 0, count_groups(plan->second->n), false};
     const struct fft_groups second = {&row, 0, count_groups(plan->first->n), false};
     prefetch_row(in, plan->n);
-    first_part(&first, scratch, call->scratch);
+    column_stage(&first, scratch, call->scratch);
     prefetch_row(out, plan->n);
-    second_part(&second, scratch, call->scratch);
+    row_stage(&second, scratch, call->scratch);
 }
 
 // --- convolutions ------------------------------------------------------------------------
@@ -357,32 +358,32 @@ static void row_by_chirp(const struct cpu_fft_call *call, const REAL *in, REAL *
     const struct cpu_fft *plan = call->plan;
     int64_t n = plan->n, m = plan->convolution->n;
     REAL *room = call->scratch;
-    struct cpu_fft_call part = {.plan = plan->convolution,
-                                .in = room,
-                                .out = room,
-                                .rows = 1,
-                                .scale = 1,
-                                .scratch = align(room + 2 * m)};
+    struct cpu_fft_call inner = {.plan = plan->convolution,
+                                 .in = room,
+                                 .out = room,
+                                 .rows = 1,
+                                 .scale = 1,
+                                 .scratch = align(room + 2 * m)};
     multiply(room, in, plan->chirp, n, call->is_inverse, false, 1);
     memset(room + 2 * n, 0, (size_t)(2 * (m - n)) * sizeof(REAL));
-    RUN(&part);
+    RUN(&inner);
     multiply(room, room, plan->spectrum, m, false, false, 1);
-    part.is_inverse = true;
-    RUN(&part);
+    inner.is_inverse = true;
+    RUN(&inner);
     multiply(out, room, plan->chirp, n, false, call->is_inverse, (REAL)call->scale);
 }
 
 void RUN(const struct cpu_fft_call *call)
 {
-    if (call->plan->kind == CPU_FFT_LANES || call->plan->kind == CPU_FFT_PRIME) {
+    if (call->plan->kind == CPU_FFT_LANES || call->plan->kind == CPU_FFT_RADER) {
         rows_in_lanes(call);
         return;
     }
     for (int64_t r = 0; r < call->rows; r++) {
         const REAL *in = (const REAL *)call->in + 2 * r * call->in_row;
         REAL *out = (REAL *)call->out + 2 * r * call->out_row;
-        if (call->plan->kind == CPU_FFT_PARTS)
-            row_in_parts(call, in, out);
+        if (call->plan->kind == CPU_FFT_FOUR_STEP)
+            row_in_four_steps(call, in, out);
         else
             row_by_chirp(call, in, out);
     }
@@ -395,10 +396,10 @@ static struct lanes load_reversed(const REAL *in, int64_t count)
 {
     struct lanes a;
     if (count < LANES) {
-        REAL part[2 * LANES] = {0};
+        REAL numbers[2 * LANES] = {0};
         for (int64_t i = 0; i < count; i++)
-            memcpy(part + 2 * i, in + 2 * (count - 1 - i), 2 * sizeof(REAL));
-        return load(part, false);
+            memcpy(numbers + 2 * i, in + 2 * (count - 1 - i), 2 * sizeof(REAL));
+        return load(numbers, false);
     }
     a = load(in, false);
     a.re = __builtin_shufflevector(a.re, a.re, REVERSED);
@@ -409,10 +410,10 @@ static struct lanes load_reversed(const REAL *in, int64_t count)
 static void store_reversed(REAL *out, struct lanes a, int64_t count)
 {
     if (count < LANES) {
-        REAL part[2 * LANES];
-        store(part, a, false);
+        REAL numbers[2 * LANES];
+        store(numbers, a, false);
         for (int64_t i = 0; i < count; i++)
-            memcpy(out + 2 * (count - 1 - i), part + 2 * i, 2 * sizeof(REAL));
+            memcpy(out + 2 * (count - 1 - i), numbers + 2 * i, 2 * sizeof(REAL));
         return;
     }
     a.re = __builtin_shufflevector(a.re, a.re, REVERSED);

@@ -36,17 +36,18 @@ INLINE void store(REAL *out, struct lanes a, bool swaps)
 // Loads the first `count` numbers; other lanes are 0.
 static struct lanes load_some(const REAL *in, int64_t count, bool swaps)
 {
-    REAL part[2 * LANES] = {0};
-    memcpy(part, in, (size_t)(2 * count) * sizeof(REAL));
-    return load(part, swaps);
+    REAL numbers[2 * LANES] = {0};
+    memcpy(numbers, in, (size_t)(2 * count) * sizeof(REAL));
+    return load(numbers, swaps);
 }
 
 // Stores lanes [first, end); lane 0 would go to `out`.
 static void store_some(REAL *out, struct lanes a, int64_t first, int64_t end, bool swaps)
 {
-    REAL part[2 * LANES];
-    store(part, a, swaps);
-    memcpy(out + 2 * first, part + 2 * first, (size_t)(2 * (end - first)) * sizeof(REAL));
+    REAL numbers[2 * LANES];
+    store(numbers, a, swaps);
+    memcpy(out + 2 * first, numbers + 2 * first,
+           (size_t)(2 * (end - first)) * sizeof(REAL));
 }
 
 // Loads `rows` rows of `count` complex numbers, `stride` numbers apart, to a vector each.
@@ -126,37 +127,37 @@ INLINE void transpose_8_bytes(wide *r)
     }
 }
 
-// Transposes a square of REALs; a row has one part of LANES complex numbers.
+// Transposes a square of REALs; a row has one component of LANES complex numbers.
 #if REAL_BYTES == 4
-INLINE void transpose_parts(vector *r)
+INLINE void transpose_components(vector *r)
 {
-    wide part[4][LANES_16];
+    wide numbers[4][LANES_16];
     for (int i = 0; i < LANES_16; i++) {
         vector *four = r + 4 * i;
         wide a = (wide)SHUFFLE(four[0], four[1], FOURS_LOW);
         wide b = (wide)SHUFFLE(four[0], four[1], FOURS_HIGH);
         wide c = (wide)SHUFFLE(four[2], four[3], FOURS_LOW);
         wide d = (wide)SHUFFLE(four[2], four[3], FOURS_HIGH);
-        part[0][i] = SHUFFLE(a, c, PAIRS_LOW);
-        part[1][i] = SHUFFLE(a, c, PAIRS_HIGH);
-        part[2][i] = SHUFFLE(b, d, PAIRS_LOW);
-        part[3][i] = SHUFFLE(b, d, PAIRS_HIGH);
+        numbers[0][i] = SHUFFLE(a, c, PAIRS_LOW);
+        numbers[1][i] = SHUFFLE(a, c, PAIRS_HIGH);
+        numbers[2][i] = SHUFFLE(b, d, PAIRS_LOW);
+        numbers[3][i] = SHUFFLE(b, d, PAIRS_HIGH);
     }
     for (int k = 0; k < 4; k++) {
-        transpose_16_bytes(part[k]);
+        transpose_16_bytes(numbers[k]);
         for (int i = 0; i < LANES_16; i++)
-            r[4 * i + k] = (vector)part[k][i];
+            r[4 * i + k] = (vector)numbers[k][i];
     }
 }
 #else
-INLINE void transpose_parts(vector *r)
+INLINE void transpose_components(vector *r)
 {
-    wide part[LANES];
+    wide numbers[LANES];
     for (int i = 0; i < LANES; i++)
-        part[i] = (wide)r[i];
-    transpose_8_bytes(part);
+        numbers[i] = (wide)r[i];
+    transpose_8_bytes(numbers);
     for (int i = 0; i < LANES; i++)
-        r[i] = (vector)part[i];
+        r[i] = (vector)numbers[i];
 }
 #endif
 

@@ -169,9 +169,11 @@ INLINE void butterfly_5(struct lanes *a)
 
 #define ROOT_HALF (REAL)0.70710678118654752440
 
-// a + ROOT_HALF * b and a - ROOT_HALF * b: for b = c - i c, c turned by an eighth is added
-// and subtracted; for b = c + i c, c turned by three eighths is subtracted and added.
-INLINE void eighth(struct lanes *plus, struct lanes *minus, struct lanes a, struct lanes b)
+// a + ROOT_HALF * b and a - ROOT_HALF * b: for b = c - i c, c rotated by an eighth of a
+// circle is added and subtracted; for b = c + i c, c rotated by three eighths is subtracted
+// and added.
+INLINE void add_eighth_rotations(struct lanes *plus, struct lanes *minus, struct lanes a,
+                                 struct lanes b)
 {
     *plus = add_scaled(a, ROOT_HALF, b);
     *minus = add_scaled(a, -ROOT_HALF, b);
@@ -191,12 +193,12 @@ INLINE void run_8(const struct fft_ins *in, const struct fft_outs *out)
     butterfly_4(odd);
     give(out, 0, add(even[0], odd[0]));
     give(out, 4, subtract(even[0], odd[0]));
-    eighth(&plus, &minus, even[1], minus_i(odd[1], odd[1]));
+    add_eighth_rotations(&plus, &minus, even[1], minus_i(odd[1], odd[1]));
     give(out, 1, plus);
     give(out, 5, minus);
     give(out, 2, minus_i(even[2], odd[2]));
     give(out, 6, plus_i(even[2], odd[2]));
-    eighth(&plus, &minus, even[3], plus_i(odd[3], odd[3]));
+    add_eighth_rotations(&plus, &minus, even[3], plus_i(odd[3], odd[3]));
     give(out, 3, minus);
     give(out, 7, plus);
 }

@@ -49,10 +49,10 @@ struct root {
 // exp(-2 pi i k / n), from the sine and cosine of an angle of at most pi / 4.
 static struct root fft_plan_root_of(int64_t k, int64_t n)
 {
-    int64_t eighths = 8 * (k % n), part = (eighths + n) / (2 * n); // the nearest quarter
-    double angle = (double)(eighths - 2 * part * n) / (double)n * (PI / 4);
+    int64_t eighths = 8 * (k % n), quarter = (eighths + n) / (2 * n); // the nearest quarter
+    double angle = (double)(eighths - 2 * quarter * n) / (double)n * (PI / 4);
     double c = cos(angle), s = sin(angle);
-    switch (part % 4) {
+    switch (quarter % 4) {
     case 0:
         return (struct root){c, -s};
     case 1:
@@ -161,7 +161,7 @@ static bool fits_lanes(int64_t n)
 }
 
 // The shortest length of at least `least` that is 2^k times 1, 3, 5 or 9, which divides
-// well into two parts.
+// well into two factors.
 static int64_t convolution_length(int64_t least)
 {
     static const int64_t odd[] = {1, 3, 5, 9};
@@ -181,8 +181,8 @@ static int64_t convolution_length(int64_t least)
 
 #define COST_TRANSPOSE 9
 #define COST_FACTOR 4
-#define COST_ROOM (1.0 / 128) // for each vector of memory between passes of a part
-#define COST_ROW 60           // for each row that is computed in parts
+#define COST_ROOM (1.0 / 128) // for each vector of memory between passes of a stage
+#define COST_ROW 60           // for each row that is computed in four steps
 #define COST_CHIRP 180        // for a convolution with a chirp
 #define CACHED_LANES 160      // longest transform in the first-level cache
 #define COST_UNCACHED 1.1     // factor for longer transforms
@@ -211,7 +211,7 @@ static double cost_of_rows(const struct cpu_fft_rows *of, int64_t lanes)
     return (cost_of_lanes(of->n) + 2 * COST_TRANSPOSE) * waste_of(of->rows, lanes);
 }
 
-static double cost_of_parts(int64_t first, int64_t second, int64_t lanes)
+static double cost_of_four_steps(int64_t first, int64_t second, int64_t lanes)
 {
     double room = (double)(first + 2 * second) * COST_ROOM; // use of the first-level cache
     return (cost_of_lanes(first) + COST_FACTOR) * waste_of(second, lanes) +
@@ -221,13 +221,13 @@ static double cost_of_parts(int64_t first, int64_t second, int64_t lanes)
 
 // The first factor of the cheapest n = first * second that lanes can transform; 0: there is
 // none.
-static int64_t best_part(int64_t n, int64_t lanes, double *out_cost)
+static int64_t best_factor(int64_t n, int64_t lanes, double *out_cost)
 {
     int64_t best = 0;
     for (int64_t first = 2; first <= CPU_FFT_MAX_LANES && first <= n / 2; first++) {
         if (n % first || !fits_lanes(first) || !fits_lanes(n / first))
             continue;
-        double cost = cost_of_parts(first, n / first, lanes);
+        double cost = cost_of_four_steps(first, n / first, lanes);
         if (best && cost > *out_cost)
             continue;
         *out_cost = cost;
@@ -237,35 +237,36 @@ static int64_t best_part(int64_t n, int64_t lanes, double *out_cost)
 }
 
 // The largest divisor of n that is at most its square root, and short enough for lanes.
-static int64_t middle_part(int64_t n)
+static int64_t middle_factor(int64_t n)
 {
-    int64_t part = (int64_t)sqrt((double)n);
-    part = part < CPU_FFT_MAX_LANES ? part : CPU_FFT_MAX_LANES;
-    while (n % part)
-        part--;
-    return part;
+    int64_t factor = (int64_t)sqrt((double)n);
+    factor = factor < CPU_FFT_MAX_LANES ? factor : CPU_FFT_MAX_LANES;
+    while (n % factor)
+        factor--;
+    return factor;
 }
 
 static enum cpu_fft_kind kind_of_lanes(int64_t n)
 {
-    return is_smooth(n) ? CPU_FFT_LANES : CPU_FFT_PRIME;
+    return is_smooth(n) ? CPU_FFT_LANES : CPU_FFT_RADER;
 }
 
-static enum cpu_fft_kind fft_plan_kind_of(const struct cpu_fft_rows *of, int64_t *out_part)
+static enum cpu_fft_kind fft_plan_kind_of(const struct cpu_fft_rows *of,
+                                          int64_t *out_factor)
 {
     int64_t n = of->n, lanes = fft_plan_lanes_of(of->is_f64);
     double cost = 0;
-    *out_part = best_part(n, lanes, &cost);
+    *out_factor = best_factor(n, lanes, &cost);
     if (fits_lanes(n)) {
         double rows = cost_of_rows(of, lanes);
-        bool is_best = *out_part == 0 || rows <= cost;
+        bool is_best = *out_factor == 0 || rows <= cost;
         if (is_best && (is_smooth(n) || rows <= COST_CHIRP))
             return kind_of_lanes(n);
     }
-    if (*out_part)
-        return CPU_FFT_PARTS;
-    *out_part = is_smooth(n) ? middle_part(n) : 0;
-    return *out_part ? CPU_FFT_PARTS : CPU_FFT_CHIRP;
+    if (*out_factor)
+        return CPU_FFT_FOUR_STEP;
+    *out_factor = is_smooth(n) ? middle_factor(n) : 0;
+    return *out_factor ? CPU_FFT_FOUR_STEP : CPU_FFT_BLUESTEIN;
 }
 
 // --- plans -------------------------------------------------------------------------------
@@ -364,8 +365,8 @@ static void fill_steps(const struct planner *planner, const struct cpu_fft *plan
     }
 }
 
-// Bytes of scratch memory between the two parts: tiles, with room for reads behind the last
-// rows; or a plain row, if the second part is not computed in lanes.
+// Bytes of scratch memory between the two stages: tiles, with room for reads behind the
+// last rows; or a plain row, if the row stage is not computed in lanes.
 static uint64_t between_bytes(int64_t first, int64_t second, bool is_f64)
 {
     int64_t lanes = fft_plan_lanes_of(is_f64);
@@ -374,27 +375,27 @@ static uint64_t between_bytes(int64_t first, int64_t second, bool is_f64)
     return fft_plan_aligned(bytes) + (uint64_t)(2 * lanes) * CPU_FFT_LANE_BYTES;
 }
 
-static void fft_plan_build_parts(struct planner *planner, struct cpu_fft *plan, int64_t n,
-                                 int64_t part, uint64_t *out_scratch)
+static void fft_plan_build_four_step(struct planner *planner, struct cpu_fft *plan,
+                                     int64_t n, int64_t factor, uint64_t *out_scratch)
 {
-    int64_t other = n / part, lanes = fft_plan_lanes_of(planner->is_f64);
+    int64_t other = n / factor, lanes = fft_plan_lanes_of(planner->is_f64);
     uint64_t size = complex_bytes(planner->is_f64), scratch[2], between;
-    const struct cpu_fft *first = fft_plan_build(planner, part, LANE_ROWS, &scratch[0]);
+    const struct cpu_fft *first = fft_plan_build(planner, factor, LANE_ROWS, &scratch[0]);
     const struct cpu_fft *second =
         fft_plan_build(planner, other, fits_lanes(other) ? LANE_ROWS : 1, &scratch[1]);
     bool is_long = n > LONGEST_TABLE;
     uint64_t blocks = (uint64_t)count_blocks(other, lanes);
     // Where there are fewer columns than lanes, reads go up to a vector beyond the table.
     void *steps =
-        fft_plan_take(&planner->room, is_long ? 2 * CPU_FFT_LANE_BYTES * (uint64_t)part
+        fft_plan_take(&planner->room, is_long ? 2 * CPU_FFT_LANE_BYTES * (uint64_t)factor
                                               : (uint64_t)n * size + CPU_FFT_LANE_BYTES);
     void *bases =
-        is_long ? fft_plan_take(&planner->room, blocks * (uint64_t)part * size) : NULL;
-    // The second part also needs vectors for groups of rows, or rows that are not computed
-    // in lanes.
+        is_long ? fft_plan_take(&planner->room, blocks * (uint64_t)factor * size) : NULL;
+    // The second factor also needs vectors for groups of rows, or rows that are not
+    // computed in lanes.
     scratch[1] += fits_lanes(other) ? (uint64_t)(2 * lanes) * CPU_FFT_LANE_BYTES
                                     : (uint64_t)(lanes * other) * size;
-    between = between_bytes(part, other, planner->is_f64);
+    between = between_bytes(factor, other, planner->is_f64);
     *out_scratch = between + fft_plan_largest(scratch[0], scratch[1]);
     if (!plan)
         return;
@@ -492,22 +493,22 @@ static const struct cpu_fft *fft_plan_build(struct planner *planner, int64_t n,
                                             int64_t rows, uint64_t *out_scratch)
 {
     struct cpu_fft *plan = fft_plan_take(&planner->room, sizeof(*plan));
-    int64_t part;
+    int64_t factor;
     enum cpu_fft_kind kind =
         rows == LANE_ROWS
             ? kind_of_lanes(n)
-            : fft_plan_kind_of(&(struct cpu_fft_rows){n, rows, planner->is_f64}, &part);
+            : fft_plan_kind_of(&(struct cpu_fft_rows){n, rows, planner->is_f64}, &factor);
     if (plan)
         *plan = (struct cpu_fft){.n = n, .kind = kind, .is_f64 = planner->is_f64};
     switch (kind) {
-    case CPU_FFT_CHIRP:
+    case CPU_FFT_BLUESTEIN:
         build_chirp(planner, plan, n, out_scratch);
         break;
-    case CPU_FFT_PRIME:
+    case CPU_FFT_RADER:
         build_prime(planner, plan, n, out_scratch);
         break;
-    case CPU_FFT_PARTS:
-        fft_plan_build_parts(planner, plan, n, part, out_scratch);
+    case CPU_FFT_FOUR_STEP:
+        fft_plan_build_four_step(planner, plan, n, factor, out_scratch);
         break;
     default:
         build_lanes(planner, plan, n);
@@ -522,13 +523,13 @@ struct cpu_fft_size cpu_fft_measure(const struct cpu_fft_rows *of)
 {
     struct planner planner = {.is_f64 = of->is_f64};
     struct cpu_fft_size size = {0};
-    int64_t part;
+    int64_t factor;
     (void)fft_plan_build(&planner, of->n, of->rows, &size.scratch);
     size.plan = planner.room.used;
-    if (fft_plan_kind_of(of, &part) != CPU_FFT_PARTS)
+    if (fft_plan_kind_of(of, &factor) != CPU_FFT_FOUR_STEP)
         return size;
-    size.between = between_bytes(part, of->n / part, of->is_f64);
-    size.part = size.scratch - size.between;
+    size.between = between_bytes(factor, of->n / factor, of->is_f64);
+    size.stage = size.scratch - size.between;
     return size;
 }
 

@@ -7,7 +7,7 @@
 #include "cpu/variant.h"
 
 extern cpu_fft_fn V(cpu_fft_f32), V(cpu_fft_f64);
-extern cpu_fft_part_fn V(cpu_fft_part_f32), V(cpu_fft_part_f64);
+extern cpu_fft_stage_fn V(cpu_fft_stage_f32), V(cpu_fft_stage_f64);
 extern cpu_fft_fold_fn V(cpu_fft_fold_f32), V(cpu_fft_fold_f64);
 
 #endif // KERNELS_CPU_FFT_VARIANTS_H

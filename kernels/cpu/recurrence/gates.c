@@ -50,7 +50,8 @@ static void lstm_rows(const struct cpu_recurrence_rows *p)
     const int64_t units = p->units;
     const float *b = p->bias;
     for (int64_t row = 0; row < p->rows; row++) {
-        const float *x = p->given + row * 4 * units, *y = p->own + row * 4 * units;
+        const float *x = p->input_products + row * 4 * units,
+                    *y = p->hidden_products + row * 4 * units;
         const float *before = p->c_before + row * units;
         float *h = p->h + row * units, *c = p->c + row * units;
         float *gates = p->gates ? p->gates + row * 4 * units : NULL;
@@ -88,11 +89,12 @@ static void gru_rows(const struct cpu_recurrence_rows *p)
     const int64_t units = p->units;
     const float *b = p->bias;
     for (int64_t row = 0; row < p->rows; row++) {
-        const float *x = p->given + row * 3 * units, *y = p->own + row * 3 * units;
+        const float *x = p->input_products + row * 3 * units,
+                    *y = p->hidden_products + row * 3 * units;
         const float *before = p->h_before + row * units;
         float *h = p->h + row * units;
         float *gates = p->gates ? p->gates + row * 3 * units : NULL;
-        float *last = p->gates ? p->last + row * units : NULL;
+        float *last = p->gates ? p->hidden_candidate + row * units : NULL;
         VECTORIZE
         for (int64_t j = 0; j < units; j++) {
             const struct quotient qr = sigmoid_quotient(x[j] + b[j] + y[j]);
@@ -119,7 +121,8 @@ static void tanh_rows(const struct cpu_recurrence_rows *p)
     const int64_t units = p->units;
     const float *b = p->bias;
     for (int64_t row = 0; row < p->rows; row++) {
-        const float *x = p->given + row * units, *y = p->own + row * units;
+        const float *x = p->input_products + row * units,
+                    *y = p->hidden_products + row * units;
         float *h = p->h + row * units;
         VECTORIZE
         for (int64_t j = 0; j < units; j++)
@@ -132,7 +135,8 @@ static void relu_rows(const struct cpu_recurrence_rows *p)
     const int64_t units = p->units;
     const float *b = p->bias;
     for (int64_t row = 0; row < p->rows; row++) {
-        const float *x = p->given + row * units, *y = p->own + row * units;
+        const float *x = p->input_products + row * units,
+                    *y = p->hidden_products + row * units;
         float *h = p->h + row * units;
         VECTORIZE
         for (int64_t j = 0; j < units; j++) {
@@ -173,7 +177,7 @@ static void gates_gru_slopes(const struct cpu_recurrence_slopes *p)
     for (int64_t row = 0; row < p->rows; row++) {
         const float *gates = p->gates + row * 3 * units, *own = p->cells + row * units;
         const float *before = p->before + row * units, *g = p->gradient + row * units;
-        float *dh = p->dh + row * units, *last = p->last + row * units;
+        float *dh = p->dh + row * units, *last = p->hidden_candidate + row * units;
         float *slopes = p->slopes + row * 3 * units;
         VECTORIZE
         for (int64_t j = 0; j < units; j++) {

@@ -10,29 +10,30 @@
 // times `units` floats. Fields that a kind lacks, or that nobody reads, are NULL.
 struct cpu_recurrence_rows {
     int64_t rows, units;
-    const float *given;    // the input's products with the weights of the gates
-    const float *own;      // the previous h's products with the weights of the gates
-    const float *bias;     // one row for all; GRU: r, z, n of `given`, n of `own`
+    const float *input_products;  // of the input and the weights of the gates
+    const float *hidden_products; // of the previous h and the weights of the gates
+    const float *bias; // one row for all; GRU: r, z, n for the input, n for the previous h
     const float *h_before; // previous h; GRU alone
     const float *c_before; // previous c; LSTM alone
     float *h, *c;
-    float *gates; // out: the activated gates, for the derivatives; or NULL
-    float *last;  // out: GRU: `own` of gate n plus its bias; NULL if `gates` is
+    float *gates;            // out: the activated gates, for the derivatives; or NULL
+    float *hidden_candidate; // out: GRU: hidden product of gate n plus its bias; NULL if
+                             // `gates` is
 };
 
-// Derivatives of one position, laid out as above. `dh` and `dc` hold gradients of the
-// states that the position gives to the next one, and become gradients of the states that
-// it was given; the caller adds the part of dh that comes from products of matrices.
+// Derivatives of one position, laid out as above. `dh` and `dc` hold the gradients of the
+// position's new states, and become those of its previous states. The caller adds the
+// products of matrices to dh.
 struct cpu_recurrence_slopes {
     int64_t rows, units;
     const float *gradient; // of h
     const float *gates, *cells;
-    const float *before; // LSTM: previous c; GRU: previous h
-    const float *h;      // of kinds without gates
-    float *dh;           // becomes z * (gradient of h) for a GRU, else 0
-    float *dc;           // LSTM alone
-    float *slopes;       // out: gradients of the sums of all gates
-    float *last;         // out: GRU: gradient of `last` of struct cpu_recurrence_rows
+    const float *before;     // LSTM: previous c; GRU: previous h
+    const float *h;          // of kinds without gates
+    float *dh;               // becomes z * (gradient of h) for a GRU, else 0
+    float *dc;               // LSTM alone
+    float *slopes;           // out: gradients of the sums of all gates
+    float *hidden_candidate; // out: GRU: gradient of the one above
 };
 
 // The product of a row of `inner` elements and panels (conv/tiles.h), which lie `stride`

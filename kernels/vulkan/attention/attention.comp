@@ -12,7 +12,7 @@
 // columns for each row; where a row of the output needs fewer invocations than LANES, several share a
 // column's keys.
 //
-// A few rows are computed by several workgroups, `parts`, each over a part of the keys: these write
+// A few rows are computed by several workgroups, `splits`, each over a split of the keys: these write
 // sums, from which attention_combine.comp makes the output.
 #include "program/types.glsl"
 #include "program/scalar.glsl"
@@ -45,7 +45,7 @@ layout(std430, binding = 6) writeonly buffer Parts { vec4 d[]; } sums; // in pla
 layout(std430, binding = 7) readonly buffer Batches { uint d[]; } batches;
 layout(push_constant) uniform Args {
     uint heads; // of q, for a head of k
-    uint queries, groups, keys, depth, width, parts, num_batch;
+    uint queries, groups, keys, depth, width, splits, num_batch;
     uint q_offset, q_head, q_row, q_element;
     uint k_offset, k_head, k_row, k_element;
     uint v_offset, v_head, v_row, v_element;
@@ -316,8 +316,8 @@ vec4 sum_shares(vec4 own, uint distance)
     return own;
 }
 
-// Writes rows of the output, or with several parts the sums of part `part`.
-void finish(uint unit, uint part, uint share, uint column, state s, vec4 total[TOTALS])
+// Writes rows of the output, or with several splits the sums of split `split`.
+void finish(uint unit, uint split, uint share, uint column, state s, vec4 total[TOTALS])
 {
     vec4 sum = sum_shares(s.sum, 1u);
     if (SHARES > 1u)
@@ -331,15 +331,15 @@ void finish(uint unit, uint part, uint share, uint column, state s, vec4 total[T
         if (row >= total_rows)
             break;
         row += unit * total_rows;
-        uint at = (row * args.parts + part) * (columns + 1u);
-        if (args.parts > 1u && column == 0u)
+        uint at = (row * args.splits + split) * (columns + 1u);
+        if (args.splits > 1u && column == 0u)
             sums.d[at + columns] = vec4(s.most[i], sum[i], 0, 0);
         [[unroll]] for (uint c = 0u; c < PER; c++) {
             uint own = column + c * COLUMNS;
             vec4 x = total[c * 4u + i];
             if (own >= columns)
                 break;
-            if (args.parts > 1u) {
+            if (args.splits > 1u) {
                 sums.d[at + own] = x;
                 continue;
             }
@@ -359,8 +359,8 @@ void main()
     lane_y = lane / LANES;
     total_rows = args.heads * args.queries;
     uint blocks = (total_rows + ROWS - 1u) / ROWS, number = group_number();
-    uint block = number % blocks, part = number / blocks % args.parts;
-    uint unit = number / blocks / args.parts, group = unit % args.groups;
+    uint block = number % blocks, split = number / blocks % args.splits;
+    uint unit = number / blocks / args.splits, group = unit % args.groups;
     uint num_units = args.groups;
     for (uint axis = 0u; axis < args.num_batch; axis++)
         num_units *= batches.d[axis * 5u];
@@ -371,8 +371,8 @@ void main()
     uint column = lane_x % COLUMNS, share = lane_x / COLUMNS;
     uvec2 seen_keys = visible_keys(first_row, ROWS, length);
     uint tiles = (max(seen_keys.y, seen_keys.x) - seen_keys.x + KEYS - 1u) / KEYS;
-    uint of_part = (tiles + args.parts - 1u) / args.parts * KEYS;
-    uint begin = seen_keys.x + part * of_part, end = min(begin + of_part, seen_keys.y);
+    uint of_split = (tiles + args.splits - 1u) / args.splits * KEYS;
+    uint begin = seen_keys.x + split * of_split, end = min(begin + of_split, seen_keys.y);
     state s = begin_rows(length);
     vec4 total[TOTALS], scores[EACH];
     [[unroll]] for (uint i = 0u; i < TOTALS; i++)
@@ -393,5 +393,5 @@ void main()
             add_values(begin, tile_end, share, column, total);
         }
     }
-    finish(unit, part, share, column, s, total);
+    finish(unit, split, share, column, s, total);
 }

@@ -8,12 +8,12 @@
 // of q8_0, whose strides and offsets are even bytes, and a line is eight of their elements; q is f32.
 //
 // The queries of the heads that share keys are rows of one matrix; a workgroup computes ROWS of them
-// over a part of the keys. It has slots of LANES invocations, one for each line of a row. A slot
+// over a split of the keys. It has slots of LANES invocations, one for each line of a row. A slot
 // takes four keys at a time: its invocations multiply their line with all rows, and then share what
 // is to be done for the four keys and each row: an invocation adds the products of one of these
 // scores and makes it a weight. All invocations add their line of the values, so weighed. Slots have
 // sums and greatest scores of their own, which are combined at the end; until then they need not wait for
-// each other, and do not where a subgroup has whole slots. So have parts of the keys: the slots of the
+// each other, and do not where a subgroup has whole slots. So have splits of the keys: the slots of the
 // workgroup that is done last combine them.
 //
 // APPENDS (without masks, slots and BLOCKS): one query of one sequence, and this launch writes its row
@@ -42,7 +42,7 @@ layout(constant_id = 8) const uint S_SIZE = 32;  // GROUP / LANES * ROWS
 layout(constant_id = 9) const uint BY_SUBGROUP = 0;
 layout(constant_id = 10) const uint COMBINES = 0; // 1: there are counters
 layout(constant_id = 11) const uint AT_ONCE = 1;  // rows whose sums are added over the slots at a time
-layout(constant_id = 12) const uint DIRECT_TILES = 1; // keys of at most this many tiles are one part
+layout(constant_id = 12) const uint DIRECT_TILES = 1; // keys of at most this many tiles are one split
 
 #ifdef APPENDS
 layout(std430, binding = 0) readonly buffer Q { PASTE(S_, IN) d[]; } queries;
@@ -67,12 +67,12 @@ layout(std430, binding = 5) readonly buffer Lengths { uint8_t d[]; } lengths;
 layout(std430, binding = 6) coherent buffer Parts { vec4 d[]; } sums;
 layout(std430, binding = 7) readonly buffer Batches { uint d[]; } batches;
 layout(std430, binding = 8) writeonly buffer Out { ELEMENT d[]; } result;
-// Counters of each block of rows: workgroups that are done with their part; 0 before and behind the
+// Counters of each block of rows: workgroups that are done with their split; 0 before and behind the
 // launch.
 layout(std430, binding = 9) coherent buffer Counters { uint d[]; } counters;
 layout(push_constant) uniform Args {
     uint heads; // of q, for a head of k
-    uint queries, groups, keys, depth, width, parts, num_batch;
+    uint queries, groups, keys, depth, width, splits, num_batch;
     uint q_offset, q_head, q_row, q_element;
     uint k_offset, k_head, k_row, k_element;
     uint v_offset, v_head, v_row, v_element;
@@ -95,7 +95,7 @@ layout(push_constant) uniform Args {
 
 #define STEPS 4u // keys that a slot takes at a time: components of a vector
 #define COUNTER_PITCH 32u // counters have cache lines of their own
-#define AHEAD 3u // parts of a row that a slot loads at a time
+#define AHEAD 3u // splits of a row that a slot loads at a time
 const uint LINE = 4u * uint(PER); // elements of a line
 const uint SLOTS = GROUP / LANES;
 const uint SLOT_FOURS = (SLOTS + 3u) / 4u;
@@ -114,7 +114,7 @@ const uint Q_LINES = ROWS * 2u;
 #else
 const uint Q_LINES = ROWS;
 #endif
-uint lane, slot, first_row, num_parts; // num_parts: parts that have keys, where this launch adds them
+uint lane, slot, first_row, num_splits; // num_splits: splits that have keys, where this launch adds them
 uvec4 q_lines[Q_LINES];
 vec4 q[Q_SIZE], totals[Q_SIZE];
 float most[OWN], weight_sum[OWN];
@@ -457,28 +457,28 @@ void share_sums(uint first)
 }
 
 // Adds vector `column` of row `r` over the slots; the row is the n-th of those in shared memory, and
-// row `number` in memory. is_part: of this part of the keys alone.
-void add_slots(uint n, uint r, uint column, uint number, uint part, bool is_part)
+// row `number` in memory. is_split: of this split of the keys alone.
+void add_slots(uint n, uint r, uint column, uint number, uint split, bool is_split)
 {
-    uint columns = args.width / 4u, at = (number * args.parts + part) * (columns + 1u);
+    uint columns = args.width / 4u, at = (number * args.splits + split) * (columns + 1u);
     float sum = sums_of_weights[r];
     vec4 x = products[n * SLOTS * COLUMNS + column];
     [[unroll]] for (uint i = 1u; i < SLOTS; i++) {
         x += products[(n * SLOTS + i) * COLUMNS + column];
         sum += sums_of_weights[i * ROWS + r];
     }
-    if (is_part && column == 0u)
+    if (is_split && column == 0u)
         sums.d[at + columns] = vec4(greatest_of(r), sum, 0, 0);
     if (column >= columns)
         return;
-    if (is_part)
+    if (is_split)
         sums.d[at + column] = x;
     else
         write_output(number, column, sum == 0.0 ? vec4(0) : x / sum);
 }
 
-// Adds over the slots, and writes rows of the output, or with `is_part` the sums of this part.
-void finish(uint first_number, uint part, bool is_part)
+// Adds over the slots, and writes rows of the output, or with `is_split` the sums of this split.
+void finish(uint first_number, uint split, bool is_split)
 {
     uint own = slot * LANES + lane;
     barrier();
@@ -490,14 +490,14 @@ void finish(uint first_number, uint part, bool is_part)
         for (uint i = own; i < AT_ONCE * COLUMNS; i += GROUP) {
             uint n = i / COLUMNS, r = first + n;
             if (r < ROWS && first_row + r < total_rows)
-                add_slots(n, r, i - n * COLUMNS, first_number + r, part, is_part);
+                add_slots(n, r, i - n * COLUMNS, first_number + r, split, is_split);
         }
     }
-    if (is_part)
+    if (is_split)
         memoryBarrierBuffer();
 }
 
-// Whether this workgroup is the last one of those that share the block's rows: then all parts are
+// Whether this workgroup is the last one of those that share the block's rows: then all splits are
 // in memory. Behind finish(), which makes its writes visible to others.
 bool is_last(uint block)
 {
@@ -506,7 +506,7 @@ bool is_last(uint block)
         num_done = atomicAdd(counters.d[block * COUNTER_PITCH], 1u) + 1u;
     barrier();
     memoryBarrierBuffer();
-    return num_done == num_parts;
+    return num_done == num_splits;
 }
 
 // The factor that turns weights under the greatest score `before` into weights under `greatest`.
@@ -515,9 +515,9 @@ float share_of(float before, float greatest)
     return before == greatest ? 1.0 : weight(before, greatest);
 }
 
-// Reads the sums of all parts of the block's rows, the first of which is `number`, as sums of slots:
-// each slot takes every SLOTS-th part.
-void take_parts(uint number)
+// Reads the sums of all splits of the block's rows, the first of which is `number`, as sums of slots:
+// each slot takes every SLOTS-th split.
+void add_splits(uint number)
 {
     uint columns = args.width / 4u, pitch = columns + 1u;
     float top[ROWS], sum[ROWS];
@@ -527,22 +527,22 @@ void take_parts(uint number)
     }
     [[unroll]] for (uint i = 0u; i < Q_SIZE; i++)
         totals[i] = vec4(0);
-    for (uint begin = slot; begin < num_parts; begin += SLOTS * AHEAD)
+    for (uint begin = slot; begin < num_splits; begin += SLOTS * AHEAD)
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
             uint row = number + min(r, total_rows - 1u - first_row);
             vec4 values[AHEAD * uint(PER)];
             vec2 state[AHEAD];
             [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
-                uint part = min(begin + n * SLOTS, num_parts - 1u);
-                uint at = (row * args.parts + part) * pitch;
+                uint split = min(begin + n * SLOTS, num_splits - 1u);
+                uint at = (row * args.splits + split) * pitch;
                 state[n] = sums.d[at + columns].xy;
                 [[unroll]] for (uint c = 0u; c < uint(PER); c++)
                     values[n * uint(PER) + c] =
                         sums.d[at + min(lane * uint(PER) + c, columns)];
             }
             [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
-                // A part without keys does not count; a part whose sum is NaN does.
-                bool counts = begin + n * SLOTS < num_parts && state[n].y != 0.0;
+                // A split without keys does not count; a split whose sum is NaN does.
+                bool counts = begin + n * SLOTS < num_splits && state[n].y != 0.0;
                 float now = counts ? max(top[r], state[n].x) : top[r];
                 float before = share_of(top[r], now);
                 float scale = is_nan(state[n].y) ? 1.0 : share_of(state[n].x, now);
@@ -572,10 +572,10 @@ void main()
     slot = own / LANES;
     total_rows = args.heads * args.queries;
     uint blocks = (total_rows + ROWS - 1u) / ROWS, workgroup = group_number();
-    // The last workgroups have the last parts, which may have no keys.
+    // The last workgroups have the last splits, which may have no keys.
     uint block = workgroup % blocks, unit = workgroup / blocks % args.units;
-    uint part = workgroup / blocks / args.units, group = unit % args.groups;
-    if (part >= args.parts)
+    uint split = workgroup / blocks / args.units, group = unit % args.groups;
+    if (split >= args.splits)
         return;
     first_row = block * ROWS;
     int length = length_of(start_batch(unit / args.groups, group));
@@ -588,18 +588,18 @@ void main()
     uvec2 seen_keys = visible_keys(first_row, ROWS, length);
     const uint keys_at_once = SLOTS * STEPS;
     uint tiles = (max(seen_keys.y, seen_keys.x) - seen_keys.x + keys_at_once - 1u) / keys_at_once;
-    uint tiles_each = max((tiles + args.parts - 1u) / args.parts, 1u);
+    uint tiles_each = max((tiles + args.splits - 1u) / args.splits, 1u);
     if (COMBINES != 0u && tiles <= DIRECT_TILES)
         tiles_each = DIRECT_TILES;
-    num_parts = COMBINES != 0u ? max((tiles + tiles_each - 1u) / tiles_each, 1u) : args.parts;
-    if (part >= num_parts)
+    num_splits = COMBINES != 0u ? max((tiles + tiles_each - 1u) / tiles_each, 1u) : args.splits;
+    if (split >= num_splits)
         return;
-    uint of_part = tiles_each * keys_at_once;
-    uint begin = seen_keys.x + part * of_part, end = min(begin + of_part, seen_keys.y);
+    uint of_split = tiles_each * keys_at_once;
+    uint begin = seen_keys.x + split * of_split, end = min(begin + of_split, seen_keys.y);
     LOAD_LINES(k_lines, keys, k_start, args.k_row, args.depth, begin, end)
     start_scores(length);
 #ifdef APPENDS
-    bool writes = block == 0u && part == 0u, has_new = writes || (position >= begin && position < end);
+    bool writes = block == 0u && split == 0u, has_new = writes || (position >= begin && position < end);
     if (has_new)
         share_new_rows(group);
     take_rows(has_new, writes);
@@ -623,9 +623,9 @@ void main()
     }
     keep_states();
     uint first_number = unit * total_rows + first_row;
-    finish(first_number, part, num_parts > 1u);
-    if (COMBINES != 0u && num_parts > 1u && is_last(unit * blocks + block)) {
-        take_parts(first_number);
+    finish(first_number, split, num_splits > 1u);
+    if (COMBINES != 0u && num_splits > 1u && is_last(unit * blocks + block)) {
+        add_splits(first_number);
         finish(first_number, 0u, false);
         if (gl_LocalInvocationIndex == 0u)
             counters.d[(unit * blocks + block) * COUNTER_PITCH] = 0u;

@@ -45,7 +45,7 @@ layout(std430, binding = 6) writeonly buffer Parts { vec4 d[]; } sums; // in pla
 layout(std430, binding = 7) readonly buffer Batches { uint d[]; } batches;
 layout(push_constant) uniform Args {
     uint heads; // of q, for a head of k
-    uint queries, groups, keys, depth, width, parts, num_batch;
+    uint queries, groups, keys, depth, width, splits, num_batch;
     uint q_offset, q_head, q_row, q_element;
     uint k_offset, k_head, k_row, k_element;
     uint v_offset, v_head, v_row, v_element;
@@ -288,33 +288,33 @@ void add_values()
 
 // --- the output ---------------------------------------------------------------------------
 
-// Writes sixteen columns of rows: of the output, or with several parts of the part's sums.
-void write_columns(uint c, uint to, float part, bool is_row)
+// Writes sixteen columns of rows: of the output, or with several splits of the split's sums.
+void write_columns(uint c, uint to, float factor, bool is_row)
 {
     uint column = c * 2u + lane % 2u;
     coopMatStore(totals[c], own, own_start, F_PITCH, gl_CooperativeMatrixLayoutRowMajor);
     subgroupBarrier();
     vec4 low = uintBitsToFloat(own[own_at]), high = uintBitsToFloat(own[own_at + 1u]);
     subgroupBarrier();
-    if (is_row && column * 8u < args.width && args.parts > 1u) {
+    if (is_row && column * 8u < args.width && args.splits > 1u) {
         sums.d[to + column * 2u] = low;
         sums.d[to + column * 2u + 1u] = high;
     } else if (is_row && column * 8u < args.width) {
-        low *= part;
-        high *= part;
+        low *= factor;
+        high *= factor;
         result.d[to + column] = uvec4(PASTE(PACK_, IN)(low), PASTE(PACK_, IN)(high));
     }
 }
 
 // Columns by name and not by a loop: a driver may move an array that a loop indexes to memory.
-void finish(uint unit, uint part)
+void finish(uint unit, uint split)
 {
     float sum = of_row(weight_sum, true), of_sum = sum == 0.0 ? 0.0 : 1.0 / sum;
     uint row = first_row + own_row + lane / 2u, at = unit * total_rows + row;
     uint vectors = args.width / 4u, to = (args.out_offset + at * args.width) / 8u;
     bool is_row = row < total_rows;
-    if (args.parts > 1u) {
-        to = (at * args.parts + part) * (vectors + 1u);
+    if (args.splits > 1u) {
+        to = (at * args.splits + split) * (vectors + 1u);
         if (is_row && lane % 2u == 0u)
             sums.d[to + vectors] = vec4(row_shift / LOG2_E, sum, 0, 0);
     }
@@ -361,10 +361,10 @@ void main()
     for (uint axis = 0u; axis < args.num_batch; axis++)
         num_units *= batches.d[axis * 5u];
     uint of_head = args.queries % ROWS == 0u ? args.queries / ROWS : blocks;
-    uint others = blocks / of_head * args.parts * num_units, position = number / others;
+    uint others = blocks / of_head * args.splits * num_units, position = number / others;
     uint other = number - position * others, head = other % (blocks / of_head);
     other /= blocks / of_head;
-    uint part = other % args.parts, unit = other / args.parts, group = unit % args.groups;
+    uint split = other % args.splits, unit = other / args.splits, group = unit % args.groups;
     uint block = head * of_head + position;
     if (position >= of_head)
         return;
@@ -372,8 +372,8 @@ void main()
     int length = length_of(start_batch(unit / args.groups, group));
     uvec2 seen_keys = visible_keys(first_row, ROWS, length);
     uint count = (max(seen_keys.y, seen_keys.x) - seen_keys.x + KEYS - 1u) / KEYS;
-    uint of_part = (count + args.parts - 1u) / args.parts * KEYS;
-    uint begin = seen_keys.x + part * of_part;
+    uint of_split = (count + args.splits - 1u) / args.splits * KEYS;
+    uint begin = seen_keys.x + split * of_split;
     begin_rows(length);
     load_queries();
     row_shift = LOWEST;
@@ -381,8 +381,8 @@ void main()
     weight_sum = SUMS(0.0);
     [[unroll]] for (uint c = 0u; c < PARTS; c++)
         totals[c] = SUMS(0.0);
-    uint end = min(begin + of_part, seen_keys.y);
+    uint end = min(begin + of_split, seen_keys.y);
     if (begin < end)
         add_tiles(begin, end);
-    finish(unit, part);
+    finish(unit, split);
 }

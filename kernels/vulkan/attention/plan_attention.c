@@ -12,7 +12,7 @@
 
 #define MOST_KEYS (INT64_C(1) << 29) // positions are int, and sums of two fit
 #define FEW_GROUPS 256               // so many workgroups are enough for a large device
-#define LEAST_PART 64        // keys of a part, for tiles of 8 rows; twice that for 4
+#define LEAST_SPLIT 64       // keys of a split, for tiles of 8 rows; twice that for 4
 #define LEAST_LARGE_PART 512 // and for larger tiles
 #define MOST_PARTS 64
 
@@ -45,15 +45,15 @@ static int64_t attention_plan_stride_of(const tn_layout *x, int32_t behind)
 
 // Parts of the keys, so that a large device has work for all its processors. Depends on the
 // shapes alone, as scratch memory is sized before a device is known.
-static uint64_t attention_plan_choose_parts(const struct vk_attention *a)
+static uint64_t attention_plan_choose_splits(const struct vk_attention *a)
 {
     bool is_few = vk_attention_rows(a) <= VK_ATTENTION_FEW;
     if (vk_attention_is_few(a))
-        return vk_attention_few_parts(a);
+        return vk_attention_few_splits(a);
     uint64_t groups =
         ceil_div(vk_attention_rows(a), is_few ? 8 : 64) * a->groups * a->batches;
-    uint64_t most = a->keys / (vk_attention_rows(a) <= 4 ? 2 * LEAST_PART
-                               : is_few                  ? LEAST_PART
+    uint64_t most = a->keys / (vk_attention_rows(a) <= 4 ? 2 * LEAST_SPLIT
+                               : is_few                  ? LEAST_SPLIT
                                                          : LEAST_LARGE_PART);
     uint64_t wanted = ceil_div(FEW_GROUPS * (is_few ? 3 : 1), groups);
     if (groups >= FEW_GROUPS || most < 2)
@@ -88,14 +88,14 @@ struct vk_attention vk_attention_describe(const tn_layout *const in[5])
     a.keys = attention_plan_extent_of(a.k, 2);
     a.depth = attention_plan_extent_of(a.q, 1);
     a.width = attention_plan_extent_of(a.v, 1);
-    a.parts = 1;
+    a.splits = 1;
     return a;
 }
 
 void vk_attention_divide(struct vk_attention *a)
 {
     if (a->batches > 0 && vk_attention_rows(a) > 0 && a->width > 0)
-        a->parts = attention_plan_choose_parts(a);
+        a->splits = attention_plan_choose_splits(a);
 }
 
 static struct vk_attention attention_plan_describe(const tn_layout *const in[5])
@@ -115,10 +115,10 @@ static struct vk_attention attention_plan_describe_query(const tn_kernel_query *
 
 uint64_t vk_attention_sums(const struct vk_attention *a)
 {
-    uint64_t vectors = tn_saturated_multiply(a->parts, ceil_div(a->width, 4) + 1);
+    uint64_t vectors = tn_saturated_multiply(a->splits, ceil_div(a->width, 4) + 1);
     uint64_t rows =
         a->batches * a->groups * vk_attention_rows(a); // as many as the output has
-    return a->parts == 1
+    return a->splits == 1
                ? 0
                : tn_saturated_multiply(tn_saturated_multiply(rows, vectors), VK_VECTOR);
 }
@@ -337,7 +337,7 @@ void vk_attention_push(struct kernel_launch *launch, const struct vk_attention *
                        const tn_layout *out)
 {
     const uint64_t counts[] = {a->heads, a->queries, a->groups, a->keys,
-                               a->depth, a->width,   a->parts,  a->num_batch};
+                               a->depth, a->width,   a->splits, a->num_batch};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         kernel_push(launch, counts[i]);
     vk_attention_push_matrices(launch, a);
@@ -362,7 +362,7 @@ void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *
         tn_vulkan_scratch(0, vk_attention_sums(a), TN_VULKAN_READS | TN_VULKAN_WRITES);
     // q of a launch that writes rows, too, may have no memory.
     tn_vulkan_operand none = a->new_k ? tn_vulkan_input(VK_ATTENTION_START) : q;
-    bool is_split = a->parts > 1;
+    bool is_split = a->splits > 1;
     kernel_bind(launch, q);
     if (a->new_k) {
         kernel_bind(launch, attention_plan_written(1));
@@ -408,7 +408,7 @@ static tn_status attention_plan_launch_tiles(const tn_vulkan_plan *plan,
     vk_attention_bind(&launch, a, batches);
     vk_attention_push(&launch, a, out);
     launch.groups =
-        ceil_div(vk_attention_rows(a), constants.rows) * a->parts * a->groups * a->batches;
+        ceil_div(vk_attention_rows(a), constants.rows) * a->splits * a->groups * a->batches;
     return kernel_launch(plan, &launch);
 }
 
@@ -472,7 +472,7 @@ static tn_status attention_plan_launch_matrix(const tn_vulkan_plan *plan,
     vk_attention_bind(&launch, a, batches);
     vk_attention_push(&launch, a, out);
     launch.groups =
-        ceil_div(vk_attention_rows(a), tile->rows) * a->parts * a->groups * a->batches;
+        ceil_div(vk_attention_rows(a), tile->rows) * a->splits * a->groups * a->batches;
     return kernel_launch(plan, &launch);
 }
 
@@ -491,7 +491,7 @@ static tn_status launch_combine(const tn_vulkan_plan *plan, const struct vk_atte
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_push(&launch, rows);
     kernel_push(&launch, a->width);
-    kernel_push(&launch, a->parts);
+    kernel_push(&launch, a->splits);
     kernel_push(&launch, (uint64_t)out->offset);
     if (a->sinks) {
         kernel_bind(&launch, tn_vulkan_input(3));
@@ -516,7 +516,7 @@ tn_status vk_attention_plan(const tn_vulkan_plan *plan, const struct vk_attentio
     if (!matrix && !a->sinks && (is_by_vectors || a->is_blocks) && vk_attention_is_few(a) &&
         plan->limits->max_operands >= VK_ATTENTION_FEW_OPERANDS) {
         tn_status status = vk_attention_launch_few(plan, a);
-        return status == TN_OK && a->parts > 1 && !vk_attention_few_combines(plan, a)
+        return status == TN_OK && a->splits > 1 && !vk_attention_few_combines(plan, a)
                    ? launch_combine(plan, a, suffix)
                    : status;
     }
@@ -526,7 +526,7 @@ tn_status vk_attention_plan(const tn_vulkan_plan *plan, const struct vk_attentio
                                 VK_ATTENTION_FEW_OPERANDS, plan->limits->max_operands);
     tn_status status = matrix ? attention_plan_launch_matrix(plan, a, matrix)
                               : attention_plan_launch_tiles(plan, a, suffix);
-    return status == TN_OK && a->parts > 1 ? launch_combine(plan, a, suffix) : status;
+    return status == TN_OK && a->splits > 1 ? launch_combine(plan, a, suffix) : status;
 }
 
 struct vk_attention vk_attention_of(const tn_step *step)

@@ -17,7 +17,7 @@ struct vk_attention {
     const tn_layout *q, *k, *v, *mask, *lengths; // NULL: not given
     uint64_t batches, groups, heads, queries, keys, depth, width;
     uint32_t num_batch; // axes
-    uint64_t parts;     // of the keys of a row; 1: one launch
+    uint64_t splits;    // of the keys of a row; 1: one launch
     // Slots of caches that sequences share (plan_cache.c). NULL: not given.
     const tn_layout *slots;
     uint32_t mask_input, lengths_input, slots_input; // positions among the step's inputs
@@ -45,11 +45,11 @@ enum {
 
 // The computation of a step of nn.scaled_dot_product_attention/1.
 struct vk_attention vk_attention_of(const tn_step *step);
-// in: q, k, v, and the mask and lengths, or NULL. One part.
+// in: q, k, v, and the mask and lengths, or NULL. One split.
 struct vk_attention vk_attention_describe(const tn_layout *const in[5]);
-// Chooses the parts of the keys.
+// Chooses the splits of the keys.
 void vk_attention_divide(struct vk_attention *a);
-// Bytes that the sums of all parts take.
+// Bytes that the sums of all splits take.
 uint64_t vk_attention_sums(const struct vk_attention *a);
 tn_status vk_attention_plan(const tn_vulkan_plan *plan, const struct vk_attention *a);
 bool vk_attention_is_taken(const struct vk_attention *a, const tn_attention_attrs *attrs);
@@ -62,14 +62,14 @@ bool vk_attention_by_lines(const tn_layout *x, uint64_t elements);
 // Operands of attention_few.comp, which a device may not have room for.
 #define VK_ATTENTION_FEW_OPERANDS 10
 #define VK_ATTENTION_APPEND_OPERANDS 11
-// Whether attention_few.comp takes the layouts, and the parts of the keys for it.
+// Whether attention_few.comp takes the layouts, and the splits of the keys for it.
 bool vk_attention_is_few(const struct vk_attention *a);
-uint64_t vk_attention_few_parts(const struct vk_attention *a);
+uint64_t vk_attention_few_splits(const struct vk_attention *a);
 // Whether attention_few.comp may write rows to k and v, too: of one query, without a mask.
 bool vk_attention_may_append(const struct vk_attention *a);
 tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a);
-// Whether vk_attention_launch_few()'s launch combines all parts itself: the workgroup that
-// is the last one to be done with its part does.
+// Whether vk_attention_launch_few()'s launch combines all splits itself: the workgroup that
+// is the last one to be done with its split does.
 bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_attention *a);
 
 // Tiles on cooperative matrices: the most columns, rows of a workgroup, which has two

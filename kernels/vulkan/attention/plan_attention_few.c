@@ -12,13 +12,13 @@
 #define STEPS 4      // keys that a slot takes at a time
 #define LEAST_LANES 4
 #define MOST_LANES 64
-#define ENOUGH 65536  // invocations for a large device
-#define LEAST_PART 32 // keys
+#define ENOUGH 65536   // invocations for a large device
+#define LEAST_SPLIT 32 // keys
 #define MOST_PARTS 32
 #define PARTS_BINDING 6
 #define COUNTER_PITCH 32 // words: counters have cache lines of their own
 #define MOST_SUMS 640    // vectors of sums that slots exchange in the end at a time
-#define DIRECT_TILES 2   // keys of at most this many tiles are one part
+#define DIRECT_TILES 2   // keys of at most this many tiles are one split
 
 static uint64_t attention_few_plan_columns_of(const struct vk_attention *a)
 {
@@ -56,7 +56,7 @@ static uint32_t attention_few_plan_lanes_of(const struct vk_attention *a)
     return lanes;
 }
 
-// Workgroups of `rows` rows that take keys once each, without parts.
+// Workgroups of `rows` rows that take keys once each, without splits.
 static uint64_t groups_of(const struct vk_attention *a, uint64_t rows)
 {
     return ceil_div(vk_attention_rows(a), rows) * a->groups * a->batches;
@@ -73,9 +73,9 @@ static uint64_t attention_few_plan_rows_of(const struct vk_attention *a)
     return ceil_div(vk_attention_rows(a), ceil_div(vk_attention_rows(a), rows));
 }
 
-uint64_t vk_attention_few_parts(const struct vk_attention *a)
+uint64_t vk_attention_few_splits(const struct vk_attention *a)
 {
-    uint64_t rows = attention_few_plan_rows_of(a), most = a->keys / LEAST_PART;
+    uint64_t rows = attention_few_plan_rows_of(a), most = a->keys / LEAST_SPLIT;
     uint64_t alone = groups_of(a, rows) * group_of(rows); // invocations
     uint64_t wanted = alone < ENOUGH / 2 ? ceil_div(ENOUGH, alone) : 1;
     most = most < MOST_PARTS ? most : MOST_PARTS;
@@ -138,7 +138,7 @@ attention_few_plan_constants_of(const tn_vulkan_limits *limits,
 
 bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_attention *a)
 {
-    return a->parts > 1 && plan->flags & KERNEL_PLAN_OWN;
+    return a->splits > 1 && plan->flags & KERNEL_PLAN_OWN;
 }
 
 // Memory for a binding that the shader does not access. An output that passes through a
@@ -156,7 +156,7 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS], values[NUM_CONSTANTS];
     struct attention_few_plan_constants constants =
         attention_few_plan_constants_of(plan->limits, a);
-    uint64_t workgroups = groups_of(a, constants.rows); // of each part
+    uint64_t workgroups = groups_of(a, constants.rows); // of each split
     constants.combines = vk_attention_few_combines(plan, a);
     snprintf(name, sizeof(name), "attention_%s_%s", a->new_k ? "append" : "few",
              a->is_blocks ? "q8_0" : dtype_glsl(out->dtype));
@@ -165,7 +165,7 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     for (uint32_t i = 0; i < NUM_CONSTANTS; i++)
         kernel_spec(&launch, values[i]);
     vk_attention_bind(&launch, a, batches);
-    if (a->parts == 1)
+    if (a->splits == 1)
         launch.operands[PARTS_BINDING] = attention_few_plan_unused(plan);
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_bind(&launch, constants.combines ? kernel_counters(workgroups * COUNTER_PITCH)
@@ -174,6 +174,6 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
         kernel_bind(&launch, tn_vulkan_input(VK_ATTENTION_START));
     vk_attention_push(&launch, a, out);
     kernel_push(&launch, a->groups * a->batches);
-    launch.groups = workgroups * a->parts;
+    launch.groups = workgroups * a->splits;
     return kernel_launch(plan, &launch);
 }

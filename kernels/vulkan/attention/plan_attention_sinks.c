@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// nn.attention_with_sinks/1 with a window: the keys of a row in two parts or more, whose
+// nn.attention_with_sinks/1 with a window: the keys of a row in two splits or more, whose
 // sums attention_combine.comp joins with the sink's. Without a window it is attention over
 // a key more.
 #include "plan_attention.h"
@@ -15,7 +15,7 @@ static struct vk_attention windowed_attention(const tn_layout *const in[6])
     a.lengths_input = 5;
     a.sinks = in[3];
     vk_attention_divide(&a);
-    a.parts = a.parts > 1 ? a.parts : 2;
+    a.splits = a.splits > 1 ? a.splits : 2;
     return a;
 }
 

@@ -50,8 +50,10 @@ static void near(const char *name, int kind, int64_t at, float got, double want)
 }
 
 struct recurrence_memory {
-    float given[FLOATS], own[FLOATS], bias[FLOATS], h_before[FLOATS], c_before[FLOATS];
-    float h[FLOATS], c[FLOATS], gates[FLOATS], last[FLOATS], gradient[FLOATS], dh[FLOATS];
+    float input_products[FLOATS], hidden_products[FLOATS], bias[FLOATS], h_before[FLOATS],
+        c_before[FLOATS];
+    float h[FLOATS], c[FLOATS], gates[FLOATS], hidden_candidate[FLOATS], gradient[FLOATS],
+        dh[FLOATS];
     float dc[FLOATS], slopes[FLOATS], old_dh[FLOATS], old_dc[FLOATS];
 };
 static struct recurrence_memory m;
@@ -62,8 +64,9 @@ static const int gate_counts[] = {4, 3, 1, 1};
 static double sum_of(int kind, int64_t units, int64_t row, int64_t g, int64_t j)
 {
     int64_t at = (row * gate_counts[kind] + g) * units + j;
-    float sum = m.given[at] + m.bias[g * units + j]; // rounded as the kernel's
-    return (double)(kind == TN_RECURRENCE_GRU && g == 2 ? sum : sum + m.own[at]);
+    float sum = m.input_products[at] + m.bias[g * units + j]; // rounded as the kernel's
+    return (double)(kind == TN_RECURRENCE_GRU && g == 2 ? sum
+                                                        : sum + m.hidden_products[at]);
 }
 
 static void check_unit(const char *name, int kind, int64_t units, int64_t row, int64_t j)
@@ -89,12 +92,12 @@ static void check_unit(const char *name, int kind, int64_t units, int64_t row, i
     } else if (kind == TN_RECURRENCE_GRU) {
         double r = sigmoid(sum_of(kind, units, row, 0, j));
         double z = sigmoid(sum_of(kind, units, row, 1, j));
-        float own = m.own[first + 2 * units] + m.bias[3 * units + j];
+        float own = m.hidden_products[first + 2 * units] + m.bias[3 * units + j];
         float last = m.gates[first] * own;
         double n = tanh((double)((float)sum_of(kind, units, row, 2, j) + last));
         near(name, kind, at, 20 * m.gates[first], 20 * r);
         near(name, kind, at, 20 * m.gates[first + units], 20 * z);
-        near(name, kind, at, m.last[at], (double)own);
+        near(name, kind, at, m.hidden_candidate[at], (double)own);
         near(name, kind, at, m.gates[first + 2 * units], n);
         near(name, kind, at, m.h[at], n + z * ((double)m.h_before[at] - n));
     } else {
@@ -123,8 +126,8 @@ static void check_slopes_of_unit(const char *name, int kind, int64_t units, int6
     } else if (kind == TN_RECURRENCE_GRU) {
         want[2] = d * (1 - gate[1]) * (1 - gate[2] * gate[2]);
         want[1] = d * ((double)m.h_before[at] - gate[2]) * gate[1] * (1 - gate[1]);
-        want[0] = want[2] * (double)m.last[at] * gate[0] * (1 - gate[0]);
-        near(name, kind, at, m.own[at], want[2] * gate[0]);
+        want[0] = want[2] * (double)m.hidden_candidate[at] * gate[0] * (1 - gate[0]);
+        near(name, kind, at, m.hidden_products[at], want[2] * gate[0]);
         near(name, kind, at, m.dh[at], d * gate[1]);
     } else {
         double h = (double)m.h[at];
@@ -144,34 +147,34 @@ static void guards(const float *const *all, const int64_t *counts, int n)
 static void check_rows(const struct cpu_kernels *k, int kind, int64_t units, bool is_far)
 {
     int64_t n = ROWS * units, wide = gate_counts[kind] * n;
-    fill(m.given, wide, is_far);
-    fill(m.own, wide, is_far);
+    fill(m.input_products, wide, is_far);
+    fill(m.hidden_products, wide, is_far);
     fill(m.bias, 4 * units, false);
     fill(m.h_before, n, false);
     fill(m.c_before, n, false);
-    float *const results[] = {m.h, m.c, m.last, m.gates};
+    float *const results[] = {m.h, m.c, m.hidden_candidate, m.gates};
     for (int i = 0; i < 4; i++)
         fill(results[i], i == 3 ? wide : n, false);
     bool has_gates = gate_counts[kind] > 1;
     k->recurrence->rows[kind](
         &(struct cpu_recurrence_rows){.rows = ROWS,
                                       .units = units,
-                                      .given = m.given,
-                                      .own = m.own,
+                                      .input_products = m.input_products,
+                                      .hidden_products = m.hidden_products,
                                       .bias = m.bias,
                                       .h_before = m.h_before,
                                       .c_before = m.c_before,
                                       .h = m.h,
                                       .c = m.c,
                                       .gates = has_gates ? m.gates : NULL,
-                                      .last = m.last});
+                                      .hidden_candidate = m.hidden_candidate});
     for (int64_t i = 0; i < n; i++)
         check_unit(k->name, kind, units, i / units, i % units);
-    guards((const float *const[]){m.h, m.c, m.last, m.gates},
+    guards((const float *const[]){m.h, m.c, m.hidden_candidate, m.gates},
            (const int64_t[]){n, n, n, wide}, 4);
 }
 
-// Of what check_rows left; own is written as `last`.
+// Of what check_rows left; hidden_products is written as `hidden_candidate`.
 static void check_slopes(const struct cpu_kernels *k, int kind, int64_t units)
 {
     int64_t n = ROWS * units, wide = gate_counts[kind] * n;
@@ -180,7 +183,7 @@ static void check_slopes(const struct cpu_kernels *k, int kind, int64_t units)
     fill(m.dh, n, false);
     fill(m.dc, n, false);
     fill(m.slopes, wide, false);
-    fill(m.own, n, false);
+    fill(m.hidden_products, n, false);
     memcpy(m.old_dh, m.dh, sizeof(m.dh));
     memcpy(m.old_dc, m.dc, sizeof(m.dc));
     k->recurrence->slopes[kind](
@@ -188,16 +191,16 @@ static void check_slopes(const struct cpu_kernels *k, int kind, int64_t units)
                                         .units = units,
                                         .gradient = m.gradient,
                                         .gates = m.gates,
-                                        .cells = is_gru ? m.last : m.c,
+                                        .cells = is_gru ? m.hidden_candidate : m.c,
                                         .before = is_gru ? m.h_before : m.c_before,
                                         .h = m.h,
                                         .dh = m.dh,
                                         .dc = m.dc,
                                         .slopes = m.slopes,
-                                        .last = m.own});
+                                        .hidden_candidate = m.hidden_products});
     for (int64_t i = 0; i < n; i++)
         check_slopes_of_unit(k->name, kind, units, i / units, i % units);
-    guards((const float *const[]){m.dh, m.dc, m.slopes, m.own},
+    guards((const float *const[]){m.dh, m.dc, m.slopes, m.hidden_products},
            (const int64_t[]){n, n, wide, n}, 4);
 }
 

@@ -10,7 +10,7 @@
 // "FlashAttention", 2022). Blocks of keys that no row sees are left out.
 //
 // Where there are too few blocks of rows for many threads, as in a step of a language
-// model, the keys of a block are computed in parts, whose sums are added at the end. How
+// model, the keys of a block are computed in splits, whose sums are added at the end. How
 // many depends on shapes and lengths, not on the threads, and so do the results.
 //
 // Keys and values of f32, for more than few rows, are copied into panels first, which
@@ -25,10 +25,10 @@
 #include <string.h>
 #include "cpu/attention/halves_tiles.h"
 
-#define PART_KEYS (2 * ATTENTION_KEY_BLOCK) // least keys of a part
-#define LANES 64                            // that share the blocks, each with own memory
-#define PANEL_ROWS 32                       // least rows of q for which panels are made
-#define MOST_PANELS (INT64_C(1) << 27)      // bytes of all groups' panels
+#define SPLIT_KEYS (2 * ATTENTION_KEY_BLOCK) // least keys of a split
+#define LANES 64                             // that share the blocks, each with own memory
+#define PANEL_ROWS 32                        // least rows of q for which panels are made
+#define MOST_PANELS (INT64_C(1) << 27)       // bytes of all groups' panels
 
 // --- blocks ----------------------------------------------------------------------------
 
@@ -48,9 +48,9 @@ static struct cpu_attention_unit find_unit(const struct attention *s, int64_t nu
     return u;
 }
 
-// Begins the rows of a block, and leaves part `part` of the keys that they see.
+// Begins the rows of a block, and leaves split `split` of the keys that they see.
 static void cpu_attention_begin_rows(const struct attention *s,
-                                     const struct cpu_attention_unit *u, int64_t part,
+                                     const struct cpu_attention_unit *u, int64_t split,
                                      struct attention_block *b)
 {
     b->low = s->keys;
@@ -66,12 +66,12 @@ static void cpu_attention_begin_rows(const struct attention *s,
         return;
     b->low = s->panels ? b->low / CPU_TILES_MOST * CPU_TILES_MOST : b->low;
     int64_t tiles = (b->high - b->low + ATTENTION_KEY_BLOCK - 1) / ATTENTION_KEY_BLOCK;
-    int64_t size = (tiles + s->parts - 1) / s->parts * ATTENTION_KEY_BLOCK;
-    b->low += part * size;
+    int64_t size = (tiles + s->splits - 1) / s->splits * ATTENTION_KEY_BLOCK;
+    b->low += split * size;
     b->high = b->high - b->low < size ? b->high : b->low + size;
 }
 
-// --- memory: of lanes, then of parts, and then of panels -------------------------------
+// --- memory: of lanes, then of splits, and then of panels -------------------------------
 
 // Whether keys and values may become tiles, on processors that have them.
 static bool may_have_tiles(const struct attention *s)
@@ -150,16 +150,16 @@ static int64_t lane_bytes(const struct attention *s)
     return scores_bytes(s) + q_bytes(s) + wide_bytes(s) + cpu_attention_sums_bytes(s);
 }
 
-static int64_t cpu_attention_part_bytes(const struct attention *s)
+static int64_t cpu_attention_split_bytes(const struct attention *s)
 {
     return attention_round_up(ATTENTION_ROW_BLOCK * (int64_t)sizeof(struct attention_row)) +
            cpu_attention_sums_bytes(s);
 }
 
 // Parts of blocks that together see at most `keys` keys.
-static int64_t cpu_attention_choose_parts(const struct attention *s, int64_t keys)
+static int64_t cpu_attention_choose_splits(const struct attention *s, int64_t keys)
 {
-    int64_t units = cpu_attention_count_units(s), most = keys / PART_KEYS;
+    int64_t units = cpu_attention_count_units(s), most = keys / SPLIT_KEYS;
     int64_t wanted = units > 0 ? LANES / units : 1;
     wanted = wanted < most ? wanted : most;
     return wanted > 1 ? wanted : 1;
@@ -208,12 +208,12 @@ static void cpu_attention_read_queries(const struct attention *s, struct attenti
     b->q = panels || attention_is_half(s) ? room : b->q;
 }
 
-// `item`: number of a block * parts + number of a part.
+// `item`: number of a block * splits + number of a split.
 static void cpu_attention_run_item(const struct attention *s, int64_t item, char *lane,
                                    const char *panels)
 {
     struct attention_row states[ATTENTION_ROW_BLOCK];
-    struct cpu_attention_unit u = find_unit(s, item / s->parts);
+    struct cpu_attention_unit u = find_unit(s, item / s->splits);
     char *wide_q = lane + scores_bytes(s), *wide = wide_q + q_bytes(s);
     struct attention_block b = {.rows = u.rows,
                                 .q = s->q + u.row * s->depth * s->stored_size,
@@ -226,15 +226,15 @@ static void cpu_attention_run_item(const struct attention *s, int64_t item, char
     if (attention_is_half(s))
         b.out = wide + wide_bytes(s);
     cpu_attention_read_queries(s, &b, wide_q, panels);
-    if (s->parts > 1) {
+    if (s->splits > 1) {
         char *memory =
-            s->scratch + s->lanes * lane_bytes(s) + item * cpu_attention_part_bytes(s);
+            s->scratch + s->lanes * lane_bytes(s) + item * cpu_attention_split_bytes(s);
         b.out = memory;
         b.states = (struct attention_row *)(void *)(memory + cpu_attention_sums_bytes(s));
     }
-    cpu_attention_begin_rows(s, &u, item % s->parts, &b);
+    cpu_attention_begin_rows(s, &u, item % s->splits, &b);
     attention_sum_block(s, &b);
-    if (s->parts > 1)
+    if (s->splits > 1)
         return;
     cpu_attention_divide_rows(s, &b);
     if (attention_is_half(s))
@@ -247,23 +247,23 @@ static void run_lanes(void *context, int64_t begin, int64_t end, uint32_t worker
     (void)worker;
     const struct attention *s = context;
     for (int64_t lane = begin; lane < end; lane++)
-        for (int64_t item = lane; item < cpu_attention_count_units(s) * s->parts;
+        for (int64_t item = lane; item < cpu_attention_count_units(s) * s->splits;
              item += s->lanes) {
-            int64_t group = item / s->parts / s->blocks;
+            int64_t group = item / s->splits / s->blocks;
             cpu_attention_run_item(
                 s, item, s->scratch + lane * lane_bytes(s),
                 s->panels ? s->panels + group * cpu_attention_panel_bytes(s) : NULL);
         }
 }
 
-// Adds the parts of blocks, and writes the output.
+// Adds the splits of blocks, and writes the output.
 static void add_units(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
     const struct attention *s = context;
-    int64_t pitch = cpu_attention_part_bytes(s);
+    int64_t pitch = cpu_attention_split_bytes(s);
     for (int64_t number = begin; number < end; number++) {
-        char *memory = s->scratch + s->lanes * lane_bytes(s) + number * s->parts * pitch;
+        char *memory = s->scratch + s->lanes * lane_bytes(s) + number * s->splits * pitch;
         struct cpu_attention_unit u = find_unit(s, number);
         struct attention_block b = {
             .rows = u.rows,
@@ -272,7 +272,7 @@ static void add_units(void *context, int64_t begin, int64_t end, uint32_t worker
                 (struct attention_row *)(void *)(memory + cpu_attention_sums_bytes(s))};
         for (int64_t i = 0; i < u.rows; i++) {
             char *row = memory + i * s->width * s->element;
-            attention_add_parts(s, &b.states[i], row, pitch);
+            attention_add_splits(s, &b.states[i], row, pitch);
         }
         cpu_attention_divide_rows(s, &b);
         if (attention_is_half(s))
@@ -354,44 +354,44 @@ static void cpu_attention_read_shape(const tn_layout *inputs, struct attention *
 {
     attention_read_shape(inputs, s);
     s->blocks = (s->per_group * s->queries + ATTENTION_ROW_BLOCK - 1) / ATTENTION_ROW_BLOCK;
-    s->parts = cpu_attention_choose_parts(s, s->keys);
-    int64_t items = cpu_attention_count_units(s) * s->parts;
+    s->splits = cpu_attention_choose_splits(s, s->keys);
+    int64_t items = cpu_attention_count_units(s) * s->splits;
     s->lanes = items < LANES ? items : LANES;
 }
 
-// Scratch memory before the panels, for the greatest number of parts.
+// Scratch memory before the panels, for the greatest number of splits.
 static int64_t memory_before_panels(const struct attention *s)
 {
-    int64_t parts = s->parts > 1 ? cpu_attention_count_units(s) * s->parts : 0;
+    int64_t splits = s->splits > 1 ? cpu_attention_count_units(s) * s->splits : 0;
     return attention_round_up(s->lanes * lane_bytes(s) +
-                              parts * cpu_attention_part_bytes(s));
+                              splits * cpu_attention_split_bytes(s));
 }
 
-// The number of parts of the keys, at most as many as scratch memory was sized for.
-static int64_t cpu_attention_count_parts(const struct attention *s)
+// The number of splits of the keys, at most as many as scratch memory was sized for.
+static int64_t cpu_attention_count_splits(const struct attention *s)
 {
     int64_t most = 0, sequences = s->lengths && s->lengths->layout.rank ? s->extent[0] : 1;
     for (int64_t i = 0; i < sequences; i++) {
         int64_t length = attention_length(s, i);
         most = length > most ? length : most;
     }
-    return cpu_attention_choose_parts(s, most < s->keys ? most : s->keys);
+    return cpu_attention_choose_splits(s, most < s->keys ? most : s->keys);
 }
 
 static tn_status run_attention(const tn_cpu_call *call, struct attention *s)
 {
-    const int64_t groups = s->batches * s->groups, parts = cpu_attention_count_parts(s);
+    const int64_t groups = s->batches * s->groups, splits = cpu_attention_count_splits(s);
     bool by_groups = false;
     if (cpu_attention_has_panels(s)) {
         s->tiles = s->kernels->tiles;
         if (may_have_tiles(s) && call->cpu_features & TN_CPU_AMX)
             s->halves = attention_halves_pick();
         s->panels = s->scratch + memory_before_panels(s);
-        by_groups = parts == 1 && groups >= 2 * call->num_threads;
+        by_groups = splits == 1 && groups >= 2 * call->num_threads;
         if (!by_groups)
             call->parallel_for(call, s->lanes, 1, pack_lanes, s);
     }
-    s->parts = parts;
+    s->splits = splits;
     tn_status status = blas_enter(call, &s->blas);
     if (status)
         return status;
@@ -402,7 +402,7 @@ static tn_status run_attention(const tn_cpu_call *call, struct attention *s)
         call->parallel_for(call, s->lanes, 1, run_lanes, s);
     }
     blas_leave();
-    if (s->parts > 1)
+    if (s->splits > 1)
         call->parallel_for(call, cpu_attention_count_units(s), 1, add_units, s);
     return TN_OK;
 }

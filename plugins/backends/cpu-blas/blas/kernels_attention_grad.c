@@ -8,7 +8,7 @@
 // are computed twice, tile by tile: for the greatest one and the sum of each row, and then
 // for the weights. A block adds to the gradients of all keys that it sees.
 //
-// Where there are few groups, their blocks are dealt to parts, each with sums of its own
+// Where there are few groups, their blocks are dealt to splits, each with sums of its own
 // for the gradients of keys and values, which are added at the end. How many depends on
 // shapes, not on the threads, and so do the results.
 //
@@ -18,8 +18,8 @@
 #include "cpu/attention/grad.h"
 
 #define MOST_KEPT (INT64_C(1) << 22)   // bytes of the weights of a block
-#define MOST_SUMS (INT64_C(1) << 28)   // bytes of the sums of parts, for more than one
-#define ITEMS 16                       // parts of groups: enough for as many threads
+#define MOST_SUMS (INT64_C(1) << 28)   // bytes of the sums of splits, for more than one
+#define ITEMS 16                       // splits of groups: enough for as many threads
 #define SINKS 3                        // the input, and their output
 #define GRAIN 4096                     // elements of sums
 #define PANEL_ROWS 32                  // the least of a group for which panels are made
@@ -140,7 +140,7 @@ static void cpu_attention_grad_pack_groups(void *context, int64_t begin, int64_t
         pack_group(g, group, &b);
 }
 
-// --- items: parts of groups ------------------------------------------------------------
+// --- items: splits of groups ------------------------------------------------------------
 
 // Casts `count` elements from `from`, of dtype `in`, to dtype `out`.
 static void cast_rows(const struct attention *s, int32_t in, int32_t out, const char *from,
@@ -200,7 +200,7 @@ static void run_block(const struct attention_gradient *g, const struct attention
         cast_rows(s, s->dtype, s->stored, b->dq, dq, size);
 }
 
-// `item`: number of a group * parts + number of a part.
+// `item`: number of a group * splits + number of a split.
 static void cpu_attention_grad_run_item(const struct attention_gradient *g, int64_t item,
                                         char *memory)
 {
@@ -208,13 +208,13 @@ static void cpu_attention_grad_run_item(const struct attention_gradient *g, int6
     struct attention_row states[ATTENTION_ROW_BLOCK];
     double shared[ATTENTION_ROW_BLOCK];
     struct attention_grad_block b = {.states = states, .shared = shared};
-    struct attention_unit unit = attention_unit(s, item / s->parts);
+    struct attention_unit unit = attention_unit(s, item / s->splits);
     char *halves[4];
     cpu_attention_grad_lay_out(g, memory, &b, halves);
-    int64_t group = item / s->parts, all = s->per_group * s->queries;
+    int64_t group = item / s->splits, all = s->per_group * s->queries;
     b.k = unit.k;
     b.v = unit.v;
-    if (s->panels && s->parts == 1) // they are in the caches then
+    if (s->panels && s->splits == 1) // they are in the caches then
         pack_group(g, group, &b);
     if (s->panels) {
         b.k_across =
@@ -229,7 +229,7 @@ static void cpu_attention_grad_run_item(const struct attention_gradient *g, int6
                        : g->dv + group * s->keys * s->width * s->element;
     memset(b.dk, 0, (size_t)(s->keys * s->depth * s->element));
     memset(b.dv, 0, (size_t)(s->keys * s->width * s->element));
-    for (int64_t n = item % s->parts; n < s->blocks; n += s->parts) {
+    for (int64_t n = item % s->splits; n < s->blocks; n += s->splits) {
         int64_t begin = n * ATTENTION_ROW_BLOCK;
         b.rows = all - begin < ATTENTION_ROW_BLOCK ? all - begin : ATTENTION_ROW_BLOCK;
         run_block(g, &unit, group * all, begin, halves, &b);
@@ -278,7 +278,7 @@ static void add_items(void *context, int64_t begin, int64_t end, uint32_t worker
         int64_t count = is_k ? k_count : v_count;
         int64_t first = (is_k ? range : range - k_ranges) * GRAIN;
         const char *sums =
-            g->sums + group * s->parts * item_bytes(g) + (is_k ? 0 : keys_bytes(g));
+            g->sums + group * s->splits * item_bytes(g) + (is_k ? 0 : keys_bytes(g));
         add_range(g, sums, (is_k ? g->dk : g->dv) + group * count * s->stored_size, first,
                   count - first < GRAIN ? count : first + GRAIN);
     }
@@ -304,13 +304,13 @@ static void cpu_attention_grad_describe(const tn_layout inputs[3],
     int64_t most = groups > 0 && size > 0 ? MOST_SUMS / size / groups : 1;
     wanted = wanted < most ? wanted : most;
     wanted = wanted < s->blocks ? wanted : s->blocks;
-    s->parts = wanted > 1 ? wanted : 1;
-    g->has_sums = s->parts > 1 || attention_is_half(s);
+    s->splits = wanted > 1 ? wanted : 1;
+    g->has_sums = s->splits > 1 || attention_is_half(s);
 }
 
 static int64_t cpu_attention_grad_sums_bytes(const struct attention_gradient *g)
 {
-    return g->has_sums ? count_groups(g) * g->of.parts * item_bytes(g) : 0;
+    return g->has_sums ? count_groups(g) * g->of.splits * item_bytes(g) : 0;
 }
 
 // `out`: the number of input `out`.
@@ -345,11 +345,11 @@ static tn_status run_gradient(const tn_cpu_call *call, uint32_t out)
         s->tiles = s->kernels->tiles;
         s->panels = g.lanes + attention_round_up(call->num_threads *
                                                  cpu_attention_grad_worker_bytes(&g));
-        if (s->parts > 1)
+        if (s->splits > 1)
             call->parallel_for(call, count_groups(&g), 1, cpu_attention_grad_pack_groups,
                                &g);
     }
-    call->parallel_for(call, count_groups(&g) * s->parts, 1, cpu_attention_grad_run_items,
+    call->parallel_for(call, count_groups(&g) * s->splits, 1, cpu_attention_grad_run_items,
                        &g);
     blas_leave();
     if (g.has_sums)

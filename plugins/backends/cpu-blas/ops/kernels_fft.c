@@ -22,9 +22,9 @@ struct fft_step {
     uint64_t plan_bytes, making; // of the plan; of scratch memory for making it
     uint64_t run_bytes; // of a run; behind it lies room for odd rows of real numbers
     uint64_t between;   // of scratch memory that workers share, where is_shared
-    uint64_t part;      // of that of each worker
+    uint64_t each;      // of that of each worker
     cpu_fft_fn *run;
-    cpu_fft_part_fn *run_part;
+    cpu_fft_stage_fn *run_stage;
     cpu_fft_fold_fn *fold;
     const struct cpu_fft *plan;
     const void *factors; // where is_half
@@ -70,15 +70,15 @@ static struct fft_step cpu_fft_describe(enum kind kind, const tn_layout *in,
     struct cpu_fft_size size = cpu_fft_measure(&of);
     s.plan_bytes = cpu_fft_aligned(size.plan);
     s.making = size.scratch;
-    s.run_bytes = s.part = cpu_fft_aligned(size.scratch);
+    s.run_bytes = s.each = cpu_fft_aligned(size.scratch);
     s.is_shared =
-        size.part > 0 && s.length >= SHARED_LENGTH && (kind == COMPLEX || s.is_half);
+        size.stage > 0 && s.length >= SHARED_LENGTH && (kind == COMPLEX || s.is_half);
     if (s.is_shared) {
         s.between = cpu_fft_aligned(size.between);
-        s.part = cpu_fft_aligned(size.part);
+        s.each = cpu_fft_aligned(size.stage);
     }
     if (kind != COMPLEX && !s.is_half)
-        s.part += cpu_fft_aligned((uint64_t)(s.block * s.n * number_bytes(&s)));
+        s.each += cpu_fft_aligned((uint64_t)(s.block * s.n * number_bytes(&s)));
     return s;
 }
 
@@ -132,7 +132,7 @@ static void transform_halves(const struct fft_step *s, const void *in, void *out
                              int64_t rows, void *scratch)
 {
     struct cpu_fft_fold fold = fold_of(s, s->kind == OF_REAL ? out : in, out, rows);
-    if (s->plan->kind == CPU_FFT_LANES || s->plan->kind == CPU_FFT_PRIME) {
+    if (s->plan->kind == CPU_FFT_LANES || s->plan->kind == CPU_FFT_RADER) {
         struct cpu_fft_call call =
             cpu_fft_call_of(s, in, out, rows, s->length + (s->kind == TO_REAL),
                             s->length + (s->kind == OF_REAL), scratch);
@@ -220,7 +220,7 @@ static void cpu_fft_run_units(void *context, int64_t begin, int64_t end, uint32_
         int64_t rows = left < s->block ? left : s->block;
         const char *in = r->in + row * cpu_fft_row_bytes(s, s->kind == OF_REAL);
         char *out = r->out + row * cpu_fft_row_bytes(s, s->kind == TO_REAL);
-        char *scratch = r->scratch + (r->by_unit ? (uint64_t)unit : worker) * s->part;
+        char *scratch = r->scratch + (r->by_unit ? (uint64_t)unit : worker) * s->each;
         if (s->kind == COMPLEX)
             cpu_fft_transform(s, in, out, rows, s->n, s->n, scratch);
         else if (s->is_half)
@@ -236,19 +236,19 @@ struct shared {
     const struct fft_step *step;
     struct cpu_fft_call call; // of one row
     struct cpu_fft_fold fold;
-    bool is_second;
+    bool is_row_stage;
     char *scratch; // of the workers
 };
 
 static void cpu_fft_run_part(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct shared *x = context;
-    const struct cpu_fft_part part = {.call = &x->call,
-                                      .is_second = x->is_second,
-                                      .begin = begin,
-                                      .end = end,
-                                      .scratch = x->scratch + worker * x->step->part};
-    x->step->run_part(&part);
+    const struct cpu_fft_stage stage = {.call = &x->call,
+                                        .is_row_stage = x->is_row_stage,
+                                        .begin = begin,
+                                        .end = end,
+                                        .scratch = x->scratch + worker * x->step->each};
+    x->step->run_stage(&stage);
 }
 
 static void run_fold(void *context, int64_t begin, int64_t end, uint32_t worker)
@@ -271,9 +271,9 @@ static void share_row(const tn_cpu_call *call, const struct fft_run *r, int64_t 
     x.call = cpu_fft_call_of(s, s->kind == TO_REAL ? out : in, out, 1, 0, 0, r->scratch);
     if (s->kind == TO_REAL)
         call->parallel_for(call, x.fold.end, PIECE_ELEMENTS, run_fold, &x);
-    for (int part = 0; part < 2; part++) {
-        int64_t blocks = cpu_fft_blocks(s->plan, part);
-        x.is_second = part;
+    for (int stage = 0; stage < 2; stage++) {
+        int64_t blocks = cpu_fft_blocks(s->plan, stage);
+        x.is_row_stage = stage;
         call->parallel_for(call, blocks, 1 + PIECE_ELEMENTS / (s->length / blocks),
                            cpu_fft_run_part, &x);
     }
@@ -321,7 +321,7 @@ static tn_status fft_prepare(const tn_cpu_call *call, enum kind kind, bool is_in
     d.is_inverse = is_inverse;
     d.scale = scale;
     d.run = d.is_f64 ? kernels->fft_f64 : kernels->fft_f32;
-    d.run_part = d.is_f64 ? kernels->fft_part_f64 : kernels->fft_part_f32;
+    d.run_stage = d.is_f64 ? kernels->fft_stage_f64 : kernels->fft_stage_f32;
     d.fold = d.is_f64 ? kernels->fft_fold_f64 : kernels->fft_fold_f32;
     const struct cpu_fft_rows of = {d.length, d.rows, d.is_f64};
     d.plan = cpu_fft_plan(memory + head, &of, d.run, scratch);
@@ -342,10 +342,10 @@ static void fft_finish(const tn_host *host, void *state)
 static uint64_t fft_scratch(enum kind kind, const tn_kernel_query *query)
 {
     struct fft_step s = cpu_fft_describe(kind, &query->inputs[0], &query->outputs[0]);
-    uint64_t units = (uint64_t)cpu_fft_count_units(&s), parts = query->num_workers;
-    if (!s.is_shared && units < parts)
-        parts = units;
-    return tn_saturated_add(s.between, tn_saturated_multiply(s.part, parts));
+    uint64_t units = (uint64_t)cpu_fft_count_units(&s), count = query->num_workers;
+    if (!s.is_shared && units < count)
+        count = units;
+    return tn_saturated_add(s.between, tn_saturated_multiply(s.each, count));
 }
 
 // Beyond it products of indices of a plan do not fit.

@@ -25,11 +25,11 @@ struct recurrence_run {
     float *panels, *sums, *bias;
     const float *w;
     // Forwards.
-    const float *given, *h_first, *c_first;
+    const float *input_products, *h_first, *c_first;
     float *out, *c, *cells, *all_gates;
     // Backwards.
     const float *gradient, *of_gates, *of_cells, *of_out;
-    float *slopes, *dh, *dc, *last;
+    float *slopes, *dh, *dc, *hidden_candidate;
 };
 
 // A product of rows by panels, or by columns of w: to = from w', or to += from w.
@@ -210,8 +210,8 @@ static void cpu_recurrence_position(const struct recurrence_run *r, int64_t at,
     r->kernels->recurrence->rows[r->kind](&(struct cpu_recurrence_rows){
         .rows = rows,
         .units = units,
-        .given = r->given + row * wide,
-        .own = sums,
+        .input_products = r->input_products + row * wide,
+        .hidden_products = sums,
         .bias = r->bias,
         .h_before = h,
         .c_before = c,
@@ -220,7 +220,8 @@ static void cpu_recurrence_position(const struct recurrence_run *r, int64_t at,
              : r->c   ? r->c + first * units
                       : NULL,
         .gates = r->all_gates ? r->all_gates + row * wide : NULL,
-        .last = r->last ? r->last + row * units : NULL});
+        .hidden_candidate =
+            r->hidden_candidate ? r->hidden_candidate + row * units : NULL});
 }
 
 // The loop runs over blocks of rows.
@@ -291,7 +292,7 @@ static tn_status recurrence_steps(const tn_cpu_call *call)
     begin_run(call, 0, &r);
     const size_t state = (size_t)(r.rows * r.units) * sizeof(float);
     const float *bias = given_floats(call, 4);
-    r.given = given_floats(call, 0);
+    r.input_products = given_floats(call, 0);
     r.h_first = given_floats(call, 2);
     r.out = output_floats(call, 0);
     if (r.kind == TN_RECURRENCE_LSTM) {
@@ -300,7 +301,7 @@ static tn_status recurrence_steps(const tn_cpu_call *call)
         r.cells = output_floats(call, 2);
         r.all_gates = output_floats(call, 3);
     } else if (r.kind == TN_RECURRENCE_GRU) {
-        r.last = output_floats(call, 1);
+        r.hidden_candidate = output_floats(call, 1);
         r.all_gates = output_floats(call, 2);
     }
     const int64_t biases = r.kind == TN_RECURRENCE_GRU ? 4 * r.units : r.gates * r.units;
@@ -316,7 +317,8 @@ static tn_status recurrence_steps(const tn_cpu_call *call)
 
 // --- backwards --------------------------------------------------------------------------
 
-// dh = w times the gradients of gates: of a GRU those of r and z, and those of `last`.
+// dh = w times the gradients of gates: of a GRU those of r and z, and that of
+// `hidden_candidate`.
 static void hand_back(const struct recurrence_run *r, int64_t row, int64_t first,
                       int64_t rows)
 {
@@ -337,7 +339,7 @@ static void hand_back(const struct recurrence_run *r, int64_t row, int64_t first
     cpu_recurrence_multiply_rows(&p);
     if (!is_gru)
         return;
-    p.from = r->last + row * units;
+    p.from = r->hidden_candidate + row * units;
     p.from_row = units;
     p.inner = units;
     p.w += 2 * units * units;
@@ -364,7 +366,8 @@ static void position_back(const struct recurrence_run *r, int64_t at, int64_t be
         .dh = r->dh + first * units,
         .dc = r->dc ? r->dc + first * units : NULL,
         .slopes = r->slopes + row * wide,
-        .last = r->last ? r->last + row * units : NULL});
+        .hidden_candidate =
+            r->hidden_candidate ? r->hidden_candidate + row * units : NULL});
     hand_back(r, row, first, rows);
 }
 
@@ -406,7 +409,7 @@ static tn_status recurrence_grad(const tn_cpu_call *call)
         else if (state > 0)
             memset(r.dc, 0, state);
     } else if (r.kind == TN_RECURRENCE_GRU) {
-        r.last = output_floats(call, 2);
+        r.hidden_candidate = output_floats(call, 2);
     }
     run_row_blocks(&r, run_backwards);
     return TN_OK;

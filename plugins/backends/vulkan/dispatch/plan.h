@@ -46,7 +46,7 @@ struct vk_dispatch {
     uint32_t groups[3];
     uint32_t step;
     uint32_t set; // descriptor set, shared by dispatches with equal pipeline and operands
-    uint32_t constants[2]; // begin and end of the plan's constants that it got last
+    uint32_t constants[2]; // range of the plan's constants that were recorded last for it
     uint64_t values;       // as of vk_pipeline_desc
     bool barrier;          // a memory barrier comes first
 };

@@ -8,19 +8,21 @@
 #include "../spirv/spirv_bake.h"
 
 #define NONE UINT32_MAX
-#define MOST_REST 64           // kernels for launches of several shapes
-#define FIRST_LOOK_NS 16000000 // until runs look for made kernels; doubled by each look
+#define MOST_REST 64 // most kernels that serve launches of several shapes
+// Time until a run first looks for kernels that the thread has compiled. Each further look
+// waits twice as long.
+#define FIRST_LOOK_NS 16000000
 
 // --- of a plan -------------------------------------------------------------------------
 
 struct special_kernel {
-    struct vk_pipeline *plain;          // for any shape, with a reference of the dispatches
-    _Atomic(struct vk_pipeline *) made; // with a reference; NULL: not yet, or it cannot be
-    bool is_used;                       // launches have it
-    bool is_rest;                       // of launches of several shapes
+    struct vk_pipeline *plain;          // for any shape; the dispatches hold the reference
+    _Atomic(struct vk_pipeline *) made; // with a reference; NULL: not compiled, or failed
+    bool is_used;                       // launches use `made`
+    bool is_rest;                       // serves launches of several shapes
     uint32_t num_push;
-    uint32_t binding;            // of the words that are open
-    uint64_t open;               // bit i: word i is not in the code
+    uint32_t binding;            // of the buffer with the open words
+    uint64_t open;               // bit i: word i is read at run time, not a constant
     uint32_t push[VK_MOST_PUSH]; // 0 for open words
 };
 

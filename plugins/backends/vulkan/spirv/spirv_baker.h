@@ -11,12 +11,13 @@
 
 // Facts about an id of the module.
 struct known {
-    uint32_t target; // of a variable, or a pointer into it: its number, from 1; else 0
-    uint32_t type;   // of a variable or pointer: the type that it points to
-    uint32_t offset; // of a pointer: bytes from the variable; unless it is fixed, the least
-    uint32_t reach;  // of a pointer that is not fixed: bytes from there that it may be in
-    uint32_t value;  // if `has_value`
-    uint32_t clone;  // of a type: the same without decorations; 0: there is none
+    uint32_t target; // number, from 1, of the variable that the id is or points into; or 0
+    uint32_t type;   // type that the variable or pointer points to
+    uint32_t offset; // of a pointer: bytes from the variable's begin; the least, if it
+                     // varies
+    uint32_t reach;  // of a pointer that varies: bytes from `offset` to its greatest end
+    uint32_t value;  // the constant's value, if `has_value`
+    uint32_t clone;  // of a type: id of the same type without decorations; 0: none
     bool is_fixed, has_value;
 };
 
