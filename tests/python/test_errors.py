@@ -79,6 +79,7 @@ FAULTS = [
     (ValueError, "9 axes, expected at most 8", lambda: tn.array(np.zeros((1,) * 9))),
     (ValueError, "at most 8 integers, the most axes", lambda: tn.zeros((1,) * 9)),
     (AttributeError, "did you mean 'softmax'?", lambda: tn.softmaxx),
+    (AttributeError, "PyTorch's 'cat' is 'tenon.concatenate'", lambda: tn.cat),
     (AttributeError, "did you mean 'Linear'?", lambda: tn.nn.Linea),
     (AttributeError, "no operator 'zzzzzz': no installed op pack brings it", lambda: tn.zzzzzz),
     (TypeError, "no dtype", lambda: tn.array([1], "q")),
@@ -201,3 +202,14 @@ def test_an_array_that_leaves_a_trace_says_so():
         print(kept[0])
     with pytest.raises(ValueError, match="has ended"):
         kept[0] + 1
+
+
+def test_names_of_pytorch_lead_to_operators():
+    from tenon._torch_names import NAMES
+
+    for other, name in NAMES.items():
+        found = tn
+        for part in name.split("."):
+            found = getattr(found, part)
+        assert callable(found)
+        assert not hasattr(tn, other)

@@ -179,9 +179,13 @@ _BESIDE = {"tenon.nn": "tenon._nn", "tenon.optim": "tenon._optim", "tenon.dist":
 
 
 def _near(name, names):
-    """A hint at the name that is meant, perhaps."""
+    """A hint at the name that is meant, perhaps: PyTorch's first, of which a similar one may be another operator."""
     import difflib
 
+    from ._torch_names import NAMES
+
+    if name in NAMES:
+        return f"; PyTorch's '{name}' is 'tenon.{NAMES[name]}'"
     found = difflib.get_close_matches(name, [each for each in names if not each.startswith("_")], 1)
     return f"; did you mean '{found[0]}'?" if found else ""
 
