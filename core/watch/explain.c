@@ -46,6 +46,13 @@ static void explain_set_text(json_t *object, const char *key, const char *text)
         json_object_set_new(object, key, json_string(text));
 }
 
+// Appends the text of a type to a list.
+static void explain_add_type(json_t *types, const tn_type *type)
+{
+    char text[TYPE_TEXT];
+    json_array_append_new(types, json_string(type_print(type, text)));
+}
+
 static json_t *explain_innermost(const struct explainer *e)
 {
     size_t depth = json_array_size(e->rejected);
@@ -77,20 +84,22 @@ static void node_placed(struct plan_watcher *watcher, const struct plan_work *wo
                         const struct choice *choice)
 {
     const struct explainer *e = (struct explainer *)watcher;
-    char type[TYPE_TEXT], label[LABEL_SIZE];
+    char label[LABEL_SIZE];
     json_t *nodes = json_object_get(e->explanation, "nodes"),
-           *rejected = explain_innermost(e);
+           *rejected = explain_innermost(e), *types = json_array();
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        explain_add_type(types, &node->outputs[i].type);
     const char *op = node->prim ? node->prim->record.id : label;
     if (!node->prim)
         label_set(label, node->expr->text);
-    json_t *entry = json_pack(
-        "{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "id", (int)json_array_size(nodes), "op",
-        op, "type", type_print(&node->outputs[0].type, type), "device",
-        choice ? work->devices[device]->name : "", "instead_of",
-        instead_of != NONE ? work->devices[instead_of]->name : "", "kernel",
-        name_of_kernel(choice), "plugin",
-        choice && choice->kind == OP_KERNEL ? kernel_plugin(choice->kernel) : "", "depth",
-        (int)work->depth);
+    json_t *entry =
+        json_pack("{s:i, s:s, s:O, s:o, s:s, s:s, s:s, s:s, s:i}", "id",
+                  (int)json_array_size(nodes), "op", op, "type", json_array_get(types, 0),
+                  "types", types, "device", choice ? work->devices[device]->name : "",
+                  "instead_of", instead_of != NONE ? work->devices[instead_of]->name : "",
+                  "kernel", name_of_kernel(choice), "plugin",
+                  choice && choice->kind == OP_KERNEL ? kernel_plugin(choice->kernel) : "",
+                  "depth", (int)work->depth);
     if (!node->prim && strcmp(label, node->expr->text) != 0)
         explain_set_text(entry, "text", node->expr->text);
     explain_set_text(entry, "name", node->outputs[0].name);
@@ -157,14 +166,18 @@ static json_t *explain_step(const struct plan_work *work, uint32_t id)
 {
     const struct plan_op *op = &work->ops[id];
     const struct choice choice = {op->kind, op->kernel};
-    char type[TYPE_TEXT];
-    tn_type result = layout_type(&work->values[op->outputs[0]].layout);
-    json_t *step = json_pack(
-        "{s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:o}", "id", (int)id, "label", op->label,
-        "kernel", name_of_kernel(&choice), "plugin",
-        op->kind == OP_KERNEL ? kernel_plugin(op->kernel) : "", "type",
-        type_print(&result, type), "outputs", (int)op->num_outputs, "instructions",
-        op->program ? (int)op->program->num_insns : 0, "inputs", explain_inputs(work, op));
+    json_t *types = json_array();
+    for (uint32_t i = 0; i < op->num_outputs; i++) {
+        tn_type type = layout_type(&work->values[op->outputs[i]].layout);
+        explain_add_type(types, &type);
+    }
+    json_t *step =
+        json_pack("{s:i, s:s, s:s, s:s, s:O, s:o, s:i, s:i, s:o}", "id", (int)id, "label",
+                  op->label, "kernel", name_of_kernel(&choice), "plugin",
+                  op->kind == OP_KERNEL ? kernel_plugin(op->kernel) : "", "type",
+                  json_array_get(types, 0), "types", types, "outputs", (int)op->num_outputs,
+                  "instructions", op->program ? (int)op->program->num_insns : 0, "inputs",
+                  explain_inputs(work, op));
     explain_set_text(step, "text", op->text);
     return step;
 }

@@ -46,6 +46,13 @@ def test_an_expression_is_a_primitive():
     assert len(steps) == 1  # fused
 
 
+def test_why_tells_the_types_of_all_outputs():
+    plan = tn.why(*tn.linalg.qr(tn.array([[1.0, 2], [3, 4], [5, 6]])))
+    expected = ("f32[3, 2]", ["f32[3, 2]", "f32[2, 2]"])
+    assert [(node["type"], node["types"]) for node in plan["nodes"] if "qr" in node["op"]] == [expected]
+    assert [(step["type"], step["types"]) for s in plan["segments"] for step in s["steps"] if "qr" in step["label"]] == [expected]
+
+
 @pytest.mark.parametrize("text, arrays, attributes, want", [
     ("y, x -> y - x", (X, Y), {}, [-3, -3, -3]),
     ("m1 = mu * m + g; p - lr * m1, m1", (X, Y, Y), {"mu": 0.5, "lr": 2}, ([-5, -7, -9], [4.5, 6, 7.5])),

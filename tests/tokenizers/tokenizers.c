@@ -559,3 +559,39 @@ Test(tokenizers, each_allocation_may_fail)
         close_file();
     }
 }
+
+static int warnings;
+
+static void count_warnings(const tn_host *host, int32_t level, const char *topic,
+                           const char *format, ...)
+{
+    (void)host, (void)topic, (void)format;
+    warnings += level == TN_LOG_WARN;
+}
+
+Test(tokenizers, a_wrong_id_is_one_warning)
+{
+    static const int64_t far = 1 << 30;
+    tn_tokenizer *tokenizer = NULL;
+    open_file("bpe.txt", NULL);
+    rich = t.host;
+    poor = *t.host;
+    poor.alloc = poor_alloc;
+    poor.free = poor_free;
+    poor.log = count_warnings;
+    vocabulary_file_set(&file, "tokenizer.ggml.bos_token_id", "two");
+    tn_metadata *pair = (tn_metadata *)(uintptr_t)tn_metadata_find(
+        &file.list, "tokenizer.ggml.bos_token_id");
+    tn_metadata before = *pair, number = *pair;
+    number.kind = TN_METADATA_INTEGER;
+    number.data = &far;
+    for (int i = 0; i < 2; i++) {
+        *pair = i == 0 ? before : number;
+        warnings = 0;
+        cr_assert(eq(int, t.ops->open(&poor, &file.list, &tokenizer), TN_OK));
+        cr_expect(eq(int, warnings, 1));
+        cr_expect(eq(int, t.ops->facts(tokenizer)->bos, -1));
+        t.ops->close(&poor, tokenizer);
+    }
+    *pair = before;
+}

@@ -182,7 +182,7 @@ void group_enlist(tn_group *group)
     progress_leave();
 }
 
-static void group_free(tn_group *group)
+void group_free(tn_group *group)
 {
     tn_group **at = &process.groups;
     progress_enter();
@@ -253,8 +253,10 @@ tn_status group_find_board(const tn_host *host, tn_group *group)
     board_make_offer(by_messages && strcmp(by_messages, "1") == 0 ? -1 : group->facts.rank,
                      group->facts.size, &mine, &board);
     tn_status status = group_gather(host, group, TN_U8, sizeof(mine), &mine, all);
-    if (status != TN_OK)
-        return status; // not freed: MPI may write to `all`
+    if (status != TN_OK) {
+        board_close(board);
+        return status; // `all` is not freed: MPI may write to it
+    }
     if (group->facts.rank > 0)
         board = board_open(all, group->facts.size);
     has_board = board != NULL;

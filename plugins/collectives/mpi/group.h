@@ -181,6 +181,8 @@ tn_status group_create(struct mpi_library *library, handle comm, char *why,
                        tn_group **out_group);
 // Adds a complete group to the list of the process's groups.
 void group_enlist(tn_group *group);
+// Takes a group from the list, and frees it but for memory that MPI may use.
+void group_free(tn_group *group);
 
 // Gathers `count` elements of each member.
 tn_status group_gather(const tn_host *host, tn_group *group, tn_dtype dtype, uint64_t count,

@@ -83,6 +83,15 @@ static tn_status part_make(const tn_host *host, struct mpi_part *part, tn_group 
     return status == TN_OK ? TN_OK : host->fail(host, status, "%s", why);
 }
 
+// Closes a group whose members could not be made known to each other; the others are told.
+static void part_discard(tn_group *group, tn_status status)
+{
+    progress_enter();
+    group_end(group, status, "out of memory in a new group");
+    progress_leave();
+    group_free(group);
+}
+
 // Gives a part the settings of its parent, and lists it.
 static void part_inherit(const tn_group *parent, tn_group *group)
 {
@@ -130,6 +139,8 @@ static tn_status part_split(const tn_host *host, tn_group *group, struct part_me
     }
     if (status == TN_OK)
         *out_group = made;
+    else if (made)
+        part_discard(made, status);
     return status;
 }
 
@@ -188,5 +199,7 @@ tn_status mpi_shrink(const tn_host *host, tn_group *group, tn_group **out_group)
     }
     if (status == TN_OK)
         *out_group = made;
+    else if (made)
+        part_discard(made, status);
     return status;
 }

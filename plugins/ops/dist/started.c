@@ -25,14 +25,19 @@ static struct {
     int64_t last; // the last number that was given
 } tickets = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int64_t ticket_list(struct ticket *ticket)
+static void ticket_number(struct ticket *ticket)
 {
     pthread_mutex_lock(&tickets.lock);
-    int64_t number = ticket->number = ++tickets.last;
+    ticket->number = ++tickets.last;
+    pthread_mutex_unlock(&tickets.lock);
+}
+
+static void ticket_list(struct ticket *ticket)
+{
+    pthread_mutex_lock(&tickets.lock);
     ticket->next = tickets.first;
     tickets.first = ticket;
     pthread_mutex_unlock(&tickets.lock);
-    return number;
 }
 
 // Takes the ticket with this number from the list; NULL: there is none.
@@ -127,19 +132,21 @@ static tn_status start_run(const tn_run *run)
         return dist_no_memory(run->host, memory != NULL);
     }
     snprintf(ticket->name, sizeof(ticket->name), "%s", group_name(attrs->group));
+    ticket_number(ticket);
     tn_status status = gather_arrays(run, ticket);
+    if (status == TN_OK) // before the call is started, which then has to be finished
+        status = memory->write(run, 0, &ticket->number, sizeof(ticket->number));
     if (status != TN_OK) {
         free(ticket->memory);
         free(ticket);
         return status;
     }
     status = start_ticket(run, ticket);
-    if (status != TN_OK) {
+    if (status == TN_OK)
+        ticket_list(ticket);
+    else
         free(ticket);
-        return status;
-    }
-    int64_t number = ticket_list(ticket);
-    return memory->write(run, 0, &number, sizeof(number));
+    return status;
 }
 
 // --- finish -----------------------------------------------------------------------------

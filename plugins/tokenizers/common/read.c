@@ -67,12 +67,14 @@ int32_t read_id(const tn_host *host, const tn_metadata_list *metadata, const cha
     const tn_metadata *pair = tn_metadata_find(metadata, key);
     int64_t id = absent;
     char got[64];
-    if (!tn_metadata_integer(pair, &id) && pair)
-        host->log(host, TN_LOG_WARN, "tokenizer", "%s: '%s' is %s, expected an id",
-                  metadata->name, key, tokenizer_read_describe(pair, got));
+    bool is_read = tn_metadata_integer(pair, &id);
+    if (!is_read && pair)
+        host->log(host, TN_LOG_WARN, "tokenizer",
+                  "%s: '%s' is %s, expected an id: left out", metadata->name, key,
+                  tokenizer_read_describe(pair, got));
     if (id >= 0 && id < count)
         return (int32_t)id;
-    if (pair)
+    if (is_read)
         host->log(host, TN_LOG_WARN, "tokenizer",
                   "%s: '%s' is %" PRId64 ", expected an id from 0 to %d: left out",
                   metadata->name, key, id, count - 1);

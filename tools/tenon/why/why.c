@@ -45,14 +45,29 @@ static void say_how(const json_t *node)
         say("with kernel '%s' of %s", kernel, text_of(node, "plugin"));
 }
 
+// Prints the types of all outputs: "f32[2] and i32[2]".
+static void say_types(const json_t *node)
+{
+    const json_t *types = json_object_get(node, "types");
+    size_t i, last = json_array_size(types) - 1;
+    json_t *type;
+    json_array_foreach(types, i, type) say("%s%s",
+                                           i == 0      ? ""
+                                           : i == last ? " and "
+                                                       : ", ",
+                                           json_string_value(type));
+}
+
 static void say_node(const json_t *node, bool full)
 {
     json_int_t depth = json_integer_value(json_object_get(node, "depth"));
     int indent = depth > 0 && depth < 20 ? (int)depth * 2 : 0;
     const char *device = text_of(node, "device"), *first = text_of(node, "instead_of");
     const char *name = text_of(node, "name"), *text = full ? text_of(node, "text") : "";
-    say("%*s%s%s%s, giving %s, runs ", indent, "", name, *name ? " = " : "",
-        *text ? text : text_of(node, "op"), text_of(node, "type"));
+    say("%*s%s%s%s, giving ", indent, "", name, *name ? " = " : "",
+        *text ? text : text_of(node, "op"));
+    say_types(node);
+    say(", runs ");
     if (*device) {
         say("on %s ", device);
         say_how(node);
