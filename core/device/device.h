@@ -370,10 +370,9 @@ struct device_stats {
     atomic_int_fast64_t counted, used_peak; // see note_used() in memory.c
 };
 struct device_stats *device_stats(const tn_runtime *runtime);
-// Waits for all submissions to open devices.
-void devices_drain(const tn_runtime *runtime);
-// device_trim() of all open devices.
-void devices_trim(const tn_runtime *runtime);
+// With TN_TRIM_WAIT, waits for all submissions to open devices; with TN_TRIM_SPARE,
+// device_trim() of these.
+void devices_trim(const tn_runtime *runtime, uint32_t flags);
 // Bytes in the spare storages of all devices, and in the others.
 uint64_t device_spare_bytes(const tn_runtime *runtime);
 uint64_t device_used_bytes(const tn_runtime *runtime);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/stats.h>
 #include "../base/fail.h"
 #include "../base/memory.h"
 #include "../plugin/host/host.h"
@@ -64,26 +65,19 @@ bool device_set_is_open(struct device_set *set)
     return is_open;
 }
 
-void devices_drain(const tn_runtime *runtime)
+void devices_trim(const tn_runtime *runtime, uint32_t flags)
 {
     const struct device_set *set = runtime->devices;
     uint32_t count = device_set_is_open(runtime->devices) ? set->count : 0;
     for (uint32_t i = 0; i < count; i++) {
         struct device *device = set->devices[i];
-        for (uint32_t q = 0; q < device->num_queues; q++) {
-            uint64_t last =
-                atomic_load_explicit(&device->queues[q].last_given, memory_order_acquire);
-            device_drain(device, (tn_point){.queue = q, .value = last});
-        }
+        for (uint32_t q = 0; q < device->num_queues && flags & TN_TRIM_WAIT; q++)
+            device_drain(device,
+                         (tn_point){.queue = q,
+                                    .value = atomic_load(&device->queues[q].last_given)});
+        if (flags & TN_TRIM_SPARE)
+            device_trim(device);
     }
-}
-
-void devices_trim(const tn_runtime *runtime)
-{
-    const struct device_set *set = runtime->devices;
-    uint32_t count = device_set_is_open(runtime->devices) ? set->count : 0;
-    for (uint32_t i = 0; i < count; i++)
-        device_trim(set->devices[i]);
 }
 
 struct device_stats *device_stats(const tn_runtime *runtime)

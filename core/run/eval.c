@@ -155,10 +155,7 @@ void tn_runtime_trim(tn_runtime *runtime, uint32_t flags)
 {
     if (fail_if_null("runtime_trim", "the runtime", runtime) != TN_OK)
         return;
-    if (flags & TN_TRIM_WAIT)
-        devices_drain(runtime);
-    if (flags & TN_TRIM_SPARE)
-        devices_trim(runtime);
+    devices_trim(runtime, flags);
     if (flags & TN_TRIM_PEAK)
         atomic_store(&device_stats(runtime)->used_peak, 0);
 }
