@@ -8,6 +8,10 @@
 #include <string.h>
 #include <tenon/ops/quant_groups.h>
 
+// Floats e4m3 are read in units of 256: their bits are those of halves, whose exponents are
+// less by 8.
+#define E4M3_UNIT 256.0F
+
 // Positions of LANES codes of a number of bits: the bytes that each lane takes, the bits by
 // which it shifts them, and the mask.
 struct code_lanes {
@@ -75,13 +79,13 @@ static inline floats e2m1_at(const struct code_lanes *c, const uint8_t *p)
 {
     return _mm512_permutexvar_ps(codes_of(c, p), e2m1_table());
 }
-static inline floats e4m3_at(const uint8_t *p)
+static inline floats e4m3_units_at(const uint8_t *p)
 {
     const __m256i bytes =
         _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
     const __m256i half =
         _mm256_and_si256(_mm256_slli_epi16(bytes, 7), _mm256_set1_epi16((int16_t)0xbf80));
-    return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256));
+    return _mm512_cvtph_ps(half);
 }
 
 #elif defined(__AVX2__)
@@ -144,13 +148,13 @@ static inline floats e2m1_at(const struct code_lanes *c, const uint8_t *p)
     const __m256i sign = _mm256_slli_epi32(_mm256_srli_epi32(at, 3), 31);
     return _mm256_xor_ps(_mm256_permutevar8x32_ps(table, at), _mm256_castsi256_ps(sign));
 }
-static inline floats e4m3_at(const uint8_t *p)
+static inline floats e4m3_units_at(const uint8_t *p)
 {
     const __m128i bytes =
         _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
     const __m128i half =
         _mm_and_si128(_mm_slli_epi16(bytes, 7), _mm_set1_epi16((int16_t)0xbf80));
-    return _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256));
+    return _mm256_cvtph_ps(half);
 }
 
 #else
@@ -212,9 +216,9 @@ static inline floats e2m1_at(const struct code_lanes *c, const uint8_t *p)
 {
     EACH(tn_groupwise_float(TN_GROUPWISE_mxfp4, code_of(c, p, i)));
 }
-static inline floats e4m3_at(const uint8_t *p)
+static inline floats e4m3_units_at(const uint8_t *p)
 {
-    EACH(tn_groupwise_e4m3(p[i]));
+    EACH(tn_groupwise_e4m3(p[i]) / E4M3_UNIT);
 }
 #undef EACH
 #endif

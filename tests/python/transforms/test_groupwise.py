@@ -56,6 +56,20 @@ def test_rounding_x_is_within_its_bound(mode, bits, group, rows):
     assert (np.abs(got - x @ w.T) <= parts @ spread.T / 64516 + 3e-7 * np.abs(x) @ np.abs(w.T)).all()
 
 
+# Rows of codes that end within vectors of 64 and 128: floats have no error but that of their sums.
+@pytest.mark.parametrize("mode, bits, group", [*(("affine", bits, 32) for bits in (2, 3, 4, 5, 6, 8)), ("mxfp4", 4, 32), ("mxfp8", 8, 32), ("nvfp4", 4, 16)])
+@pytest.mark.parametrize("groups", (1, 2, 3, 7, 36))
+def test_products_of_floats_are_exact_for_rows_of_any_length(mode, bits, group, groups):
+    attrs = {"mode": mode, "bits": bits, "group": group}
+    words, *rest = quant.groupwise_quantize(tn.array(golden_groupwise.numbers(1, (5, groups * group)).astype("f4")), **attrs)
+    w = np.asarray(quant.groupwise_dequantize(words, *rest, dtype="f32", **attrs), "f8")
+    biases = np.asarray(rest[1], "f8").repeat(group, 1) if mode == "affine" else 0
+    for rows in (1, 4):
+        x = golden_groupwise.numbers(0, (rows, groups * group)).astype("f4")
+        got = np.asarray(quant.groupwise_matmul(tn.array(x), words, *rest, **attrs, exact=True))
+        assert (np.abs(got - x @ w.T) <= 1e-6 * np.abs(x) @ (np.abs(w - biases) + np.abs(biases)).T).all()
+
+
 def test_indices_of_no_matrices_keep_their_axes():
     words, *rest = quant.groupwise_quantize(tn.ones((2, 5, 64)))
     ids = tn.zeros((0, 3), dtype="uint32")
