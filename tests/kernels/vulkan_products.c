@@ -223,7 +223,7 @@ Test(vulkan_products, long_products_have_parts_that_fill_the_device)
                               .value_size = sizeof(tn_value)};
         struct product p = product_describe(&in[0].layout, &in[1].layout);
         struct tiling tiling;
-        uint32_t parts = product_in_parts(&limits, &step, &p, &tiling);
+        uint32_t parts = product_split(&limits, &step, &p, &tiling);
         cr_assert(eq(u32, parts, wanted[i].parts), "row %zu", i);
         cr_assert(eq(u64, p.terms, wanted[i].terms), "row %zu", i);
         cr_assert(eq(u32, p.extent[MAX_BATCH_AXES - 1], wanted[i].last), "row %zu", i);

@@ -6,7 +6,7 @@
 #include "program/scalar.glsl"
 #include "program/fours.glsl"
 #define GROUP 256u
-#define MOST_PARTS 64u
+#define MOST_SPLITS 64u
 #define AHEAD 4u // loads at a time
 layout(local_size_x = 256) in;
 layout(std430, binding = 0) readonly buffer Parts { vec4 d[]; } sums;
@@ -21,7 +21,7 @@ layout(push_constant) uniform Args {
 #endif
 } args;
 
-shared vec2 states[MOST_PARTS]; // the greatest score and the sum of weights; then their scale
+shared vec2 states[MOST_SPLITS]; // the greatest score and the sum of weights; then their scale
 shared vec4 exchange[GROUP];
 
 // A row for each workgroup. The sums of split p of a row are (width + 3) / 4 vectors of values, and

@@ -14,7 +14,7 @@
 #define FEW_GROUPS 256               // so many workgroups are enough for a large device
 #define LEAST_SPLIT 64       // keys of a split, for tiles of 8 rows; twice that for 4
 #define LEAST_LARGE_PART 512 // and for larger tiles
-#define MOST_PARTS 64
+#define MOST_SPLITS 64
 
 // Flags of the push constants, as in attention.glsl.
 enum {
@@ -58,7 +58,7 @@ static uint64_t attention_plan_choose_splits(const struct vk_attention *a)
     uint64_t wanted = ceil_div(FEW_GROUPS * (is_few ? 3 : 1), groups);
     if (groups >= FEW_GROUPS || most < 2)
         return 1;
-    most = most < MOST_PARTS ? most : MOST_PARTS;
+    most = most < MOST_SPLITS ? most : MOST_SPLITS;
     return wanted < most ? wanted : most;
 }
 

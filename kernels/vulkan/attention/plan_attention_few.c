@@ -14,7 +14,7 @@
 #define MOST_LANES 64
 #define ENOUGH 65536   // invocations for a large device
 #define LEAST_SPLIT 32 // keys
-#define MOST_PARTS 32
+#define MOST_SPLITS 32
 #define PARTS_BINDING 6
 #define COUNTER_PITCH 32 // words: counters have cache lines of their own
 #define MOST_SUMS 640    // vectors of sums that slots exchange in the end at a time
@@ -78,7 +78,7 @@ uint64_t vk_attention_few_splits(const struct vk_attention *a)
     uint64_t rows = attention_few_plan_rows_of(a), most = a->keys / LEAST_SPLIT;
     uint64_t alone = groups_of(a, rows) * group_of(rows); // invocations
     uint64_t wanted = alone < ENOUGH / 2 ? ceil_div(ENOUGH, alone) : 1;
-    most = most < MOST_PARTS ? most : MOST_PARTS;
+    most = most < MOST_SPLITS ? most : MOST_SPLITS;
     wanted = wanted < most ? wanted : most;
     return wanted > 1 ? wanted : 1;
 }

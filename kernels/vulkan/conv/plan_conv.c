@@ -8,7 +8,7 @@
 #include "../reduce/plan_reduce.h"
 #include "plan_conv.h"
 
-// The gradient of the weights is a sum over output pixels, in parts of so many pixels.
+// The gradient of the weights is a sum over output pixels, in splits of equal size.
 #define PIXELS_PER_SPLIT 512
 #define MAX_SPLITS 128
 
@@ -235,7 +235,7 @@ static uint32_t count_splits(const tn_layout *gradient)
 }
 
 // Bytes of an element of a partial sum.
-static uint64_t conv_plan_part_bytes(tn_dtype dtype)
+static uint64_t conv_plan_split_bytes(tn_dtype dtype)
 {
     return dtype == TN_F64 ? 8 : 4;
 }
@@ -245,8 +245,8 @@ static uint64_t conv_plan_conv2d_weight_scratch(const tn_kernel_query *query)
     const tn_layout *w = &query->outputs[0];
     const struct conv_plan c =
         conv_plan_describe(query->attrs, &query->inputs[0], w, &query->inputs[1]);
-    uint64_t bytes = tn_saturated_multiply(layout_count(w) * conv_plan_part_bytes(w->dtype),
-                                           count_splits(&query->inputs[1]));
+    uint64_t bytes = tn_saturated_multiply(
+        layout_count(w) * conv_plan_split_bytes(w->dtype), count_splits(&query->inputs[1]));
     uint64_t with_matrices = conv_special_scratch(&c, CONV_WEIGHT, w->dtype);
     return bytes > with_matrices ? bytes : with_matrices;
 }
@@ -275,11 +275,11 @@ static tn_status conv2d_weight_plan(const tn_vulkan_plan *plan)
                                    PIXELS_PER_SPLIT, (uint64_t)c.groups * splits});
     for (uint32_t i = 0; i < 3; i++)
         kernel_bind(&launch, bind_input(step, i));
-    kernel_bind(&launch, tn_vulkan_scratch(0, n * splits * conv_plan_part_bytes(w->dtype),
+    kernel_bind(&launch, tn_vulkan_scratch(0, n * splits * conv_plan_split_bytes(w->dtype),
                                            TN_VULKAN_WRITES));
     push_conv(&launch, &c, offsets, splits, false);
     status = kernel_launch(plan, &launch);
-    return status == TN_OK ? vk_plan_sum_parts(plan, n, splits) : status;
+    return status == TN_OK ? vk_plan_sum_splits(plan, n, splits) : status;
 }
 
 // --- records ---------------------------------------------------------------------------

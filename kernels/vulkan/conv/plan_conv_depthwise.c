@@ -101,9 +101,9 @@ static bool depthwise_fits(const struct conv_plan *c, enum conv_op op, tn_dtype 
                MOST_SPAN;
 }
 
-// Bytes of the gradients of all filters, in parts.
-static uint64_t depthwise_parts_bytes(const struct conv_plan *c,
-                                      const struct conv_depthwise *d)
+// Bytes of the gradients of all filters, in splits.
+static uint64_t depthwise_splits_bytes(const struct conv_plan *c,
+                                       const struct conv_depthwise *d)
 {
     return tn_saturated_multiply((uint64_t)c->groups * d->taps, d->workgroups * 4);
 }
@@ -113,7 +113,7 @@ uint64_t conv_depthwise_scratch(const struct conv_plan *c, enum conv_op op, tn_d
     if (op != CONV_WEIGHT || !depthwise_fits(c, op, dtype))
         return 0;
     const struct conv_depthwise d = depthwise_describe(c, op);
-    return depthwise_parts_bytes(c, &d);
+    return depthwise_splits_bytes(c, &d);
 }
 
 static void depthwise_push(struct kernel_launch *launch, const struct conv_plan *c,
@@ -169,7 +169,7 @@ tn_status conv_depthwise_plan(const tn_vulkan_plan *plan, const struct conv_plan
     kernel_spec(&launch, (uint32_t)d.run);
     for (uint32_t i = 0; i < 3; i++)
         kernel_bind(&launch, tn_vulkan_input(i < plan->step->num_inputs ? i : 0));
-    kernel_bind(&launch, is_weight ? tn_vulkan_scratch(0, depthwise_parts_bytes(c, &d),
+    kernel_bind(&launch, is_weight ? tn_vulkan_scratch(0, depthwise_splits_bytes(c, &d),
                                                        TN_VULKAN_WRITES)
                                    : tn_vulkan_output(0));
     int64_t at[4] = {offsets[0], offsets[1], offsets[2], is_weight ? 0 : offsets[3]};
@@ -177,7 +177,7 @@ tn_status conv_depthwise_plan(const tn_vulkan_plan *plan, const struct conv_plan
     tn_status status = kernel_launch(plan, &launch);
     *out_done = status == TN_OK;
     return status == TN_OK && is_weight
-               ? vk_plan_sum_parts(plan, (uint64_t)c->groups * d.taps,
-                                   (uint32_t)d.workgroups)
+               ? vk_plan_sum_splits(plan, (uint64_t)c->groups * d.taps,
+                                    (uint32_t)d.workgroups)
                : status;
 }

@@ -18,7 +18,7 @@
 #define IMAGE_CHANNELS 3 // of images, with more on the other side: rows of 27 terms
 #define MOST_OF_IMAGES 128
 #define MOST_REACH (1 << 24) // of extents, strides, paddings and dilations
-#define MOST_PARTS 512
+#define MOST_SPLITS 512
 #define FEW_RUN 4        // pixels of an invocation of conv2d_few.comp
 #define MOST_SUMS 48     // of a run's products with a line of filters, in registers
 #define MANY_GROUPS 2048 // workgroups: further runs go to the same ones
@@ -76,7 +76,7 @@ static struct conv_few few_weight_describe(const struct conv_plan *c)
     f.bands = ceil_div((uint64_t)c->out_height, f.band_lines);
     f.band_lines = ceil_div((uint64_t)c->out_height, f.bands); // of nearly equal sizes
     uint64_t all = f.bands * (uint64_t)c->num;
-    f.workgroups = all < MOST_PARTS ? all : MOST_PARTS;
+    f.workgroups = all < MOST_SPLITS ? all : MOST_SPLITS;
     if (all == 0) // no images: gradients are zeros
         f.workgroups = 1;
     return f;
@@ -141,7 +141,7 @@ static tn_status few_weight_plan(const tn_vulkan_plan *plan, const struct conv_p
     few_weight_push(&launch, c, &f, offsets);
     tn_status status = kernel_launch(plan, &launch);
     *out_done = status == TN_OK;
-    return status == TN_OK ? vk_plan_sum_parts(plan, n, (uint32_t)f.workgroups) : status;
+    return status == TN_OK ? vk_plan_sum_splits(plan, n, (uint32_t)f.workgroups) : status;
 }
 
 // --- the convolution, and the gradient of its input ------------------------------------

@@ -8,13 +8,13 @@
 #include "../matmul/plan_matmul.h"
 #include "../reduce/plan_reduce.h"
 
-#define ALIGNMENT 8           // elements of a half that are read at once
-#define MOST_STRIDE 4         // of phases
-#define MOST_REACH (1 << 24)  // of extents, strides, paddings and dilations
-#define MOST_PARTS 16         // of the terms
-#define MOST_WEIGHT_PARTS 128 // of pixels
-#define ENOUGH_TILES 128      // a large device has work for all its processors
-#define LONG_TERMS 1024       // so many terms are worth two parts
+#define ALIGNMENT 8            // elements of a half that are read at once
+#define MOST_STRIDE 4          // of phases
+#define MOST_REACH (1 << 24)   // of extents, strides, paddings and dilations
+#define MOST_SPLITS 16         // of the terms
+#define MOST_WEIGHT_SPLITS 128 // of pixels
+#define ENOUGH_TILES 128       // a large device has work for all its processors
+#define LONG_TERMS 1024        // so many terms are worth two splits
 
 // The product that a convolution is: rows and terms are those of the largest phase.
 struct conv_product {
@@ -98,26 +98,26 @@ static bool conv_plan_tiles_fit(const struct conv_plan *c, enum conv_op op, tn_d
            e.terms >= (op == CONV_WEIGHT ? 16 : 2 * least);
 }
 
-// Few tiles have parts of the terms, so that a large device has work for all its
+// Few tiles have splits of the terms, so that a large device has work for all its
 // processors. On an H100, of f32 3x3 of 64x14x14x256: the filters' gradient takes 449 us
-// with 512 tiles, 680 with 128 and 443 with 1,024; the other two 407 in 2 parts where tiles
-// of 128 are too few for two a processor, 513 in one, but of 8x56x56x64 101 and 92.
-static uint64_t tiles_parts(const struct conv_product *e, enum conv_op op, tn_dtype dtype)
+// with 512 tiles, 680 with 128 and 443 with 1,024; the other two 407 in 2 splits where
+// tiles of 128 are too few for two a processor, 513 in one, but of 8x56x56x64 101 and 92.
+static uint64_t tiles_splits(const struct conv_product *e, enum conv_op op, tn_dtype dtype)
 {
     bool is_weight = op == CONV_WEIGHT, is_half = tiles_half(dtype);
-    uint64_t tile = is_half || is_weight ? 128 : 32, parts = 1;
+    uint64_t tile = is_half || is_weight ? 128 : 32, splits = 1;
     uint64_t enough = is_half ? 128 : 512;
     uint64_t least = is_half || is_weight ? 256 : 128;
-    uint64_t most = is_weight ? MOST_WEIGHT_PARTS : MOST_PARTS;
+    uint64_t most = is_weight ? MOST_WEIGHT_SPLITS : MOST_SPLITS;
     uint64_t n = ceil_div(e->rows, tile) * ceil_div(e->columns, tile) * e->layers;
     uint64_t large = ceil_div(e->rows, 128) * ceil_div(e->columns, 128) * e->layers;
-    while (parts < most && n * parts < enough && e->terms >= 2 * parts * least)
-        parts *= 2;
+    while (splits < most && n * splits < enough && e->terms >= 2 * splits * least)
+        splits *= 2;
     bool is_scarce = large >= ENOUGH_TILES && large < 2 * ENOUGH_TILES;
-    return !is_half && parts == 1 && is_scarce && e->terms >= LONG_TERMS ? 2 : parts;
+    return !is_half && splits == 1 && is_scarce && e->terms >= LONG_TERMS ? 2 : splits;
 }
 
-// Elements of the result, which each part has.
+// Elements of the result, which each split has.
 static uint64_t tiles_result_size(const struct conv_plan *c, enum conv_op op,
                                   const struct conv_product *e)
 {
@@ -130,9 +130,9 @@ uint64_t conv_tiles_scratch(const struct conv_plan *c, enum conv_op op, tn_dtype
     if (!conv_plan_tiles_fit(c, op, dtype))
         return 0;
     const struct conv_product e = conv_product_of(c, op);
-    uint64_t parts = tiles_parts(&e, op, dtype);
-    return parts > 1
-               ? tn_saturated_multiply(tiles_result_size(c, op, &e), parts * sizeof(float))
+    uint64_t splits = tiles_splits(&e, op, dtype);
+    return splits > 1
+               ? tn_saturated_multiply(tiles_result_size(c, op, &e), splits * sizeof(float))
                : 0;
 }
 
@@ -142,7 +142,7 @@ uint64_t conv_tiles_scratch(const struct conv_plan *c, enum conv_op op, tn_dtype
 static const struct conv_tile *conv_matrix_tiles(const tn_vulkan_limits *limits,
                                                  tn_dtype dtype,
                                                  const struct conv_product *e,
-                                                 uint64_t parts)
+                                                 uint64_t splits)
 {
     uint32_t needed =
         dtype == TN_F16 ? TN_VULKAN_HAS_F16_MATRICES : TN_VULKAN_HAS_BF16_MATRICES;
@@ -150,7 +150,7 @@ static const struct conv_tile *conv_matrix_tiles(const tn_vulkan_limits *limits,
     while (tile < SMALLEST_TILE &&
            (e->rows <= SMALLEST_TILE->rows || ceil_div(e->rows, tile->rows) *
                                                       ceil_div(e->columns, tile->columns) *
-                                                      e->layers * parts <
+                                                      e->layers * splits <
                                                   ENOUGH_TILES))
         tile++;
     bool takes = (limits->features & needed) && limits->subgroup_size == 32 &&
@@ -161,13 +161,13 @@ static const struct conv_tile *conv_matrix_tiles(const tn_vulkan_limits *limits,
 
 // Chooses the variant and its tile; false: the device runs none.
 static bool tiles_choose(const tn_vulkan_plan *plan, tn_dtype dtype,
-                         const struct conv_product *e, uint64_t parts,
+                         const struct conv_product *e, uint64_t splits,
                          char name[VARIANT_NAME], uint32_t tile[2])
 {
-    bool by_element = parts == 1 && plan->step->num_fused > 0;
-    const char *suffix = by_element ? "_by_element" : parts > 1 ? "_parts" : "";
+    bool by_element = splits == 1 && plan->step->num_fused > 0;
+    const char *suffix = by_element ? "_by_element" : splits > 1 ? "_parts" : "";
     if (tiles_half(dtype)) {
-        const struct conv_tile *found = conv_matrix_tiles(plan->limits, dtype, e, parts);
+        const struct conv_tile *found = conv_matrix_tiles(plan->limits, dtype, e, splits);
         if (!found)
             return false;
         tile[0] = found->rows;
@@ -177,7 +177,7 @@ static bool tiles_choose(const tn_vulkan_plan *plan, tn_dtype dtype,
         return true;
     }
     const struct product_wide *wide =
-        product_wide(plan->limits, e->rows, e->columns, e->layers * parts);
+        product_wide(plan->limits, e->rows, e->columns, e->layers * splits);
     if (!wide || (by_element && !wide->stores_by_element))
         return false;
     tile[0] = wide->rows;
@@ -193,14 +193,14 @@ static uint64_t whole_terms(tn_dtype dtype)
 }
 
 static void tiles_push(struct kernel_launch *launch, const struct conv_plan *c,
-                       enum conv_op op, const int64_t offsets[4], uint64_t parts,
+                       enum conv_op op, const int64_t offsets[4], uint64_t splits,
                        uint64_t terms, uint64_t whole)
 {
     for (int i = 0; i < 4; i++)
-        kernel_push(launch, i == 3 && parts > 1 ? 0 : (uint64_t)offsets[i]);
+        kernel_push(launch, i == 3 && splits > 1 ? 0 : (uint64_t)offsets[i]);
     conv_push(launch, c);
-    kernel_push(launch, parts);
-    kernel_push(launch, ceil_div(ceil_div(terms, parts), whole) * whole);
+    kernel_push(launch, splits);
+    kernel_push(launch, ceil_div(ceil_div(terms, splits), whole) * whole);
     kernel_push_divisor(launch,
                         (uint64_t)(op == CONV_INPUT ? c->out_channels : c->channels));
     kernel_push_divisor(launch, (uint64_t)c->out_width);
@@ -220,19 +220,19 @@ tn_status conv_tiles_plan(const tn_vulkan_plan *plan, const struct conv_plan *c,
         return TN_OK;
     const struct conv_product e = conv_product_of(c, op);
     bool is_software = plan->limits->features & TN_VULKAN_IS_SOFTWARE;
-    uint64_t parts = is_software ? 1 : tiles_parts(&e, op, dtype);
+    uint64_t splits = is_software ? 1 : tiles_splits(&e, op, dtype);
     uint32_t tile[2];
     char name[VARIANT_NAME];
-    if (!tiles_choose(plan, dtype, &e, parts, name, tile))
+    if (!tiles_choose(plan, dtype, &e, splits, name, tile))
         return TN_OK;
     uint64_t groups = ceil_div(e.rows, tile[0]) * ceil_div(e.columns, tile[1]);
     if (groups > plan->limits->max_groups[0] ||
-        e.layers * parts > plan->limits->max_groups[2])
+        e.layers * splits > plan->limits->max_groups[2])
         return TN_OK;
     struct kernel_launch launch = {
         .name = name,
         .fixed_grid = true,
-        .grid = {(uint32_t)groups, 1, (uint32_t)(e.layers * parts)},
+        .grid = {(uint32_t)groups, 1, (uint32_t)(e.layers * splits)},
     };
     int64_t inner = op == CONV_INPUT ? c->out_channels : c->channels;
     kernel_spec(&launch, op);
@@ -243,12 +243,12 @@ tn_status conv_tiles_plan(const tn_vulkan_plan *plan, const struct conv_plan *c,
     for (uint32_t i = 0; i < 3; i++)
         kernel_bind(&launch, tn_vulkan_input(i < plan->step->num_inputs ? i : 0));
     uint64_t n = tiles_result_size(c, op, &e);
-    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, n * parts * sizeof(float),
-                                                       TN_VULKAN_WRITES)
-                                   : tn_vulkan_output(0));
-    tiles_push(&launch, c, op, offsets, parts, e.terms, whole_terms(dtype));
+    kernel_bind(&launch, splits > 1 ? tn_vulkan_scratch(0, n * splits * sizeof(float),
+                                                        TN_VULKAN_WRITES)
+                                    : tn_vulkan_output(0));
+    tiles_push(&launch, c, op, offsets, splits, e.terms, whole_terms(dtype));
     tn_status status = kernel_launch(plan, &launch);
     *out_done = status == TN_OK;
-    return status == TN_OK && parts > 1 ? vk_plan_sum_parts(plan, n, (uint32_t)parts)
-                                        : status;
+    return status == TN_OK && splits > 1 ? vk_plan_sum_splits(plan, n, (uint32_t)splits)
+                                         : status;
 }

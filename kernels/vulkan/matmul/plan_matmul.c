@@ -138,7 +138,7 @@ static const struct product_wide wides[] = {
 #define SMALLEST_WIDE (&wides[sizeof(wides) / sizeof(wides[0]) - 1])
 
 // The quickest tiles, of large products too. On an H200 4096x4096x4096 takes 3.02 ms, 3.22
-// in tiles of 128x128; 16384x384x1536 456 us, 462; 1536x16384x384, in parts, 498 and 622.
+// in tiles of 128x128; 16384x384x1536 456 us, 462; 1536x16384x384, in splits, 498 and 622.
 #define WIDE_QUICKEST (&wides[1])
 
 static bool takes_wide(const tn_vulkan_limits *limits, const struct product_wide *wide)
@@ -228,9 +228,9 @@ static const struct group_tile {
 } group_128 = {"128", 128, 128}, group_64 = {"64", 64, 64}, group_32 = {"32", 32, 64},
   group_aligned = {"32_aligned", 32, 64};
 
-// From so many terms on, parts of them on matrices of subgroups are faster than all on
+// From so many terms on, splits of them on matrices of subgroups are faster than all on
 // those of workgroups: 64x4096x4096 takes 23 us on an H200, and 30.
-#define PARTS_TERMS 2048
+#define SPLIT_TERMS 2048
 
 // With so few terms the stores decide: 4096x64x4096 takes 75 us on an H100, 88 in tiles of
 // subgroups.
@@ -373,7 +373,7 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
                  dtype_glsl(dtype), group->suffix);
         tiling.rows = group->rows;
         tiling.columns = group->columns;
-        tiling.in_parts = p->terms >= PARTS_TERMS && matrix_tile(limits, step, p) > 0;
+        tiling.may_split = p->terms >= SPLIT_TERMS && matrix_tile(limits, step, p) > 0;
         return tiling;
     }
     uint32_t matrix = matrix_tile(limits, step, p);
@@ -381,7 +381,7 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
     snprintf(tiling.name, sizeof(tiling.name), "matmul_%s%s_%u%s", matrix ? "matrix_" : "",
              dtype_glsl(dtype), tiling.rows,
              matrix && matmul_plan_is_staged(step, p) ? "_staged" : "");
-    tiling.in_parts = matrix > 0;
+    tiling.may_split = matrix > 0;
     tiling.takes_any = !matrix;
     if (tiling.takes_any)
         tiling.b_along_k = product_b_along_k(p);
@@ -478,18 +478,19 @@ static tn_status matmul_plan(const tn_vulkan_plan *plan)
     if (product_few(plan->limits, step, &p, &few))
         return product_few_launch(plan, &few);
     struct tiling tiling;
-    uint32_t parts = product_in_parts(plan->limits, step, &p, &tiling);
+    uint32_t splits = product_split(plan->limits, step, &p, &tiling);
     if (tiling.is_turned)
         p = product_turned(&p);
     tn_vulkan_operand out = tn_vulkan_output(0);
     uint64_t out_offset = (uint64_t)tn_step_output(step, 0)->layout.offset;
-    if (parts > 1) {
-        out = tn_vulkan_scratch(0, product_parts_size(&p, parts), TN_VULKAN_WRITES);
+    if (splits > 1) {
+        out = tn_vulkan_scratch(0, product_splits_size(&p, splits), TN_VULKAN_WRITES);
         out_offset = 0;
     }
     tn_status status = product_launch(plan, &p, &tiling, out, out_offset);
-    return status == TN_OK && parts > 1 ? vk_plan_sum_parts(plan, p.rows * p.columns, parts)
-                                        : status;
+    return status == TN_OK && splits > 1
+               ? vk_plan_sum_splits(plan, p.rows * p.columns, splits)
+               : status;
 }
 
 // --- records ---------------------------------------------------------------------------

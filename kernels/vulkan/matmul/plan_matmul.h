@@ -36,11 +36,11 @@ bool product_b_along_k(const struct product *p);
 struct tiling {
     char name[VARIANT_NAME]; // of the variant: "matmul_f32_64"
     uint32_t rows, columns;
-    bool in_parts;   // matmul_matrix.comp may take the terms in parts
-    bool takes_rest; // the last part may have fewer terms (terms_of in matmul_grid.glsl)
+    bool may_split;  // matmul_matrix.comp may take the terms in splits
+    bool takes_rest; // the last split may have fewer terms (terms_of in matmul_grid.glsl)
     bool takes_any;  // several products share a launch (matmul_products.comp)
     bool b_along_k;  // the kernel's B_ALONG_K
-    bool is_whole;   // never in parts
+    bool is_whole;   // never in splits
     bool is_turned;  // of the operands turned round, the right one first
 };
 
@@ -82,8 +82,8 @@ struct product_few {
     bool is_strip; // on cooperative matrices: matmul_strip.comp; else matmul_lines.comp
     uint64_t rows, columns, terms;      // turned
     uint32_t x_row, x_k, w_k, w_column; // strides
-    uint32_t tile_rows, tile_columns, lanes, parts;
-    uint64_t part_terms;
+    uint32_t tile_rows, tile_columns, lanes, splits;
+    uint64_t split_terms;
 };
 
 // Whether the product has these kernels; *out is then its launch.
@@ -93,12 +93,12 @@ tn_status product_few_launch(const tn_vulkan_plan *plan, struct product_few *few
 uint64_t product_few_scratch(const struct product *p, tn_dtype dtype); // bytes, at most
 
 // plan_matmul_split.c
-// The tiling of a step's product, and parts of the terms that are computed beside each
+// The tiling of a step's product, and splits of the terms that are computed beside each
 // other; 1: all terms. With more p becomes a batch of products, whose results are of f32
 // and side by side.
-uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
-                          struct product *p, struct tiling *tiling);
-uint64_t product_parts_size(const struct product *p, uint32_t parts); // bytes of results
+uint32_t product_split(const tn_vulkan_limits *limits, const tn_step *step,
+                       struct product *p, struct tiling *tiling);
+uint64_t product_splits_size(const struct product *p, uint32_t splits); // bytes of results
 uint64_t vk_matmul_scratch(const tn_kernel_query *query);
 
 #endif // KERNELS_VULKAN_MATMUL_PLAN_MATMUL_H

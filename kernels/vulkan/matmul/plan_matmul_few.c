@@ -30,7 +30,7 @@
 #define STRIP_ROWS 16
 #define STRIP_SHARED 22784 // bytes
 #define LEAST_STRIP 5      // rows: fewer have lines
-#define MOST_PARTS 16
+#define MOST_SPLITS 16
 #define ENOUGH_STRIPS 256
 #define COUNTER_PITCH 32
 
@@ -83,14 +83,15 @@ static bool has_strips(const tn_vulkan_limits *limits, const struct product_few 
            few->rows >= LEAST_STRIP;
 }
 
-// The parts of the terms of a strip, as many as give a large device work. By extents alone.
-static uint32_t strip_count_parts(const struct product_few *few, uint64_t *out_terms)
+// The splits of the terms of a strip, as many as give a large device work. By extents
+// alone.
+static uint32_t strip_count_splits(const struct product_few *few, uint64_t *out_terms)
 {
     uint64_t tiles = ceil_div(few->columns, STRIP_COLUMNS);
-    uint64_t slices = ceil_div(few->terms, STRIP_DEPTH), parts = 1;
-    while (parts < MOST_PARTS && tiles * parts < ENOUGH_STRIPS && parts * 4 <= slices)
-        parts *= 2;
-    *out_terms = ceil_div(slices, parts) * STRIP_DEPTH;
+    uint64_t slices = ceil_div(few->terms, STRIP_DEPTH), splits = 1;
+    while (splits < MOST_SPLITS && tiles * splits < ENOUGH_STRIPS && splits * 4 <= slices)
+        splits *= 2;
+    *out_terms = ceil_div(slices, splits) * STRIP_DEPTH;
     return (uint32_t)ceil_div(few->terms, *out_terms);
 }
 
@@ -110,7 +111,7 @@ static void choose_lines(struct product_few *few, tn_dtype dtype)
     few->tile_rows = at_once;
     few->tile_columns = GROUP / lanes * width;
     few->lanes = lanes;
-    few->parts = 1;
+    few->splits = 1;
     snprintf(few->name, sizeof(few->name), "matmul_lines_%s_%u", dtype_glsl(dtype),
              at_once);
 }
@@ -119,7 +120,7 @@ static void choose_strip(struct product_few *few, tn_dtype dtype)
 {
     few->tile_rows = STRIP_ROWS;
     few->tile_columns = STRIP_COLUMNS;
-    few->parts = strip_count_parts(few, &few->part_terms);
+    few->splits = strip_count_splits(few, &few->split_terms);
     snprintf(few->name, sizeof(few->name), "matmul_strip_%s", dtype_glsl(dtype));
 }
 
@@ -153,11 +154,11 @@ bool product_few(const tn_vulkan_limits *limits, const tn_step *step,
     return true;
 }
 
-static uint64_t strip_parts_size(const struct product_few *few)
+static uint64_t strip_splits_size(const struct product_few *few)
 {
     uint64_t tiles = ceil_div(few->columns, STRIP_COLUMNS);
-    uint64_t elements = tiles * few->parts * STRIP_ROWS * STRIP_COLUMNS;
-    return few->parts == 1 ? 0 : elements * sizeof(float);
+    uint64_t elements = tiles * few->splits * STRIP_ROWS * STRIP_COLUMNS;
+    return few->splits == 1 ? 0 : elements * sizeof(float);
 }
 
 uint64_t product_few_scratch(const struct product *p, tn_dtype dtype)
@@ -168,8 +169,8 @@ uint64_t product_few_scratch(const struct product *p, tn_dtype dtype)
     if (few.rows > MOST_FEW || few.rows < LEAST_STRIP || p->batches != 1 ||
         dtype == TN_F32 || !few_is_large(&few, dtype))
         return 0;
-    few.parts = strip_count_parts(&few, &terms);
-    return strip_parts_size(&few);
+    few.splits = strip_count_splits(&few, &terms);
+    return strip_splits_size(&few);
 }
 
 // How matmul_strip.comp reads x: X_BY.
@@ -181,17 +182,17 @@ static uint32_t x_by(const struct product_few *few, const tn_layout *x)
     return few->x_k == 1 || few->x_row != 1 ? 1 : 2;
 }
 
-static void strip_bind_parts(struct kernel_launch *launch, const struct product_few *few,
-                             tn_vulkan_operand x)
+static void strip_bind_splits(struct kernel_launch *launch, const struct product_few *few,
+                              tn_vulkan_operand x)
 {
     uint64_t tiles = ceil_div(few->columns, few->tile_columns);
     kernel_bind(launch, x);
-    if (few->parts == 1) { // the shader does not read these
+    if (few->splits == 1) { // the shader does not read these
         kernel_bind(launch, x);
         kernel_bind(launch, x);
         return;
     }
-    kernel_bind(launch, tn_vulkan_scratch(0, strip_parts_size(few),
+    kernel_bind(launch, tn_vulkan_scratch(0, strip_splits_size(few),
                                           TN_VULKAN_READS | TN_VULKAN_WRITES));
     kernel_bind(launch, kernel_counters(tiles * COUNTER_PITCH));
 }
@@ -202,12 +203,12 @@ tn_status product_few_launch(const tn_vulkan_plan *plan, struct product_few *few
     const tn_layout *w = &tn_step_input(plan->step, few->is_turned ? 0 : 1)->layout;
     const tn_vulkan_operand x_operand = tn_vulkan_input(few->is_turned ? 1 : 0);
     if (few->is_strip && !(plan->flags & KERNEL_PLAN_OWN)) { // there are no counters
-        few->parts = 1;
-        few->part_terms = ceil_div(few->terms, STRIP_DEPTH) * STRIP_DEPTH;
+        few->splits = 1;
+        few->split_terms = ceil_div(few->terms, STRIP_DEPTH) * STRIP_DEPTH;
     }
     struct kernel_launch launch = {.name = few->name};
     launch.groups = ceil_div(few->rows, few->tile_rows) *
-                    ceil_div(few->columns, few->tile_columns) * few->parts;
+                    ceil_div(few->columns, few->tile_columns) * few->splits;
     kernel_spec(&launch, few->w_along_k);
     kernel_spec(&launch, few->is_strip ? x_by(few, x) : few->x_k == 1 || few->x_row != 1);
     if (!few->is_strip)
@@ -216,7 +217,7 @@ tn_status product_few_launch(const tn_vulkan_plan *plan, struct product_few *few
     kernel_bind(&launch, tn_vulkan_input(few->is_turned ? 0 : 1));
     kernel_bind(&launch, tn_vulkan_output(0));
     if (few->is_strip)
-        strip_bind_parts(&launch, few, x_operand);
+        strip_bind_splits(&launch, few, x_operand);
     const uint64_t words[] = {few->rows,
                               few->columns,
                               few->terms,
@@ -228,8 +229,8 @@ tn_status product_few_launch(const tn_vulkan_plan *plan, struct product_few *few
                               few->w_along_k ? few->w_column : few->w_k,
                               few->is_turned ? 1 : few->columns,
                               few->is_turned ? few->rows : 1,
-                              few->parts,
-                              few->part_terms};
+                              few->splits,
+                              few->split_terms};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) - (few->is_strip ? 0 : 2); i++)
         kernel_push(&launch, words[i]);
     return kernel_launch(plan, &launch);

@@ -14,15 +14,15 @@
 #define LEAST_MATRIX 32    // columns and terms
 #define LEAST_ROWS 17      // fewer are read beside the weights
 #define LEAST_WORK 4194304 // multiplications: fewer take the time of a launch either way
-#define SLICE 32           // terms; the terms of a part are a multiple of it
-#define LEAST_SLICES 8     // of a part
-#define MOST_PARTS 8
+#define SLICE 32           // terms; the terms of a split are a multiple of it
+#define LEAST_SLICES 8     // of a split
+#define MOST_SPLITS 8
 #define ALIGNMENT 256       // of scratch memory
 #define MATRIX_GROUP 256    // invocations of a workgroup, at most
 #define MATRIX_SHARED 40960 // bytes of its shared memory, at most
 
 // An H100: workgroups of a tile that it runs at once, and the nanoseconds that these take
-// for a slice; those of a launch that adds parts, and bytes that it moves in one.
+// for a slice; those of a launch that adds splits, and bytes that it moves in one.
 #define ADDING 8000
 #define ADDED_BYTES 1300
 static const struct halves_tile {
@@ -34,25 +34,25 @@ static const struct halves_tile {
 };
 #define TILES (sizeof(halves_tiles) / sizeof(halves_tiles[0]))
 
-// How a product is divided: tiles, and parts of the terms that are computed beside each
+// How a product is divided: tiles, and splits of the terms that are computed beside each
 // other and added in the end.
 struct halves_division {
     const struct halves_tile *tile;
     uint64_t tiles;
-    uint32_t parts;
+    uint32_t splits;
 };
 
-static uint64_t slices_of_part(const struct product *p, uint32_t parts)
+static uint64_t slices_of_split(const struct product *p, uint32_t splits)
 {
-    return ceil_div(ceil_div(p->terms, SLICE), parts);
+    return ceil_div(ceil_div(p->terms, SLICE), splits);
 }
 
 static double division_time(const struct product *p, const struct halves_division *d)
 {
-    uint64_t rounds = ceil_div(d->tiles * d->parts, d->tile->at_once);
-    double time = (double)(rounds * slices_of_part(p, d->parts)) * d->tile->time;
-    double moved = (double)(p->rows * p->columns * sizeof(float)) * (2 * d->parts + 1);
-    return time + (d->parts > 1 ? ADDING + moved / ADDED_BYTES : 0);
+    uint64_t rounds = ceil_div(d->tiles * d->splits, d->tile->at_once);
+    double time = (double)(rounds * slices_of_split(p, d->splits)) * d->tile->time;
+    double moved = (double)(p->rows * p->columns * sizeof(float)) * (2 * d->splits + 1);
+    return time + (d->splits > 1 ? ADDING + moved / ADDED_BYTES : 0);
 }
 
 // The fastest division.
@@ -63,9 +63,9 @@ static struct halves_division halves_divide(const struct product *p)
         const struct halves_tile *tile = &halves_tiles[i];
         struct halves_division d = {
             tile, ceil_div(p->rows, tile->rows) * ceil_div(p->columns, tile->columns), 1};
-        for (; d.parts == 1 ||
-               (d.parts <= MOST_PARTS && slices_of_part(p, d.parts) >= LEAST_SLICES);
-             d.parts *= 2)
+        for (; d.splits == 1 ||
+               (d.splits <= MOST_SPLITS && slices_of_split(p, d.splits) >= LEAST_SLICES);
+             d.splits *= 2)
             if (!best.tile || division_time(p, &d) < division_time(p, &best))
                 best = d;
     }
@@ -81,15 +81,15 @@ static bool halves_fit(const tn_layout *w, const struct product *p)
            ((uint64_t)w->offset | p->terms) % PART == 0;
 }
 
-// Scratch memory: sums of parts, and x with the scales of its rows.
+// Scratch memory: sums of splits, and x with the scales of its rows.
 struct halves_offsets {
     uint64_t x, end;
 };
 
 static struct halves_offsets halves_at(const struct product *p)
 {
-    uint32_t parts = halves_divide(p).parts;
-    uint64_t sums = parts > 1 ? p->rows * p->columns * parts * sizeof(float) : 0;
+    uint32_t splits = halves_divide(p).splits;
+    uint64_t sums = splits > 1 ? p->rows * p->columns * splits * sizeof(float) : 0;
     struct halves_offsets at = {.x = ceil_div(sums, ALIGNMENT) * ALIGNMENT};
     at.end = at.x + p->rows * p->terms * PIECES * sizeof(uint16_t) +
              ceil_div(p->rows, 4) * 4 * sizeof(float);
@@ -141,28 +141,28 @@ static tn_status halves_launch(const tn_vulkan_plan *plan, const struct product 
     const tn_layout *w = &tn_step_input(plan->step, 1)->layout;
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
     struct halves_division d = halves_divide(p);
-    uint32_t parts = d.parts;
+    uint32_t splits = d.splits;
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "quant_halves_matrix_%s_%s", dtype_glsl(w->dtype),
              d.tile->name);
     struct kernel_launch launch = {
-        .name = name, .fixed_grid = true, .grid = {(uint32_t)d.tiles, 1, parts}};
+        .name = name, .fixed_grid = true, .grid = {(uint32_t)d.tiles, 1, splits}};
     kernel_bind(&launch, halves_scratch_x(p, TN_VULKAN_READS));
     kernel_bind(&launch, tn_vulkan_input(1));
-    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, halves_at(p).x, TN_VULKAN_WRITES)
-                                   : tn_vulkan_output(0));
+    kernel_bind(&launch, splits > 1 ? tn_vulkan_scratch(0, halves_at(p).x, TN_VULKAN_WRITES)
+                                    : tn_vulkan_output(0));
     kernel_bind(&launch, tn_vulkan_input(0));
     kernel_push(&launch, p->rows);
     kernel_push(&launch, p->columns);
     kernel_push(&launch, p->terms);
-    kernel_push(&launch, slices_of_part(p, parts) * SLICE);
+    kernel_push(&launch, slices_of_split(p, splits) * SLICE);
     kernel_push(&launch, (uint64_t)x->offset);
     kernel_push(&launch, (uint64_t)w->offset / PART);
-    kernel_push(&launch, parts > 1 ? 0 : (uint64_t)out->offset);
+    kernel_push(&launch, splits > 1 ? 0 : (uint64_t)out->offset);
     kernel_push(&launch, p->rows * p->terms * PIECES / PART);
     tn_status status = kernel_launch(plan, &launch);
-    return status == TN_OK && parts > 1
-               ? vk_plan_sum_parts(plan, p->rows * p->columns, parts)
+    return status == TN_OK && splits > 1
+               ? vk_plan_sum_splits(plan, p->rows * p->columns, splits)
                : status;
 }
 

@@ -36,7 +36,7 @@
 // Workgroups that a large device has work for, of floats: where fewer have tiles, some
 // share the terms of each, at least so many.
 #define ENOUGH_FLOATS 256
-#define MOST_PARTS 16
+#define MOST_SPLITS 16
 #define LEAST_TERMS 128
 #define SLICE 32      // terms, which those of a workgroup are a multiple of
 #define MANY_TILES 64 // of 128 x 128: fewer are of 64 x 64
@@ -84,14 +84,14 @@ static uint32_t tile_of(const struct quant_product *p)
 }
 
 // Parts of the terms that workgroups compute side by side, and that are added at the end.
-static uint32_t quant_matrix_plan_count_parts(const struct quant_product *p)
+static uint32_t quant_matrix_plan_count_splits(const struct quant_product *p)
 {
     uint64_t tiles = quant_matrix_plan_count_tiles(p, tile_of(p));
-    uint32_t parts = 1;
-    while (is_decoded_apart(p) && parts < MOST_PARTS && tiles * parts < ENOUGH_FLOATS &&
-           p->terms % (2 * parts * SLICE) == 0 && p->terms / parts >= 2 * LEAST_TERMS)
-        parts *= 2;
-    return parts;
+    uint32_t splits = 1;
+    while (is_decoded_apart(p) && splits < MOST_SPLITS && tiles * splits < ENOUGH_FLOATS &&
+           p->terms % (2 * splits * SLICE) == 0 && p->terms / splits >= 2 * LEAST_TERMS)
+        splits *= 2;
+    return splits;
 }
 
 // Elements of x as floats of 16 bits: where they lie in tiles, whole workgroups'.
@@ -103,8 +103,8 @@ static uint64_t count_x(const struct quant_product *p)
     return rows * p->terms;
 }
 
-// Scratch memory: sums of parts, x as floats of 16 bits and the scales of its rows, and the
-// weights, if they are decoded apart. Where these begin, and the end.
+// Scratch memory: sums of splits, x as floats of 16 bits and the scales of its rows, and
+// the weights, if they are decoded apart. Where these begin, and the end.
 struct quant_offsets {
     uint64_t x, weights, end;
 };
@@ -116,8 +116,8 @@ static uint64_t quant_matrix_plan_aligned(uint64_t bytes)
 
 static struct quant_offsets quant_matrix_plan_offsets_of(const struct quant_product *p)
 {
-    uint32_t parts = quant_matrix_plan_count_parts(p);
-    uint64_t sums = parts > 1 ? p->rows * p->columns * parts * sizeof(float) : 0;
+    uint32_t splits = quant_matrix_plan_count_splits(p);
+    uint64_t sums = splits > 1 ? p->rows * p->columns * splits * sizeof(float) : 0;
     struct quant_offsets at = {.x = quant_matrix_plan_aligned(sums)};
     at.weights = at.x + quant_matrix_plan_aligned(count_x(p) * sizeof(uint16_t) +
                                                   ceil_div(p->rows, 4) * 4 * sizeof(float));
@@ -222,35 +222,41 @@ static tn_status quant_matrix_plan_multiply_floats(const tn_vulkan_plan *plan,
                                                    const char *dtype)
 {
     char name[VARIANT_NAME];
-    uint32_t tile = tile_of(p), parts = quant_matrix_plan_count_parts(p);
+    uint32_t tile = tile_of(p), splits = quant_matrix_plan_count_splits(p);
     snprintf(name, sizeof(name), "matmul_matrix_%s_%u_f32", dtype, tile);
     struct kernel_launch launch = {.name = name,
                                    .fixed_grid = true,
                                    .grid = {(uint32_t)ceil_div(p->columns, tile),
-                                            (uint32_t)ceil_div(p->rows, tile), parts}};
-    const uint32_t constants[] = {parts > 1, 1, 1, 0, 0, 0};
+                                            (uint32_t)ceil_div(p->rows, tile), splits}};
+    const uint32_t constants[] = {splits > 1, 1, 1, 0, 0, 0};
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
         kernel_spec(&launch, constants[i]);
     kernel_bind(&launch, scratch_x(p, TN_VULKAN_READS));
     kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
-    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, quant_matrix_plan_offsets_of(p).x,
-                                                       TN_VULKAN_WRITES)
-                                   : tn_vulkan_output(0));
-    uint64_t terms = p->terms / parts;
-    const uint64_t words[] = {
-        p->rows,  p->columns, terms, parts, 0, 0, parts > 1 ? 0 : (uint64_t)p->out->offset,
-        p->terms, // from row to row of x, and from term to term
-        1,
-        1, // and of the weights
-        p->terms};
+    kernel_bind(&launch, splits > 1
+                             ? tn_vulkan_scratch(0, quant_matrix_plan_offsets_of(p).x,
+                                                 TN_VULKAN_WRITES)
+                             : tn_vulkan_output(0));
+    uint64_t terms = p->terms / splits;
+    const uint64_t words[] = {p->rows,
+                              p->columns,
+                              terms,
+                              splits,
+                              0,
+                              0,
+                              splits > 1 ? 0 : (uint64_t)p->out->offset,
+                              p->terms, // from row to row of x, and from term to term
+                              1,
+                              1, // and of the weights
+                              p->terms};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         kernel_push(&launch, words[i]);
-    const uint64_t batches[] = {parts, terms, terms}; // extent, and strides of both
+    const uint64_t batches[] = {splits, terms, terms}; // extent, and strides of both
     for (size_t i = 0; i < 3 * MATRIX_AXES; i++)
         kernel_push(&launch, i % MATRIX_AXES == 0 ? batches[i / MATRIX_AXES] : 0);
     tn_status status = kernel_launch(plan, &launch);
-    return status == TN_OK && parts > 1
-               ? vk_plan_sum_parts(plan, p->rows * p->columns, parts)
+    return status == TN_OK && splits > 1
+               ? vk_plan_sum_splits(plan, p->rows * p->columns, splits)
                : status;
 }
 

@@ -7,7 +7,7 @@
 #include <tenon/ops/base_attrs.h>
 #include "../record.h"
 
-// Invocations that fill a device, and the least elements of a part when an output's
+// Invocations that fill a device, and the least elements of a split when an output's
 // elements are split: for an invocation, and for a workgroup.
 #define ENOUGH_INVOCATIONS 131072
 #define MIN_CHUNK 64
@@ -72,7 +72,7 @@ static void choose_shape(struct reduction *r, bool is_software)
         r->splits = 1;
         return;
     }
-    // Cut like the kernel does, so that no part is empty.
+    // Cut like the kernel does, so that no split is empty.
     r->splits = (uint32_t)ceil_div(r->num_reduced, ceil_div(r->num_reduced, splits));
 }
 
@@ -121,7 +121,7 @@ uint32_t reduction_second_lanes(const struct reduction *first)
 // Most bytes of a partial result: two numbers of 8 bytes.
 #define ACCUMULATOR_BYTES 16
 
-uint64_t reduction_parts_bytes(const struct reduction *r)
+uint64_t reduction_splits_bytes(const struct reduction *r)
 {
     return r->num_outputs * r->splits * ACCUMULATOR_BYTES;
 }
@@ -213,31 +213,31 @@ static tn_status reduce_plan(const tn_vulkan_plan *plan)
     uint32_t length;
     const char *op = reduction_name(step, &length);
     snprintf(name, sizeof(name), "reduce_%.*s_%s", (int)length, op, dtype_glsl(x->dtype));
-    bool in_parts = r.splits > 1;
-    // The result or its parts are written; the shader does not access the other.
-    tn_vulkan_operand out = tn_vulkan_output(0), parts = tn_vulkan_data(&r, 4);
-    if (in_parts)
-        out = parts = tn_vulkan_scratch(0, reduction_parts_bytes(&r), TN_VULKAN_WRITES);
+    bool is_split = r.splits > 1;
+    // The result or its splits are written; the shader does not access the other.
+    tn_vulkan_operand out = tn_vulkan_output(0), splits = tn_vulkan_data(&r, 4);
+    if (is_split)
+        out = splits = tn_vulkan_scratch(0, reduction_splits_bytes(&r), TN_VULKAN_WRITES);
     else if (!passes_program(tn_step_output(step, 0)))
-        parts = out;
+        splits = out;
     struct kernel_launch launch = {.name = name};
     kernel_bind(&launch, tn_vulkan_input(0));
     kernel_bind(&launch, out);
-    kernel_bind(&launch, parts);
+    kernel_bind(&launch, splits);
     push_reduction(&launch, &r, x->offset, tn_step_output(step, 0)->layout.offset);
-    reduce_plan_set_shape(&launch, &r, in_parts, false);
+    reduce_plan_set_shape(&launch, &r, is_split, false);
     tn_status status = kernel_launch(plan, &launch);
-    return status == TN_OK && in_parts ? plan_second(plan, name, &r, parts) : status;
+    return status == TN_OK && is_split ? plan_second(plan, name, &r, splits) : status;
 }
 
-tn_status vk_plan_sum_parts(const tn_vulkan_plan *plan, uint64_t n, uint32_t count)
+tn_status vk_plan_sum_splits(const tn_vulkan_plan *plan, uint64_t n, uint32_t count)
 {
     char name[VARIANT_NAME];
     tn_dtype dtype = tn_step_output(plan->step, 0)->layout.dtype;
     snprintf(name, sizeof(name), "reduce_sum_%s", dtype_glsl(dtype));
-    struct reduction parts = {.num_outputs = n, .num_reduced = n, .splits = count};
+    struct reduction splits = {.num_outputs = n, .num_reduced = n, .splits = count};
     uint64_t bytes = dtype == TN_F64 ? 8 : 4;
-    return plan_second(plan, name, &parts,
+    return plan_second(plan, name, &splits,
                        tn_vulkan_scratch(0, n * count * bytes, TN_VULKAN_READS));
 }
 

@@ -16,24 +16,24 @@ struct reduction {
     uint64_t num_outputs, num_reduced;
     uint32_t num_kept_axes, num_reduced_axes;
     uint32_t extent[TN_MAX_RANK], stride[TN_MAX_RANK]; // of kept axes, then of reduced ones
-    uint32_t splits; // parts of an output's elements; above 1: a second launch joins them
-    uint32_t lanes;  // invocations that reduce a part: a power of two up to 256
+    uint32_t splits; // ranges of an output's elements; above 1: a second launch joins them
+    uint32_t lanes;  // invocations that reduce a split: a power of two up to 256
 };
 
 // The axes that a step with a reduction reduces.
 uint32_t reduction_axes(const tn_step *step);
 struct reduction reduction_describe(const tn_layout *x, uint32_t reduced, bool is_software);
-// Invocations that join the parts of one output.
+// Invocations that join the splits of one output.
 uint32_t reduction_second_lanes(const struct reduction *first);
 
-// Bytes of the parts of all outputs.
-uint64_t reduction_parts_bytes(const struct reduction *r);
+// Bytes of the splits of all outputs.
+uint64_t reduction_splits_bytes(const struct reduction *r);
 
 // The reduction's name, of `length` bytes: "sum".
 const char *reduction_name(const tn_step *step, uint32_t *length);
 
-// Sums `count` contiguous parts of `n` f32 each (f64 for an output of f64), at the
+// Sums `count` contiguous splits of `n` f32 each (f64 for an output of f64), at the
 // beginning of the scratch memory, into output 0.
-tn_status vk_plan_sum_parts(const tn_vulkan_plan *plan, uint64_t n, uint32_t count);
+tn_status vk_plan_sum_splits(const tn_vulkan_plan *plan, uint64_t n, uint32_t count);
 
 #endif // KERNELS_VULKAN_REDUCE_PLAN_REDUCE_H

@@ -144,7 +144,7 @@ static bool jit_siblings_add_step(struct finding *f, const tn_step *step, bool i
     if (!jit_siblings_same_extents(&in->layout, f->x) ||
         reduction_axes(step) != f->reduced || !is_spread_alike(&shape, &s->shape) ||
         shape.num_outputs == 0 || shape.num_reduced == 0 ||
-        (shape.splits > 1 && step->scratch_size < reduction_parts_bytes(&shape)) ||
+        (shape.splits > 1 && step->scratch_size < reduction_splits_bytes(&shape)) ||
         (own->before && !jit_siblings_is_plain(own->before->program)))
         return false;
     if (!own->before)
@@ -366,7 +366,7 @@ static tn_status jit_siblings_bind(struct jit_siblings_launch *l, struct vk_plan
         launch_bind(&l->launch, plan_operand(s->operands[i].value, VK_READS));
     for (uint32_t i = 0; l->role != SIBLINGS_WHOLE && i < s->count; i++) {
         struct vk_operand kept =
-            plan_scratch(steps[i], 0, reduction_parts_bytes(&s->shape));
+            plan_scratch(steps[i], 0, reduction_splits_bytes(&s->shape));
         kept.access = l->role == SIBLINGS_FIRST ? VK_WRITES : VK_READS;
         launch_bind(&l->launch, kept);
     }
