@@ -338,7 +338,9 @@ def who_is_stopped_is_named(launcher):
 def failing_in_halves(launcher, mode, number, words):
     """Rank 1 of four fails, whose half has rank 3, which names it; the other half does, too, where the library ends with a rank,
     or says that it goes on without it, or has ended by itself."""
-    members = Members(launcher, 4, mode, env={"TEST_SIGNAL": str(int(number))}, options=("--grace", "6"))
+    by_messages = mode == "halves" and number == signal.SIGKILL  # the other half's calls may never wait long
+    env = {"TEST_SIGNAL": str(int(number)), "TENON_MPI_MESSAGES": str(int(by_messages))}
+    members = Members(launcher, 4, mode, env=env, options=("--grace", "6"))
     began, told = time.monotonic(), set()
     if mode not in ("splits", "introduces"):
         os.kill(members.pids[1], number)

@@ -17,6 +17,9 @@ static const int64_t MILLISECOND = 1000000;
 static const int64_t NAMING_NS = 3000 * INT64_C(1000000);
 static const int64_t NOTING_NS = 500 * INT64_C(1000000);
 
+// Time between looks of a member that does not wait.
+static const int64_t LOOK_NS = 500 * INT64_C(1000000);
+
 static int64_t clock_ns(void)
 {
     struct timespec t;
@@ -265,14 +268,32 @@ tn_status work_advance(tn_collective_work *work)
 
 // --- waiting ----------------------------------------------------------------------------
 
+// Breaks the group when a rank failed, or a member ended it.
+static tn_status look_for_failures(tn_collective_work *work)
+{
+    const struct watch_failure *failure = group_failure(work->group);
+    return failure ? break_by(work, failure) : notes_read(work->group);
+}
+
+// Members whose calls all end at once look, too, before a call: they never wait.
+static tn_status look_before(tn_group *group, const tn_collective_call *call)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    int64_t now = t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+    if (now - group->looked_ns < LOOK_NS)
+        return TN_OK;
+    group->looked_ns = now;
+    tn_collective_work work = {.group = group, .call = *call};
+    write_record(&work);
+    return look_for_failures(&work);
+}
+
 tn_status work_look(tn_collective_work *work)
 {
     tn_group *group = work->group;
     char text[128];
-    const struct watch_failure *failure = group_failure(group);
-    if (failure)
-        return break_by(work, failure);
-    tn_status status = notes_read(group);
+    tn_status status = look_for_failures(work);
     if (status != TN_OK)
         return status;
     work->began_ns = work->began_ns ? work->began_ns : clock_ns();
@@ -384,7 +405,7 @@ static tn_status mpi_call_work_start(const tn_host *host, tn_group *group,
                                      tn_collective_work **out_work)
 {
     progress_enter();
-    tn_status status = group->broken[0] ? group->broken_status : TN_OK;
+    tn_status status = group->broken[0] ? group->broken_status : look_before(group, call);
     tn_collective_work *work = status == TN_OK ? work_create(group, call) : NULL;
     if (status == TN_OK && !work)
         status = TN_ERR_MEMORY;

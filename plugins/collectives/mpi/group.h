@@ -106,6 +106,7 @@ struct tn_group {
     uint64_t note_looks;           // notes_read() calls, which choose the member to look at
     int64_t num_works;             // works that were started
     bool has_waiting;              // a peer has a note of a wait
+    int64_t looked_ns;             // when a call looked for failures before it began
     tn_collective_work *queue;     // works in call order whose last part does not move yet
     tn_collective_work *spare;     // memory of an ended work, for the next one
     bool keeps_notes;              // `agreements` is not revoked: it carries notes
