@@ -77,6 +77,8 @@ static const struct config_variable {
     {"TENON_MPI_MESSAGES", "1: collectives share no memory", SWITCH, switch_words},
     {"TENON_NCCL", "the NCCL library of collectives between GPUs, a path; off: none",
      ANY_TEXT, NULL},
+    {"TENON_NCCL_LEAST", "bytes from which on arrays of GPUs go by NCCL", COUNT, NULL,
+     INT32_MAX},
     {"TENON_RUN", "set by tenon run: which rank this process is", ANY_TEXT, NULL},
     {"TENON_DLCLOSE", "1: unload the code of plugins when the last runtime closes", SWITCH,
      switch_words},

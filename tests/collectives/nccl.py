@@ -36,7 +36,8 @@ def needed(check):
 
 
 def ended(ranks, mode, seconds=60, **env):
-    env = {**os.environ, "LD_LIBRARY_PATH": FOLDER.name + ":" + os.environ.get("LD_LIBRARY_PATH", ""), "FAKE_CUDA_UUID": UUID, **env}
+    env = {**os.environ, "LD_LIBRARY_PATH": FOLDER.name + ":" + os.environ.get("LD_LIBRARY_PATH", ""), "FAKE_CUDA_UUID": UUID,
+           "TENON_NCCL_LEAST": "1", **env}
     with subprocess.Popen([TENON, "run", "-n", str(ranks), "--launcher", LAUNCHER, "--allow-root", MEMBER, mode], env=env,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -99,6 +100,12 @@ def one_gpu_for_two_ranks_goes_through_the_host():
 
 
 @needed
+def small_arrays_go_through_the_host():
+    got, out, err = ended(2, "values", TENON_NCCL_LEAST="65537")
+    assert got == 0 and out.count(": right") == 2 and 0 < max(calls(err).values()) < 10, out + err
+
+
+@needed
 def what_is_missing_is_told():
     got, out, err = ended(2, "slow", TEST_SECONDS="0.1", TENON_NCCL="off")
     assert got == 0 and not calls(err), out + err
@@ -109,4 +116,5 @@ def what_is_missing_is_told():
 
 
 run([every_collective_gives_what_it_must, what_members_disagree_on_is_told, who_does_not_come_is_told, errors_of_nccl_end_the_group,
-     who_is_killed_meanwhile_is_named, one_gpu_for_two_ranks_goes_through_the_host, what_is_missing_is_told], at_once=4)
+     who_is_killed_meanwhile_is_named, one_gpu_for_two_ranks_goes_through_the_host, what_is_missing_is_told,
+     small_arrays_go_through_the_host], at_once=4)

@@ -304,6 +304,14 @@ def tenon_nccl_names_the_library():
     assert "CUDA's driver cannot be opened" in said or "pip install nvidia-nccl-cu13" in said, said
 
 
+def tenon_nccl_least_is_taken():
+    # What it does is in tests/collectives/nccl.py, where there is a library of GPUs.
+    if not has_mpi():
+        return "no MPI is installed"
+    done = subprocess.run([tap.TENON, *REDUCE], env={**tap.ENVIRONMENT, "TENON_NCCL_LEAST": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0 and "TENON_NCCL_LEAST" not in done.stderr, done
+
+
 def tenon_run_tells_where_failures_are_told():
     if not has_mpi():
         return "no MPI is installed"
@@ -354,7 +362,7 @@ IGNORED = {"TENON_PLUGINS_ONLY": ("on", "0 or 1"), "TENON_MPI_MESSAGES": ("yes",
            "TENON_VULKAN_MATRICES": ("0", "none, khr or nv2"),
            "TENON_FALLBACK": ("never", "error, warn or allow"), "TENON_THREADS": ("999", "an integer from 1 to 256"),
            "TENON_CPU": ("sse", "baseline, avx2, avx512 or amx"), "TENON_CPU_STREAM": ("all", "an integer from 1 to"), "TENON_GRAPH_LIMIT": ("none", "an integer from 1 to"),
-           "TENON_LM_MEMORY": ("most", "an integer from 1 to"),
+           "TENON_LM_MEMORY": ("most", "an integer from 1 to"), "TENON_NCCL_LEAST": ("all", "an integer from 1 to"),
            "TENON_CHECK": ("1.5", "a number from 0 to 1"), "TENON_CACHE_DIR": ("cache", "an absolute path")}
 # What takes names, files or lists, or says whom to trust, has tests of its own above.
 OTHERS = {"TENON_BACKEND", "TENON_PLUGIN_PATH", "TENON_PLUGINS_DISABLE", "TENON_TRUST", "TENON_KERNELS", "TENON_LOG",
@@ -413,7 +421,7 @@ run([tenon_backend_is_a_list_in_order, tenon_backend_takes_numbers_of_devices, t
      tenon_plugin_path_wrong_is_told, tenon_plugins_only_hides_the_others, tenon_plugins_disable_takes_globs,
      tenon_trust_is_what_a_plugin_has_to_prove, tenon_dlclose_unloads, tenon_log_has_levels_by_topic,
      tenon_log_misspelt_gets_the_nearest, tenon_trace_is_a_timeline, tenon_why_keeps_what_was_decided,
-     tenon_cache_dir_keeps_compiled_code, tenon_mpi_names_the_library, tenon_mpi_messages_shares_no_memory, tenon_nccl_names_the_library,
+     tenon_cache_dir_keeps_compiled_code, tenon_mpi_names_the_library, tenon_mpi_messages_shares_no_memory, tenon_nccl_names_the_library, tenon_nccl_least_is_taken,
      tenon_run_tells_where_failures_are_told,
      tenon_vulkan_validation_loads_the_layer,
      tenon_vulkan_as_gpu_takes_kernels_for_gpus, tenon_vulkan_matrices_chooses_among_kernels,

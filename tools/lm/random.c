@@ -7,7 +7,8 @@
 #include <tenon/ops/quant.h>
 #include "lm.h"
 
-#define SAMPLES 1024 // blocks that weights consist of
+#define SAMPLES 4096 // blocks that weights consist of
+#define RUN 64       // of them, one behind the other, that weights take at once
 
 enum { LAYERS, WIDTH, HEADS, GROUPS, INNER, WORDS, LENGTH, NUMBERS };
 
@@ -131,8 +132,8 @@ static tn_status lm_random_make_samples(struct random_model *m, tn_scope *scope,
     return status;
 }
 
-// Weights whose blocks are drawn from the samples, so that a large model takes seconds and
-// is never held as floats.
+// Weights whose runs of blocks are drawn from the samples, so that a large model takes
+// seconds and is never held as floats.
 static tn_array *random_blocks(struct random_model *m, tn_scope *scope, uint32_t seed,
                                const tn_quant_format *format, const int64_t extent[2])
 {
@@ -154,10 +155,12 @@ static tn_array *random_blocks(struct random_model *m, tn_scope *scope, uint32_t
         return NULL;
     }
     uint64_t state = seed;
-    for (int64_t i = 0; i < blocks; i++) {
+    for (int64_t i = 0; i < blocks; i += RUN) {
+        int64_t count = blocks - i < RUN ? blocks - i : RUN;
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         memcpy(bytes + i * format->bytes,
-               m->samples + (state >> 54) * (uint64_t)format->bytes, (size_t)format->bytes);
+               m->samples + (state >> 32) % (SAMPLES - RUN) * (uint64_t)format->bytes,
+               (size_t)(count * format->bytes));
     }
     const tn_host_memory given = {
         .struct_size = sizeof(given), .data = bytes, .release = free, .context = bytes};

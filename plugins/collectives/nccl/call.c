@@ -303,8 +303,9 @@ tn_status nccl_run(const tn_host *host, tn_device_group *g, const tn_collective_
                    const tn_run *run, int32_t *out_done)
 {
     bool all = false;
+    uint64_t bytes = call->count * (uint64_t)tn_dtype_bytes(call->dtype);
     *out_done = 0;
-    if (!call_is_known(call) || call->count == 0)
+    if (!call_is_known(call) || bytes == 0 || bytes < g->least)
         return TN_OK;
     tn_status status = call_agree(host, g, call, operands_serve(g, run), &all);
     if (status == TN_OK && all) {

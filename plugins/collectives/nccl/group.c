@@ -9,7 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_CLOSING_MS = 3000 };
+enum {
+    MOST_CLOSING_MS = 3000,
+    LEAST_BYTES = 65537 // of a member's array: fewer are quicker through the host's memory
+};
 
 // --- libraries --------------------------------------------------------------------------
 
@@ -33,6 +36,12 @@ tn_status nccl_ready(const tn_host *host, char *why, uint64_t size)
     return is_wanted ? TN_ERR_NOT_FOUND : TN_ERR_UNSUPPORTED;
 }
 
+static uint64_t least_bytes(const tn_host *host)
+{
+    const char *text = host->config(host, "TENON_NCCL_LEAST");
+    return text && *text ? strtoull(text, NULL, 10) : LEAST_BYTES;
+}
+
 tn_status nccl_group_open(const tn_host *host, const tn_collective *base,
                           const tn_host *base_host, tn_group *group, tn_device_group **out)
 {
@@ -46,6 +55,7 @@ tn_status nccl_group_open(const tn_host *host, const tn_collective *base,
                            .group = group,
                            .rank = facts->rank,
                            .size = facts->size,
+                           .least = least_bytes(host),
                            .library = nccl_library_open(NULL, why, sizeof(why))};
     *out = g;
     return TN_OK;

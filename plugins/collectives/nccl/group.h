@@ -32,6 +32,7 @@ struct tn_device_group {
     const tn_host *base_host;
     tn_group *group;
     int32_t rank, size;
+    uint64_t least; // bytes of a member's array from which on calls are NCCL's
     const struct nccl_library *library;
     char refused[NCCL_REASON]; // why this process's GPU cannot be used; "": no reason known
     const char *reason;        // why the operands of this call cannot be used

@@ -72,13 +72,15 @@ static bool fills_stages(const tn_lm *model, int64_t count, int64_t size)
 
 // Number of positions of the next chunk, where `left` of the call's `count` are left: a
 // size more than half of which is used, so that few plans and few runs serve any number.
-// With all_rows at most 64, since logits of all rows are large.
+// With all_rows at most 64, since logits of all rows are large. Processes that share
+// products meet twice a layer of each chunk: they take larger ones.
 static int64_t chunk_size(const tn_lm_sequence *sequence, int64_t count, int64_t left,
                           bool all_rows)
 {
-    static const int64_t sizes[] = {512, 64, 8};
+    static const int64_t sizes[] = {2048, 512, 64, 8};
     int64_t room = sequence->model->capacity - sequence->length;
-    for (size_t i = all_rows ? 1 : 0; i < COUNT(sizes); i++)
+    size_t first = all_rows ? 2 : sequence->model->partial.has ? 0 : 1;
+    for (size_t i = first; i < COUNT(sizes); i++)
         if (sizes[i] <= room && left > sizes[i] / (sizes[i] == 8 ? 8 : 2) &&
             fills_stages(sequence->model, count, sizes[i]))
             return sizes[i];
