@@ -128,7 +128,7 @@ static void pack_pairs(const uint16_t *even, const uint16_t *odd, uint16_t *to)
 }
 
 // Transposes the pairs of 16 lines of 32 adjacent elements: row p gets pair p of each line.
-static void turn_pairs(const uint16_t *from, int64_t line, uint16_t *to)
+static void transpose_pairs(const uint16_t *from, int64_t line, uint16_t *to)
 {
     const char *at = (const char *)from;
     line *= 2;
@@ -175,7 +175,7 @@ static void pack_step(const struct amx_lines *p, int64_t j, int64_t s, int64_t s
     if (left < 32 || columns < 16 || (p->line != 1 && p->step != 1))
         pack_tile(&(struct amx_lines){from, p->line, p->step, columns, left}, tile);
     else if (p->step == 1)
-        turn_pairs(from, p->line, tile);
+        transpose_pairs(from, p->line, tile);
     else
         for (int64_t k = 0; k < PAIRS; k++)
             pack_pairs(from + 2 * k * p->step, from + (2 * k + 1) * p->step, tile + k * 32);

@@ -171,7 +171,7 @@ static const struct kind {
 };
 
 // The product transposed, c' = b' a', for a b with few columns.
-static struct cpu_panels panels_few_turned(const struct cpu_panels *p)
+static struct cpu_panels panels_few_transposed(const struct cpu_panels *p)
 {
     struct cpu_panels out = *p;
     out.a = p->b, out.b = p->a;
@@ -183,10 +183,10 @@ static struct cpu_panels panels_few_turned(const struct cpu_panels *p)
 
 bool V(cpu_panels_few)(const struct cpu_panels *p)
 {
-    const bool turns = p->m > CPU_PANELS_FEW || (p->n == 1 && p->m > 1);
-    const struct cpu_panels few = turns ? panels_few_turned(p) : *p;
+    const bool transposes = p->m > CPU_PANELS_FEW || (p->n == 1 && p->m > 1);
+    const struct cpu_panels few = transposes ? panels_few_transposed(p) : *p;
     const struct kind *kind = &kinds[p->dtype];
-    const bool is_dense = turns ? p->c_row == 1 : true; // along the columns of `few`
+    const bool is_dense = transposes ? p->c_row == 1 : true; // along the columns of `few`
     if (few.m < 1 || few.m > CPU_PANELS_FEW || few.k < 1 ||
         !(few.b_row == 1 || (few.b_column == 1 && is_dense)))
         return false;
@@ -205,8 +205,8 @@ bool V(cpu_panels_few)(const struct cpu_panels *p)
                           .depth = depth,
                           .y_step = few.b_row * kind->size,
                           .y_column = few.b_column * kind->size,
-                          .c_row = turns ? 1 : p->c_row,
-                          .c_column = turns ? p->c_row : 1,
+                          .c_row = transposes ? 1 : p->c_row,
+                          .c_column = transposes ? p->c_row : 1,
                           .adds = q > 0});
     }
     return true;

@@ -146,8 +146,8 @@ static tn_status few_weight_plan(const tn_vulkan_plan *plan, const struct conv_p
 
 // --- the convolution, and the gradient of its input ------------------------------------
 
-// The gradient of the input is a convolution of the gradient by turned filters.
-static struct conv_plan few_turned(const struct conv_plan *c)
+// The gradient of the input is a convolution of the gradient by flipped filters.
+static struct conv_plan few_flipped(const struct conv_plan *c)
 {
     struct conv_plan t = *c;
     t.height = c->out_height;
@@ -189,7 +189,7 @@ static tn_status few_forward_plan(const tn_vulkan_plan *plan, const struct conv_
     if (!few_fits(given, op, dtype) || plan->limits->max_invocations < GROUP ||
         (is_input && (given->stride[0] != 1 || given->stride[1] != 1)))
         return TN_OK;
-    const struct conv_plan c = is_input ? few_turned(given) : *given;
+    const struct conv_plan c = is_input ? few_flipped(given) : *given;
     uint64_t most = MOST_SUMS / (uint64_t)c.kernel[1];
     most = most < MOST_OWN ? most : MOST_OWN;
     uint64_t blocks = ceil_div((uint64_t)c.out_channels, most);

@@ -24,7 +24,7 @@ struct linalg_blocks {
     bool has_triangle, is_unit;
 };
 
-static struct linalg_matrix linalg_plan_turned(struct linalg_matrix m)
+static struct linalg_matrix linalg_plan_transposed(struct linalg_matrix m)
 {
     return (struct linalg_matrix){m.offset, m.column, m.row};
 }
@@ -96,8 +96,8 @@ static tn_status cholesky_plan(const tn_vulkan_plan *plan)
     b.result =
         (struct linalg_matrix){tn_step_output(plan->step, 0)->layout.offset, (int64_t)n, 1};
     if (attrs->upper) {
-        b.source = linalg_plan_turned(b.source);
-        b.result = linalg_plan_turned(b.result);
+        b.source = linalg_plan_transposed(b.source);
+        b.result = linalg_plan_transposed(b.result);
     }
     tn_status status = TN_OK;
     for (uint64_t first = 0; first + BLOCK < n && status == TN_OK; first += BLOCK) {
@@ -128,7 +128,7 @@ static tn_status solve_plan(const tn_vulkan_plan *plan)
     b.result = (struct linalg_matrix){tn_step_output(plan->step, 0)->layout.offset,
                                       (int64_t)b.columns, 1};
     if (attrs->transpose != TN_LINALG_NONE)
-        b.triangle = linalg_plan_turned(b.triangle);
+        b.triangle = linalg_plan_transposed(b.triangle);
     if ((attrs->lower != 0) == (attrs->transpose != TN_LINALG_NONE)) {
         b.triangle = linalg_plan_reversed(b.triangle, n, true);
         b.source = linalg_plan_reversed(b.source, n, false);

@@ -306,7 +306,7 @@ static bool matmul_plan_has_few_rows(tn_dtype dtype, const struct product *p)
 #define MORE_COLUMNS 32 // of a workgroup
 #define MORE_ELEMENTS (1 << 20)
 
-static struct product product_turned(const struct product *p)
+static struct product product_transposed(const struct product *p)
 {
     struct product q = *p;
     q.rows = p->columns;
@@ -350,11 +350,11 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
     }
     if (matmul_plan_has_few_rows(dtype, p))
         return few_rows(dtype, p);
-    const struct product q = p->columns < p->rows ? product_turned(p) : *p;
+    const struct product q = p->columns < p->rows ? product_transposed(p) : *p;
     if (has_more_rows(dtype, &q)) {
         struct tiling few = few_rows(dtype, &q);
         few.takes_any = false;
-        few.is_turned = p->columns < p->rows;
+        few.is_transposed = p->columns < p->rows;
         return few;
     }
     const struct product_wide *wide = matmul_plan_choose_wide(limits, step, p);
@@ -406,15 +406,15 @@ static int32_t matmul_accepts(const tn_kernel_query *query)
 
 // out_offset: of the result, in elements.
 static void matmul_plan_push_product(struct kernel_launch *launch, const struct product *p,
-                                     const tn_step *step, bool is_turned,
+                                     const tn_step *step, bool is_transposed,
                                      uint64_t out_offset)
 {
     const uint64_t words[] = {p->rows,
                               p->columns,
                               p->terms,
                               p->batches,
-                              (uint64_t)tn_step_input(step, is_turned)->layout.offset,
-                              (uint64_t)tn_step_input(step, !is_turned)->layout.offset,
+                              (uint64_t)tn_step_input(step, is_transposed)->layout.offset,
+                              (uint64_t)tn_step_input(step, !is_transposed)->layout.offset,
                               out_offset,
                               p->a.row,
                               p->a.column,
@@ -458,12 +458,12 @@ tn_status product_launch(const tn_vulkan_plan *plan, const struct product *p,
     kernel_spec(&launch, step_x);
     kernel_spec(&launch, step_y);
     kernel_spec(&launch, step_z);
-    if (tiling->is_turned)
+    if (tiling->is_transposed)
         kernel_spec(&launch, 1);
-    kernel_bind(&launch, tn_vulkan_input(tiling->is_turned));
-    kernel_bind(&launch, tn_vulkan_input(!tiling->is_turned));
+    kernel_bind(&launch, tn_vulkan_input(tiling->is_transposed));
+    kernel_bind(&launch, tn_vulkan_input(!tiling->is_transposed));
     kernel_bind(&launch, out);
-    matmul_plan_push_product(&launch, p, plan->step, tiling->is_turned, out_offset);
+    matmul_plan_push_product(&launch, p, plan->step, tiling->is_transposed, out_offset);
     return kernel_launch(plan, &launch);
 }
 
@@ -479,8 +479,8 @@ static tn_status matmul_plan(const tn_vulkan_plan *plan)
         return product_few_launch(plan, &few);
     struct tiling tiling;
     uint32_t splits = product_split(plan->limits, step, &p, &tiling);
-    if (tiling.is_turned)
-        p = product_turned(&p);
+    if (tiling.is_transposed)
+        p = product_transposed(&p);
     tn_vulkan_operand out = tn_vulkan_output(0);
     uint64_t out_offset = (uint64_t)tn_step_output(step, 0)->layout.offset;
     if (splits > 1) {

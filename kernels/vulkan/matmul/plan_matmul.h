@@ -41,7 +41,7 @@ struct tiling {
     bool takes_any;  // several products share a launch (matmul_products.comp)
     bool b_along_k;  // the kernel's B_ALONG_K
     bool is_whole;   // never in splits
-    bool is_turned;  // of the operands turned round, the right one first
+    bool is_transposed; // computes the transpose: the right operand comes first
 };
 
 // A tile of products of f32 that are read four elements at a time (matmul_wide.glsl).
@@ -75,12 +75,12 @@ tn_status product_launch(const tn_vulkan_plan *plan, const struct product *p,
                          uint64_t out_offset);
 
 // plan_matmul_few.c
-// A product of which one operand, x, has few rows, or turned round few columns.
+// A product of which one operand, x, has few rows, or transposed few columns.
 struct product_few {
     char name[VARIANT_NAME];
-    bool is_turned, w_along_k; // x is on the right; w is contiguous along the terms
+    bool is_transposed, w_along_k; // x is on the right; w is contiguous along the terms
     bool is_strip; // on cooperative matrices: matmul_strip.comp; else matmul_lines.comp
-    uint64_t rows, columns, terms;      // turned
+    uint64_t rows, columns, terms;      // of the transpose, if it is computed
     uint32_t x_row, x_k, w_k, w_column; // strides
     uint32_t tile_rows, tile_columns, lanes, splits;
     uint64_t split_terms;

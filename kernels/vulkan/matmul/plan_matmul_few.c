@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products of which one operand, x, has a few rows (on the left) or columns (on the right),
 // and the other, w, is large: their time is that of reading w once. With x on the right the
-// product is that of the operands turned round, and so is the result.
+// product is that of the operands transposed and exchanged, and so is the result.
 #include "plan_matmul.h"
 
 #include <stdio.h>
@@ -40,10 +40,10 @@ static uint32_t per_line(tn_dtype dtype)
 }
 
 // Turns the product where its columns are the few.
-static void few_turn(const struct product *p, struct product_few *few)
+static void few_transpose(const struct product *p, struct product_few *few)
 {
-    few->is_turned = p->columns < p->rows;
-    if (few->is_turned) {
+    few->is_transposed = p->columns < p->rows;
+    if (few->is_transposed) {
         few->rows = p->columns;
         few->columns = p->rows;
         few->x_row = p->b.column;
@@ -137,8 +137,8 @@ bool product_few(const tn_vulkan_limits *limits, const tn_step *step,
                  const struct product *p, struct product_few *out)
 {
     struct product_few few = {0};
-    few_turn(p, &few);
-    const tn_layout *w = &tn_step_input(step, few.is_turned ? 0 : 1)->layout;
+    few_transpose(p, &few);
+    const tn_layout *w = &tn_step_input(step, few.is_transposed ? 0 : 1)->layout;
     if (p->batches != 1 || !few_is_large(&few, w->dtype))
         return false;
     if (few.rows > MOST_FEW || !is_in_lines(&few, w))
@@ -165,7 +165,7 @@ uint64_t product_few_scratch(const struct product *p, tn_dtype dtype)
 {
     struct product_few few = {0};
     uint64_t terms;
-    few_turn(p, &few);
+    few_transpose(p, &few);
     if (few.rows > MOST_FEW || few.rows < LEAST_STRIP || p->batches != 1 ||
         dtype == TN_F32 || !few_is_large(&few, dtype))
         return 0;
@@ -199,9 +199,9 @@ static void strip_bind_splits(struct kernel_launch *launch, const struct product
 
 tn_status product_few_launch(const tn_vulkan_plan *plan, struct product_few *few)
 {
-    const tn_layout *x = &tn_step_input(plan->step, few->is_turned ? 1 : 0)->layout;
-    const tn_layout *w = &tn_step_input(plan->step, few->is_turned ? 0 : 1)->layout;
-    const tn_vulkan_operand x_operand = tn_vulkan_input(few->is_turned ? 1 : 0);
+    const tn_layout *x = &tn_step_input(plan->step, few->is_transposed ? 1 : 0)->layout;
+    const tn_layout *w = &tn_step_input(plan->step, few->is_transposed ? 0 : 1)->layout;
+    const tn_vulkan_operand x_operand = tn_vulkan_input(few->is_transposed ? 1 : 0);
     if (few->is_strip && !(plan->flags & KERNEL_PLAN_OWN)) { // there are no counters
         few->splits = 1;
         few->split_terms = ceil_div(few->terms, STRIP_DEPTH) * STRIP_DEPTH;
@@ -214,7 +214,7 @@ tn_status product_few_launch(const tn_vulkan_plan *plan, struct product_few *few
     if (!few->is_strip)
         kernel_spec(&launch, few->lanes);
     kernel_bind(&launch, x_operand);
-    kernel_bind(&launch, tn_vulkan_input(few->is_turned ? 0 : 1));
+    kernel_bind(&launch, tn_vulkan_input(few->is_transposed ? 0 : 1));
     kernel_bind(&launch, tn_vulkan_output(0));
     if (few->is_strip)
         strip_bind_splits(&launch, few, x_operand);
@@ -227,8 +227,8 @@ tn_status product_few_launch(const tn_vulkan_plan *plan, struct product_few *few
                               few->x_row,
                               few->x_k,
                               few->w_along_k ? few->w_column : few->w_k,
-                              few->is_turned ? 1 : few->columns,
-                              few->is_turned ? few->rows : 1,
+                              few->is_transposed ? 1 : few->columns,
+                              few->is_transposed ? few->rows : 1,
                               few->splits,
                               few->split_terms};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) - (few->is_strip ? 0 : 2); i++)

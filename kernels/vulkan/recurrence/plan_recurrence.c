@@ -129,13 +129,13 @@ static void recurrence_variant(const struct recurrence_plan *r, const char *form
 
 // --- forwards ---------------------------------------------------------------------------
 
-static uint64_t turned_bytes(const tn_layout *w)
+static uint64_t transposed_bytes(const tn_layout *w)
 {
     return (layout_count(w) * dtype_bytes(w->dtype) + 3) / 4 * 4;
 }
 
-// Turns w into scratch memory, so that weights of adjacent units are adjacent.
-static tn_status turn_weights(const struct recurrence_plan *r)
+// Transposes w into scratch memory, so that weights of adjacent units are adjacent.
+static tn_status transpose_weights(const struct recurrence_plan *r)
 {
     const tn_layout *w = &tn_step_input(r->plan->step, 1)->layout;
     uint64_t wide = r->gates * r->units,
@@ -145,7 +145,7 @@ static tn_status turn_weights(const struct recurrence_plan *r)
     struct kernel_launch launch = {.name = name, .groups = tiles};
     kernel_spec(&launch, 0);
     kernel_bind(&launch, tn_vulkan_input(1));
-    kernel_bind(&launch, tn_vulkan_scratch(0, turned_bytes(w), TN_VULKAN_WRITES));
+    kernel_bind(&launch, tn_vulkan_scratch(0, transposed_bytes(w), TN_VULKAN_WRITES));
     const uint64_t words[] = {tiles, r->units, wide, r->units, wide, (uint64_t)w->offset,
                               0};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -169,8 +169,9 @@ static tn_status plan_positions(const struct recurrence_plan *r, uint64_t count,
     flags |= (has_bias ? HAS_BIAS : 0) | (keeps ? KEEPS : 0);
     struct kernel_launch launch = positions_launch(r, name, 1, count, at, step, flags);
     bind_with_offset(&launch, plan, tn_vulkan_input(0));
-    kernel_bind(&launch, tn_vulkan_scratch(0, turned_bytes(&tn_step_input(of, 1)->layout),
-                                           TN_VULKAN_READS));
+    kernel_bind(&launch,
+                tn_vulkan_scratch(0, transposed_bytes(&tn_step_input(of, 1)->layout),
+                                  TN_VULKAN_READS));
     kernel_push(&launch, 0);
     bind_with_offset(&launch, plan, tn_vulkan_input(2));
     bind_with_offset(&launch, plan, tn_vulkan_input(has_bias ? 4 : 2));
@@ -197,7 +198,7 @@ static tn_status recurrence_steps_plan(const tn_vulkan_plan *plan)
     const int64_t at = r.attrs->reverse ? (int64_t)r.length - 1 : 0,
                   step = r.attrs->reverse ? -1 : 1;
     uint64_t each = r.is_alone ? r.length : 1;
-    tn_status status = turn_weights(&r);
+    tn_status status = transpose_weights(&r);
     for (uint64_t n = 0; n < r.length && status == TN_OK; n += each)
         status =
             plan_positions(&r, each, at + (int64_t)n * step, step, n == 0 ? BEGINS : 0);
@@ -206,7 +207,7 @@ static tn_status recurrence_steps_plan(const tn_vulkan_plan *plan)
 
 static uint64_t recurrence_steps_scratch(const tn_kernel_query *query)
 {
-    return turned_bytes(&query->inputs[1]);
+    return transposed_bytes(&query->inputs[1]);
 }
 
 // --- backwards --------------------------------------------------------------------------

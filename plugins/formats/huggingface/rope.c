@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The rotary embedding in config.json: the base of the frequencies, the elements of heads
-// that are turned, and the scaling of the frequencies.
+// that are rotated, and the scaling of the frequencies.
 #include <math.h>
 #include <string.h>
 #include "huggingface.h"
@@ -94,26 +94,26 @@ static tn_status add_bases(const struct rope *r)
     return TN_OK;
 }
 
-// Adds the number of turned elements of a head. Only Phi-3 turns fewer than all:
+// Adds the number of rotated elements of a head. Only Phi-3 rotates fewer than all:
 // transformers' other models ignore the number without a scaling, and fail with one.
-static tn_status add_turned(const struct rope *r, const struct scaling *scaling)
+static tn_status add_rotated(const struct rope *r, const struct scaling *scaling)
 {
     struct hf *hf = r->hf;
     const json_t *part = rope_member(r, "partial_rotary_factor");
     part = part ? part : hf_member(hf->model, "partial_rotary_factor");
-    double turned = part ? json_number_value(part) : 1;
-    if (!(turned > 0 && turned <= 1))
+    double share = part ? json_number_value(part) : 1;
+    if (!(share > 0 && share <= 1))
         return hf_rope_wrong(r, "partial_rotary_factor", "a number above 0 and up to 1");
     if (!(hf->text->keys & HF_PHI3)) {
-        if (scaling && turned < 1)
+        if (scaling && share < 1)
             return hf_rope_wrong(r, "partial_rotary_factor", "1 beside a rope_scaling");
-        turned = 1;
+        share = 1;
     }
-    hf_add_integer(hf, ".rope.dimension_count", (int64_t)((double)hf->head * turned));
+    hf_add_integer(hf, ".rope.dimension_count", (int64_t)((double)hf->head * share));
     return TN_OK;
 }
 
-// Adds the factor of turned elements: the scaling's own number, or one that follows from
+// Adds the factor of rotated elements: the scaling's own number, or one that follows from
 // its factor. GGUF stores the whole factor for longrope; for yarn, its quotient by the
 // usual 1 + 0.1 ln(factor).
 static tn_status add_magnitude(const struct rope *r, bool is_long)
@@ -129,14 +129,14 @@ static tn_status add_magnitude(const struct rope *r, bool is_long)
     if (!(factor > 0) || (is_long && !(r->original > 1)))
         return hf_rope_wrong(r, "rope_scaling",
                              "a factor, and positions of the original context");
-    double turns = factor > 1 ? log(factor) : 0, usual = 1 + 0.1 * log(factor);
-    double whole = 1 + 0.1 * turns;
+    double growth = factor > 1 ? log(factor) : 0, usual = 1 + 0.1 * log(factor);
+    double whole = 1 + 0.1 * growth;
     if (said)
         whole = json_number_value(said);
     else if (is_long)
-        whole = factor > 1 ? sqrt(1 + turns / log(r->original)) : 1;
+        whole = factor > 1 ? sqrt(1 + growth / log(r->original)) : 1;
     else if (one != 0 && all != 0)
-        whole = (1 + 0.1 * one * turns) / (1 + 0.1 * all * turns);
+        whole = (1 + 0.1 * one * growth) / (1 + 0.1 * all * growth);
     if (is_long || whole != usual)
         hf_add_float(hf, ".rope.scaling.attn_factor", is_long ? whole : whole / usual);
     return TN_OK;
@@ -224,7 +224,7 @@ tn_status hf_read_rope(struct hf *hf)
     if (status == TN_OK)
         status = add_bases(&r);
     if (status == TN_OK)
-        status = add_turned(&r, scaling);
+        status = add_rotated(&r, scaling);
     hf_add_text(hf, "tenon.rope", "halves");
     return status == TN_OK && scaling ? add_scaling(&r, scaling) : status;
 }

@@ -43,24 +43,24 @@ int32_t orientation_read(const uint8_t *data, uint64_t size)
 // Changes of rows and columns, in this order: exchanged, then read from the end.
 static const struct {
     int32_t swaps, flips_rows, flips_columns; // of the stored image
-} turns[9] = {[2] = {0, 0, 1}, [3] = {0, 1, 1}, [4] = {0, 1, 0}, [5] = {1, 0, 0},
-              [6] = {1, 1, 0}, [7] = {1, 1, 1}, [8] = {1, 0, 1}};
+} orientations[9] = {[2] = {0, 0, 1}, [3] = {0, 1, 1}, [4] = {0, 1, 0}, [5] = {1, 0, 0},
+                     [6] = {1, 1, 0}, [7] = {1, 1, 1}, [8] = {1, 0, 1}};
 
 int32_t orientation_swaps(int32_t orientation)
 {
-    return turns[orientation].swaps;
+    return orientations[orientation].swaps;
 }
 
 void orientation_apply(int32_t orientation, const uint8_t *from, int64_t height,
                        int64_t width, uint8_t *out)
 {
-    int32_t swaps = turns[orientation].swaps;
+    int32_t swaps = orientations[orientation].swaps;
     int64_t rows = swaps ? width : height, columns = swaps ? height : width;
     for (int64_t y = 0; y < rows; y++)
         for (int64_t x = 0; x < columns; x++, out += CHANNELS) {
             int64_t row = swaps ? x : y, column = swaps ? y : x;
-            row = turns[orientation].flips_rows ? height - 1 - row : row;
-            column = turns[orientation].flips_columns ? width - 1 - column : column;
+            row = orientations[orientation].flips_rows ? height - 1 - row : row;
+            column = orientations[orientation].flips_columns ? width - 1 - column : column;
             memcpy(out, from + (row * width + column) * CHANNELS, CHANNELS);
         }
 }

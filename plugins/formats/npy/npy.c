@@ -282,7 +282,7 @@ static tn_status npy_describe(const tn_host *host, const tn_format_source *sourc
     char text[192];
     const struct npy_header *header = &c->header;
     uint64_t bytes, left = source->size - begin;
-    bool is_turned = header->fortran && header->type.rank > 1;
+    bool is_transposed = header->fortran && header->type.rank > 1;
     bool is_swapped = header->big_endian && tn_dtype_bytes(header->type.dtype) > 1;
     if (!tn_format_bytes(&header->type, &bytes))
         return host->fail(host, TN_ERR_REFUSED,
@@ -294,7 +294,7 @@ static tn_status npy_describe(const tn_host *host, const tn_format_source *sourc
                           " are there",
                           source->name, npy_shape_text(&header->type, text),
                           tn_dtype_name(header->type.dtype), bytes, left);
-    bool in_place = !is_turned && !is_swapped && header->type.dtype != TN_BOOL;
+    bool in_place = !is_transposed && !is_swapped && header->type.dtype != TN_BOOL;
     c->array = (tn_format_array){.name = "",
                                  .type = header->type,
                                  .offset = begin,
@@ -367,9 +367,9 @@ static tn_status npy_read(const tn_host *host, const tn_format_source *source,
 {
     const struct npy_content *c = (const void *)content;
     const tn_format_array *array = &c->array;
-    bool is_turned = c->header.fortran && array->type.rank > 1;
+    bool is_transposed = c->header.fortran && array->type.rank > 1;
     (void)index; // 0: the file has one array
-    unsigned char *read = is_turned ? host->alloc(host, array->size, 0) : data;
+    unsigned char *read = is_transposed ? host->alloc(host, array->size, 0) : data;
     if (!read)
         return TN_ERR_MEMORY;
     tn_status status = source->read(source, array->offset, read, array->size);
@@ -379,9 +379,9 @@ static tn_status npy_read(const tn_host *host, const tn_format_source *source,
     for (uint64_t i = 0; status == TN_OK && array->type.dtype == TN_BOOL && i < array->size;
          i++)
         read[i] = read[i] != 0;
-    if (status == TN_OK && is_turned)
+    if (status == TN_OK && is_transposed)
         to_rows(&array->type, read, data, array->size);
-    if (is_turned)
+    if (is_transposed)
         host->free(host, read);
     return status;
 }

@@ -91,7 +91,7 @@ static tn_status cholesky_reference(const tn_cpu_call *call)
 #define MOST_TURNED 600
 enum { TURNED }; // part of the room
 
-static bool cholesky_turns(int64_t n, bool is_upper)
+static bool cholesky_transposes(int64_t n, bool is_upper)
 {
     return !is_upper && n >= LEAST_TURNED && n <= MOST_TURNED;
 }
@@ -106,7 +106,7 @@ static int cholesky_factor(const struct batch_job *job, int64_t index, char *roo
     bool is_upper = cholesky_is_upper(job);
     if (n == 0)
         return 0;
-    if (cholesky_turns(n, is_upper) && !threads_share(job, n)) {
+    if (cholesky_transposes(n, is_upper) && !threads_share(job, n)) {
         struct matrix_view turned =
             matrix_by_columns(room + job->room.at[TURNED], l.dtype, n, n);
         matrix_copy_triangle(turned, a, false);
@@ -151,7 +151,7 @@ static struct batch_room cholesky_room(const tn_layout *l, const tn_cholesky_att
 {
     struct batch_room room = {.size = 0};
     int64_t n = l->extent[l->rank - 1];
-    if (cholesky_turns(n, attrs->upper != 0))
+    if (cholesky_transposes(n, attrs->upper != 0))
         room_add(&room, TURNED, (uint64_t)(n * n), (uint64_t)tn_dtype_bytes(l->dtype));
     room_add_group(&room, l->dtype, n, 0);
     return room;

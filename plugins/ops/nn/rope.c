@@ -93,8 +93,8 @@ static tn_array *rope_rounded(const tn_build *build, tn_array *x, tn_dtype dtype
     return dtype_of(build, x) == dtype ? x : cast(build, x, dtype);
 }
 
-// Turns the pairs' first elements and second elements separately, and joins them.
-static tn_array *turn_apart(const tn_build *build, const tn_rule *rule, tn_type type)
+// Rotates the pairs' first elements and second elements separately, and joins them.
+static tn_array *rotate_separately(const tn_build *build, const tn_rule *rule, tn_type type)
 {
     const tn_rope_attrs *attrs = rule->attrs;
     int32_t last = type.rank - 1;
@@ -122,10 +122,10 @@ static tn_array *turn_apart(const tn_build *build, const tn_rule *rule, tn_type 
                       type.extent);
 }
 
-// Turns each element of halves with the other one of its pair: an inserted axis of two in
+// Rotates each element of halves with the other one of its pair: an inserted axis of two in
 // front of the last one separates the pairs, so one program writes both. The first elements
-// turn the other way.
-static tn_array *turn_halves(const tn_build *build, const tn_rule *rule, tn_type type)
+// are rotated the other way.
+static tn_array *rotate_halves(const tn_build *build, const tn_rule *rule, tn_type type)
 {
     int32_t last = type.rank - 1;
     int64_t pairs = build->type(rule->inputs[1])->extent[0];
@@ -164,7 +164,7 @@ static tn_status rope_decompose(const tn_build *build, const tn_rule *rule,
     int32_t last = x->rank - 1;
     int64_t pairs = frequencies->extent[0], extent = x->extent[last];
     int32_t at_once = !attrs->interleaved && x->rank < TN_MAX_RANK;
-    tn_array *parts[2] = {(at_once ? turn_halves : turn_apart)(build, rule, *x)};
+    tn_array *parts[2] = {(at_once ? rotate_halves : rotate_separately)(build, rule, *x)};
     outputs[0] = parts[0];
     if (extent > 2 * pairs) {
         parts[1] =
@@ -177,7 +177,7 @@ static tn_status rope_decompose(const tn_build *build, const tn_rule *rule,
 const tn_primitive nn_rope = {
     .struct_size = sizeof(tn_primitive),
     .id = "nn.rope/1",
-    .doc = "x with pairs of elements turned by angles that grow with the position.",
+    .doc = "x with pairs of elements rotated by angles that grow with the position.",
     TN_INPUTS(rope_inputs),
     .attrs = TN_ATTR_TABLE(tn_rope_attrs, rope_fields),
     .infer = rope_infer,

@@ -53,7 +53,7 @@ static bool model_rewrite_is_named(const char *name, const char *kind)
 }
 
 // The heads of a matrix whose rows GGUF has in another order than the file; 0: same order.
-static int64_t turned_heads(const struct rewrite *r, const char *name)
+static int64_t rotated_heads(const struct rewrite *r, const char *name)
 {
     tn_text order = {"", 0}, architecture = {"", 0};
     const tn_metadata_list *list = tn_file_metadata(r->file);
@@ -83,7 +83,7 @@ static int model_rewrite_list_array(struct rewrite *r, uint64_t index)
     a->rows = 1;
     for (int32_t axis = 0; axis < type->rank - 1; axis++)
         a->rows *= type->extent[axis];
-    a->heads = turned_heads(r, a->name);
+    a->heads = rotated_heads(r, a->name);
     if (a->heads > 0 && type->rank == 1) { // a bias: an element is a row
         a->rows = a->columns;
         a->columns = 1;
@@ -146,7 +146,7 @@ int rewrite_open(struct rewrite *r, const char *in, const char *out)
 // --- elements ---------------------------------------------------------------------------
 
 // State of one array while it is written.
-struct turn {
+struct rewrite_state {
     struct rewrite *r;
     tn_scope *scope;  // of the array as it is in the file
     const void *data; // its bytes, and how many
@@ -163,7 +163,7 @@ static int64_t model_rewrite_row_bytes(const struct rewrite_array *a, const char
 }
 
 // Where row `row` of the new array is in the file: GGUF has the two elements that are
-// turned together beside each other, the file half a head apart.
+// rotated together beside each other, the file half a head apart.
 static int64_t old_row(const struct rewrite *r, const struct rewrite_array *a, int64_t row)
 {
     int64_t head = a->heads > 0 ? a->rows / a->heads : a->rows;
@@ -213,8 +213,8 @@ static tn_array *importance_of(tn_scope *s, const struct rewrite_array *a, int64
 }
 
 // Rows [first, first + count) of the new array, from those at `data`.
-static int convert_piece(struct turn *t, struct rewrite_array *a, const uint8_t *data,
-                         int64_t first, int64_t count)
+static int convert_piece(struct rewrite_state *t, struct rewrite_array *a,
+                         const uint8_t *data, int64_t first, int64_t count)
 {
     int64_t from = model_rewrite_row_bytes(a, a->from),
             to = model_rewrite_row_bytes(a, a->to);
@@ -245,7 +245,7 @@ static int convert_piece(struct turn *t, struct rewrite_array *a, const uint8_t 
     return failed;
 }
 
-static int model_rewrite_convert(struct turn *t, struct rewrite_array *a,
+static int model_rewrite_convert(struct rewrite_state *t, struct rewrite_array *a,
                                  const uint8_t *data)
 {
     int64_t each = a->columns > 0 ? PIECE_ELEMENTS / a->columns : a->rows;
@@ -264,7 +264,7 @@ static int model_rewrite_convert(struct turn *t, struct rewrite_array *a,
     return failed;
 }
 
-static void tell_progress(const struct turn *t, uint64_t index)
+static void tell_progress(const struct rewrite_state *t, uint64_t index)
 {
     const struct rewrite_array *a = &t->r->arrays[index];
     char line[256];
@@ -273,9 +273,9 @@ static void tell_progress(const struct turn *t, uint64_t index)
     progress(line);
 }
 
-// Ends the turn of an array, and gives back the pages of the file that it has read: those
-// of a large model would fill the memory.
-static void end_turn(struct turn *t)
+// Ends the writing of an array, and gives back the pages of the file that it has read:
+// those of a large model would fill the memory.
+static void end_array(struct rewrite_state *t)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = (uintptr_t)t->data, end = (begin + t->size) / page * page;
@@ -289,10 +289,10 @@ static void end_turn(struct turn *t)
 
 static tn_status give_elements(void *context, uint64_t index, const void **out_data)
 {
-    struct turn *t = context;
+    struct rewrite_state *t = context;
     struct rewrite_array *a = &t->r->arrays[index];
     tell_progress(t, index);
-    end_turn(t);
+    end_array(t);
     if (a->made) {
         *out_data = a->made;
         return TN_OK;
@@ -340,12 +340,12 @@ static void list_output(const struct rewrite *r, const struct model_rewrite_list
 static int model_rewrite_save(struct rewrite *r,
                               const struct model_rewrite_listing *listing)
 {
-    struct turn turn = {.r = r};
+    struct rewrite_state state = {.r = r};
     const tn_metadata_list metadata = {sizeof(metadata), sizeof(*r->pairs), r->pairs,
                                        r->num_pairs, r->out};
     const tn_save_options options = {.struct_size = sizeof(options),
                                      .elements = give_elements,
-                                     .context = &turn,
+                                     .context = &state,
                                      .types = listing->types,
                                      .metadata = r->is_gguf ? &metadata : NULL,
                                      .block_formats = r->is_gguf ? listing->formats : NULL};
@@ -355,9 +355,9 @@ static int model_rewrite_save(struct rewrite *r,
                      : 0;
     progress(NULL);
     tn_scope_close(s);
-    end_turn(&turn);
-    free(turn.bytes);
-    free(turn.rows);
+    end_array(&state);
+    free(state.bytes);
+    free(state.rows);
     return failed;
 }
 

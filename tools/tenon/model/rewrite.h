@@ -33,7 +33,7 @@ struct rewrite {
     struct rewrite_array *arrays;
     uint64_t count;
     bool is_gguf;   // `out` is a GGUF file, else safetensors
-    int64_t rotary; // elements of a head that the rotary embedding turns
+    int64_t rotary; // elements of a head that the rotary embedding rotates
 
     // Metadata that is written.
     tn_metadata *pairs;
@@ -41,8 +41,6 @@ struct rewrite {
     int64_t numbers[2]; // the values of general.file_type and general.quantization_version
     double *floats;     // rounded to f32
     float factors[256]; // rewrite_factors(), which GGUF has as an array
-
-    struct turn *turn; // of rewrite_save
 };
 
 // Opens the file or folder `in`; `out` ends with .gguf or .safetensors. Arrays are in the

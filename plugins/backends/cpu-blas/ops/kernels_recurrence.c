@@ -38,7 +38,7 @@ struct recurrence_product {
     const float *from, *panels, *w;
     float *to;
     int64_t from_row, to_row, rows, inner, columns;
-    int is_turned, adds; // backwards
+    int is_transposed, adds; // backwards
 };
 
 static void read_recurrence(const tn_recurrence_attrs *attrs, const tn_layout *first,
@@ -129,7 +129,7 @@ static void cpu_recurrence_multiply_columns(void *context, int64_t begin, int64_
     if (r->is_few) {
         const struct cpu_few_rows few = {.a = p->from,
                                          .b = p->w +
-                                              (p->is_turned ? first : first * r->units),
+                                              (p->is_transposed ? first : first * r->units),
                                          .c = p->to + first,
                                          .m = p->rows,
                                          .n = last - first,
@@ -139,13 +139,13 @@ static void cpu_recurrence_multiply_columns(void *context, int64_t begin, int64_
                                          .c_row = p->to_row,
                                          .scale = 1,
                                          .kind = CPU_FEW_F32};
-        if (p->is_turned)
+        if (p->is_transposed)
             r->kernels->few->by_columns(&few);
         else
             r->kernels->few->by_rows(&few);
         return;
     }
-    const int64_t panel = p->is_turned ? r->gates * r->units : r->units;
+    const int64_t panel = p->is_transposed ? r->gates * r->units : r->units;
     if (r->rows == 1) {
         r->kernels->recurrence_row(
             &(struct cpu_recurrence_row){.from = p->from,
@@ -334,7 +334,7 @@ static void hand_back(const struct recurrence_run *r, int64_t row, int64_t first
                                    .rows = rows,
                                    .inner = is_gru ? 2 * units : wide,
                                    .columns = units,
-                                   .is_turned = 1,
+                                   .is_transposed = 1,
                                    .adds = is_gru};
     cpu_recurrence_multiply_rows(&p);
     if (!is_gru)

@@ -112,7 +112,7 @@ static tn_array *biases_of(const tn_build *build, const tn_rule *rule,
 }
 
 // Rows (..., K) times w, M, K, transposed: (..., M).
-static tn_array *times_turned(const tn_build *build, tn_array *rows, tn_array *w)
+static tn_array *multiply_transposed(const tn_build *build, tn_array *rows, tn_array *w)
 {
     return build->op(build, "base.matmul/1", TN_IN(rows, tn_move_axis(build, w, 0, 1)),
                      TN_NO_ATTRS);
@@ -126,7 +126,7 @@ static tn_array *product_of_x(const tn_build *build, const tn_rule *rule, tn_arr
     const tn_type *w = build->type(rule->inputs[1]);
     const int64_t whole[3] = {e[0], e[1], w->extent[0]};
     x = with_shape(build, "base.reshape/1", x, 2, rows);
-    x = times_turned(build, x, rule->inputs[1]);
+    x = multiply_transposed(build, x, rule->inputs[1]);
     return with_shape(build, "base.reshape/1", x, 3, whole);
 }
 
@@ -142,7 +142,7 @@ static tn_array *with_first(const tn_build *build, tn_array *given, tn_array *h,
     const int64_t *e = shape.value, row[3] = {1, e[1], e[2]};
     const int64_t at = reverse ? e[0] - 1 : 0;
     tn_array *first = part_of_axis(build, given, 0, at, 1, 1);
-    tn_array *own = times_turned(build, h, w_hh);
+    tn_array *own = multiply_transposed(build, h, w_hh);
     first = add(build, first, with_shape(build, "base.reshape/1", own, 3, row));
     tn_array *rest = part_of_axis(build, given, 0, reverse ? 0 : 1, 1, e[0] - 1);
     return reverse ? recurrence_joined(build, TN_IN(rest, first), 0)
@@ -182,7 +182,7 @@ static tn_status run_recurrence(const tn_build *build, const tn_rule *rule,
                     : is_gru ? 3
                              : 1);
     if (status == TN_OK && r->w_hr)
-        results[0] = times_turned(build, results[0], r->w_hr);
+        results[0] = multiply_transposed(build, results[0], r->w_hr);
     return status;
 }
 
@@ -197,8 +197,8 @@ static tn_status layers_recurrent(const tn_build *build, const tn_rule *rule, in
         return build->host->fail(
             build->host, TN_ERR_ARGUMENT, "x has shape %s, expected 2 axes, L, I, or 3: %s",
             shape_text(x, text), attrs->batch_first ? "N, L, I" : "L, N, I");
-    int is_batch = x->rank == 3, is_turned = is_batch && attrs->batch_first;
-    int64_t batch = is_batch ? x->extent[is_turned ? 0 : 1] : 1;
+    int is_batch = x->rank == 3, is_batch_first = is_batch && attrs->batch_first;
+    int64_t batch = is_batch ? x->extent[is_batch_first ? 0 : 1] : 1;
     r.hidden = r.out = w->rank == 2 ? w->extent[1] : 0;
     r.w_hr = kind == TN_RECURRENCE_LSTM ? recurrent_input(rule, 7) : NULL;
     if (r.w_hr && build->type(r.w_hr)->rank == 2)
@@ -207,12 +207,12 @@ static tn_status layers_recurrent(const tn_build *build, const tn_rule *rule, in
     if (status)
         return status;
     const int64_t shapes[2][2] = {{batch, r.out}, {batch, r.hidden}};
-    const int64_t length = x->extent[is_turned ? 1 : 0];
+    const int64_t length = x->extent[is_batch_first ? 1 : 0];
     const int64_t whole[3] = {length, 1, x->extent[x->rank - 1]};
     tn_array *input = rule->inputs[0], *results[4], *states[2];
-    input = is_turned  ? tn_move_axis(build, input, 1, 0)
-            : is_batch ? input
-                       : with_shape(build, "base.reshape/1", input, 3, whole);
+    input = is_batch_first ? tn_move_axis(build, input, 1, 0)
+            : is_batch     ? input
+                           : with_shape(build, "base.reshape/1", input, 3, whole);
     status = run_recurrence(build, rule, &r, product_of_x(build, rule, input), shapes,
                             &states[0], results);
     if (status)
@@ -225,9 +225,9 @@ static tn_status layers_recurrent(const tn_build *build, const tn_rule *rule, in
         outputs[1 + i] = with_shape(build, "base.reshape/1", states[i], 1 + is_batch,
                                     is_batch ? shapes[i] : &shapes[i][1]);
     const int64_t rows[2] = {length, r.out};
-    outputs[0] = is_turned  ? tn_move_axis(build, results[0], 1, 0)
-                 : is_batch ? results[0]
-                            : with_shape(build, "base.reshape/1", results[0], 2, rows);
+    outputs[0] = is_batch_first ? tn_move_axis(build, results[0], 1, 0)
+                 : is_batch     ? results[0]
+                                : with_shape(build, "base.reshape/1", results[0], 2, rows);
     return built(outputs[0]);
 }
 
