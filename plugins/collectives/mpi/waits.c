@@ -120,7 +120,8 @@ static void wait_tell(const tn_collective_work *work, const struct wait_note *no
 
 void waits_take(tn_group *group, int32_t from, const struct wait_note *note)
 {
-    if (note->origin < 0 || note->origin >= group->facts.size)
+    if (note->origin < 0 || note->origin >= group->facts.size || note->tag < 0 ||
+        note->tag >= (int64_t)TAGS_A_BLOCK * TAG_BLOCKS)
         return;
     struct wait_note *mine = &group->peers[note->origin].waiting;
     if (mine->kind && mine->wait == note->wait)
