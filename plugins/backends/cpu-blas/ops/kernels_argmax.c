@@ -9,9 +9,9 @@
 #define MOST_COLUMNS 512
 #define NARROW 4    // rows of which so many fit a unit are folded as one
 #define WIDE_ROWS 8 // half floats: so many rows are widened at a time
-// Few rows that are long are cut into parts, by sizes alone.
-#define PART_ELEMENTS 32768
-#define MOST_PARTS 64 // of all rows
+// Few rows that are long are cut into splits, by sizes alone.
+#define SPLIT_ELEMENTS 32768
+#define MOST_SPLITS 64 // of all rows
 
 struct cpu_argmax_rows {
     struct reduction_walk r;
@@ -95,49 +95,49 @@ static void argmax_rows(void *context, int64_t begin, int64_t end, uint32_t work
     }
 }
 
-// --- by parts of rows ------------------------------------------------------------------
+// --- by splits of rows ------------------------------------------------------------------
 
-struct cpu_argmax_parts {
+struct cpu_argmax_splits {
     const struct cpu_argmax_rows *rows;
-    int64_t each, size; // parts of a row, and elements of a part but of the last one
-    struct best best[MOST_PARTS];
+    int64_t each, size; // splits of a row, and elements of a split but of the last one
+    struct best best[MOST_SPLITS];
 };
 
-// The loop runs over the parts of all rows.
-static void argmax_parts(void *context, int64_t begin, int64_t end, uint32_t worker)
+// The loop runs over the splits of all rows.
+static void argmax_splits(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    struct cpu_argmax_parts *parts = context;
-    const struct cpu_argmax_rows *rows = parts->rows;
+    struct cpu_argmax_splits *splits = context;
+    const struct cpu_argmax_rows *rows = splits->rows;
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t first = unit % parts->each * parts->size, last = first + parts->size;
+        int64_t first = unit % splits->each * splits->size, last = first + splits->size;
         struct best best = {.row = rows->row,
                             .size = cpu_dtype_size(reduction_loop_dtype(rows->r.dtype))};
-        reduction_walk(&rows->r, row_start(rows, unit / parts->each), first,
+        reduction_walk(&rows->r, row_start(rows, unit / splits->each), first,
                        last < rows->n ? last : rows->n, find_best, &best);
         best.index += first;
-        parts->best[unit] = best;
+        splits->best[unit] = best;
     }
 }
 
 // Parts of a row; 1: rows are not cut.
-static int64_t argmax_count_parts(const struct cpu_argmax_rows *rows)
+static int64_t argmax_count_splits(const struct cpu_argmax_rows *rows)
 {
-    int64_t most = MOST_PARTS / rows->r.kept.count, wanted = rows->n / PART_ELEMENTS;
-    int64_t parts = wanted < most ? wanted : most;
-    return parts > 1 ? parts : 1;
+    int64_t most = MOST_SPLITS / rows->r.kept.count, wanted = rows->n / SPLIT_ELEMENTS;
+    int64_t splits = wanted < most ? wanted : most;
+    return splits > 1 ? splits : 1;
 }
 
-// Joins the parts: of equal elements the one of the earlier part is kept.
-static void argmax_run_parts(const tn_cpu_call *call, const struct cpu_argmax_rows *rows,
-                             int64_t each)
+// Joins the splits: of equal elements the one of the earlier split is kept.
+static void argmax_run_splits(const tn_cpu_call *call, const struct cpu_argmax_rows *rows,
+                              int64_t each)
 {
-    struct cpu_argmax_parts parts = {
+    struct cpu_argmax_splits splits = {
         .rows = rows, .each = each, .size = (rows->n + each - 1) / each};
     int64_t *out = first_element(rows->out);
-    call->parallel_for(call, rows->r.kept.count * each, 1, argmax_parts, &parts);
+    call->parallel_for(call, rows->r.kept.count * each, 1, argmax_splits, &splits);
     for (int64_t unit = 0; unit < rows->r.kept.count * each; unit++) {
-        struct best *best = &parts.best[unit / each * each], *next = &parts.best[unit];
+        struct best *best = &splits.best[unit / each * each], *next = &splits.best[unit];
         memcpy(best->values + best->size, next->values, (size_t)best->size);
         if (next != best && best->row(best->values, 2) == 1) {
             memcpy(best->values, next->values, (size_t)best->size);
@@ -278,8 +278,8 @@ static tn_status cpu_argmax_find(const tn_cpu_call *call, int which)
         return TN_OK;
     if (cpu_argmax_has_columns(&rows))
         cpu_argmax_run_columns(call, &rows);
-    else if (argmax_count_parts(&rows) > 1)
-        argmax_run_parts(call, &rows, argmax_count_parts(&rows));
+    else if (argmax_count_splits(&rows) > 1)
+        argmax_run_splits(call, &rows, argmax_count_splits(&rows));
     else
         call->parallel_for(call, rows.r.kept.count, 1 + PIECE_ELEMENTS / (rows.n + 1),
                            argmax_rows, &rows);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // nn.group_norm/1 of f32, channels last: a sample is read for its means, for its variances
 // and for the result, one sample after the other, so that the later reads are of a cache.
-// Large samples are cut into parts of rows, by sizes alone, whose sums are added in order.
+// Large samples are cut into splits of rows, by sizes alone, whose sums are added in order.
 #include <string.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/nn_attrs.h>
 #include "kernels.h"
 
 #define BLOCK 2048 // elements that one loop after the other works on; the most channels
-#define PART_ELEMENTS 16384
-#define LARGE_SAMPLE (4 * PART_ELEMENTS) // whose parts are shared by the threads
+#define SPLIT_ELEMENTS 16384
+#define LARGE_SAMPLE (4 * SPLIT_ELEMENTS) // whose splits are shared by the threads
 
 typedef union cpu_accumulator accumulator;
 
@@ -24,13 +24,13 @@ struct group_norm {
     const float *x, *weight, *bias; // weight, bias: NULL without
     float *to;                      // NULL: a program takes the elements
     int64_t samples, rows, channels, groups;
-    int64_t parts, part, step; // parts of a sample; rows of a part and of a block
+    int64_t splits, split, step; // splits of a sample; rows of a split and of a block
     double eps;
     struct group_room *rooms; // by worker
-    accumulator *sums;        // by part, or by worker, of each channel
+    accumulator *sums;        // by split, or by worker, of each channel
 };
 
-// A pass over a part of a sample. `room` has what the pass reads of channels.
+// A pass over a split of a sample. `room` has what the pass reads of channels.
 struct group_pass {
     const struct group_norm *s;
     int64_t sample;
@@ -38,24 +38,24 @@ struct group_pass {
     bool squares; // of the difference from the mean are summed; else the elements
 };
 
-static void group_norm_extents(const tn_layout *x, int64_t *rows, int64_t *parts)
+static void group_norm_extents(const tn_layout *x, int64_t *rows, int64_t *splits)
 {
     int64_t channels = x->extent[x->rank - 1];
     *rows = 1;
     for (int32_t i = 1; i < x->rank - 1; i++)
         *rows *= x->extent[i];
-    *parts = *rows * channels < LARGE_SAMPLE
-                 ? 1
-                 : (*rows * channels + PART_ELEMENTS - 1) / PART_ELEMENTS;
+    *splits = *rows * channels < LARGE_SAMPLE
+                  ? 1
+                  : (*rows * channels + SPLIT_ELEMENTS - 1) / SPLIT_ELEMENTS;
 }
 
-static void group_norm_sum(const struct group_pass *pass, int64_t part, float *block,
+static void group_norm_sum(const struct group_pass *pass, int64_t split, float *block,
                            accumulator *sums)
 {
     const struct group_norm *s = pass->s;
     cpu_map_fn *const *map = s->kernels->map[TN_F32];
     cpu_reduce_columns_fn *fold = s->kernels->reduce->columns[CPU_REDUCE_SUM][TN_F32];
-    int64_t c = s->channels, first = part * s->part, end = first + s->part, n;
+    int64_t c = s->channels, first = split * s->split, end = first + s->split, n;
     const float *x = s->x + pass->sample * s->rows * c;
     memset(sums, 0, (size_t)c * sizeof(*sums));
     end = end < s->rows ? end : s->rows;
@@ -72,13 +72,13 @@ static void group_norm_sum(const struct group_pass *pass, int64_t part, float *b
     }
 }
 
-static void group_norm_write(const struct group_pass *pass, int64_t part, float *block,
+static void group_norm_write(const struct group_pass *pass, int64_t split, float *block,
                              uint32_t worker)
 {
     const struct group_norm *s = pass->s;
     cpu_map_fn *const *map = s->kernels->map[TN_F32];
     const struct group_room *room = pass->room;
-    int64_t c = s->channels, first = part * s->part, end = first + s->part, n;
+    int64_t c = s->channels, first = split * s->split, end = first + s->split, n;
     end = end < s->rows ? end : s->rows;
     for (; first < end; first += n) {
         n = end - first < s->step ? end - first : s->step;
@@ -93,21 +93,22 @@ static void group_norm_write(const struct group_pass *pass, int64_t part, float 
     }
 }
 
-// The loops run over parts of one sample.
-static void group_norm_sum_parts(void *context, int64_t begin, int64_t end, uint32_t worker)
+// The loops run over splits of one sample.
+static void group_norm_sum_splits(void *context, int64_t begin, int64_t end,
+                                  uint32_t worker)
 {
     const struct group_pass *pass = context;
     const struct group_norm *s = pass->s;
-    for (int64_t part = begin; part < end; part++)
-        group_norm_sum(pass, part, s->rooms[worker].block, s->sums + part * s->channels);
+    for (int64_t split = begin; split < end; split++)
+        group_norm_sum(pass, split, s->rooms[worker].block, s->sums + split * s->channels);
 }
 
-static void group_norm_write_parts(void *context, int64_t begin, int64_t end,
-                                   uint32_t worker)
+static void group_norm_write_splits(void *context, int64_t begin, int64_t end,
+                                    uint32_t worker)
 {
     const struct group_pass *pass = context;
-    for (int64_t part = begin; part < end; part++)
-        group_norm_write(pass, part, pass->s->rooms[worker].block, worker);
+    for (int64_t split = begin; split < end; split++)
+        group_norm_write(pass, split, pass->s->rooms[worker].block, worker);
 }
 
 static void repeat_channels(const struct group_norm *s, float *values)
@@ -116,16 +117,16 @@ static void repeat_channels(const struct group_norm *s, float *values)
         values[i] = values[i - s->channels];
 }
 
-// The mean of each group, of sums of its channels by parts, for each of its channels.
+// The mean of each group, of sums of its channels by splits, for each of its channels.
 static void group_norm_means(const struct group_norm *s, const accumulator *sums,
                              float *means)
 {
     int64_t each = s->channels / s->groups;
     for (int64_t first = 0; first < s->channels; first += each) {
         double sum = 0;
-        for (int64_t part = 0; part < s->parts; part++)
+        for (int64_t split = 0; split < s->splits; split++)
             for (int64_t i = first; i < first + each; i++)
-                sum += sums[part * s->channels + i].f;
+                sum += sums[split * s->channels + i].f;
         for (int64_t i = first; i < first + each; i++)
             means[i] = (float)(sum / (double)(s->rows * each));
     }
@@ -143,7 +144,7 @@ static void group_norm_factors(const struct group_norm *s, struct group_room *ro
     repeat_channels(s, room->bias);
 }
 
-// The loop runs over samples, each of one part.
+// The loop runs over samples, each of one split.
 static void group_norm_samples(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct group_norm *s = context;
@@ -167,14 +168,14 @@ static void group_norm_large_sample(const struct group_norm *s, int64_t sample)
 {
     struct group_room *room = s->rooms; // threads read it, but for its block
     struct group_pass pass = {.s = s, .sample = sample, .room = room};
-    s->call->parallel_for(s->call, s->parts, 1, group_norm_sum_parts, &pass);
+    s->call->parallel_for(s->call, s->splits, 1, group_norm_sum_splits, &pass);
     group_norm_means(s, s->sums, room->mean);
     repeat_channels(s, room->mean);
     pass.squares = true;
-    s->call->parallel_for(s->call, s->parts, 1, group_norm_sum_parts, &pass);
+    s->call->parallel_for(s->call, s->splits, 1, group_norm_sum_splits, &pass);
     group_norm_means(s, s->sums, room->scale);
     group_norm_factors(s, room);
-    s->call->parallel_for(s->call, s->parts, 1, group_norm_write_parts, &pass);
+    s->call->parallel_for(s->call, s->splits, 1, group_norm_write_splits, &pass);
 }
 
 static const float *optional_floats(const tn_cpu_call *call, uint32_t i)
@@ -199,12 +200,13 @@ static tn_status group_norm(const tn_cpu_call *call)
                            .groups = attrs->groups,
                            .eps = attrs->eps,
                            .rooms = call->scratch};
-    group_norm_extents(x, &s.rows, &s.parts);
-    s.part = (s.rows + s.parts - 1) / s.parts;
-    s.parts = (s.rows + s.part - 1) / s.part; // fewer, where rounding leaves parts no rows
+    group_norm_extents(x, &s.rows, &s.splits);
+    s.split = (s.rows + s.splits - 1) / s.splits;
+    s.splits =
+        (s.rows + s.split - 1) / s.split; // fewer, where rounding leaves splits no rows
     s.step = BLOCK / s.channels;
     s.sums = (accumulator *)(void *)(s.rooms + call->num_threads);
-    if (s.parts == 1)
+    if (s.splits == 1)
         call->parallel_for(call, s.samples, 1, group_norm_samples, &s);
     else
         for (int64_t sample = 0; sample < s.samples; sample++)
@@ -215,10 +217,10 @@ static tn_status group_norm(const tn_cpu_call *call)
 static uint64_t group_norm_scratch(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0];
-    int64_t rows, parts;
-    group_norm_extents(x, &rows, &parts);
-    uint64_t sums = (uint64_t)parts > query->num_workers ? (uint64_t)parts
-                                                         : (uint64_t)query->num_workers;
+    int64_t rows, splits;
+    group_norm_extents(x, &rows, &splits);
+    uint64_t sums = (uint64_t)splits > query->num_workers ? (uint64_t)splits
+                                                          : (uint64_t)query->num_workers;
     return tn_saturated_multiply(sizeof(struct group_room), query->num_workers) +
            tn_saturated_multiply(sums,
                                  (uint64_t)x->extent[x->rank - 1] * sizeof(accumulator));
@@ -229,8 +231,8 @@ static int32_t group_norm_accepts(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0];
     const tn_group_norm_attrs *attrs = query->attrs;
-    int64_t rows, parts;
-    group_norm_extents(x, &rows, &parts);
+    int64_t rows, splits;
+    group_norm_extents(x, &rows, &splits);
     return tn_axis(attrs->axis, x->rank) == x->rank - 1 && rows > 1 &&
            x->extent[x->rank - 1] <= BLOCK && x->extent[x->rank - 1] > 0;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// nn.layer_norm_grad/1 of f32: rows are read and written once. They are cut into parts, by
+// nn.layer_norm_grad/1 of f32: rows are read and written once. They are cut into splits, by
 // sizes alone, each with sums over its rows; these are added in order.
 #include <string.h>
 #include <tenon/ops/nn_attrs.h>
 #include "kernels.h"
 
-#define PART_ELEMENTS 16384 // least elements of a part
-#define MOST_PARTS 64
-#define SUMMED_ROWS 64 // whose sums are f32, then added to those of the part, in f64
+#define SPLIT_ELEMENTS 16384 // least elements of a split
+#define MOST_SPLITS 64
+#define SUMMED_ROWS 64 // whose sums are f32, then added to those of the split, in f64
 #define MOST_COLUMNS 65536
 #define FINISH_COLUMNS 128 // of a piece
 
@@ -15,18 +15,18 @@ struct norm_grad {
     struct cpu_norm_grad rows; // of the first one
     cpu_layer_norm_grad_fn *layer_norm_grad;
     float *dweight, *dbias;
-    int64_t parts, part; // rows of a part
+    int64_t splits, split; // rows of a split
     char *scratch;
 };
 
-static int64_t norm_count_parts(int64_t rows, int64_t n)
+static int64_t norm_count_splits(int64_t rows, int64_t n)
 {
-    int64_t parts = rows * n / PART_ELEMENTS;
-    return parts < 1 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
+    int64_t splits = rows * n / SPLIT_ELEMENTS;
+    return splits < 1 ? 1 : splits < MOST_SPLITS ? splits : MOST_SPLITS;
 }
 
-// Sums of a part: in f64, and those of a few rows in f32; of the weight first.
-static int64_t norm_part_bytes(int64_t n)
+// Sums of a split: in f64, and those of a few rows in f32; of the weight first.
+static int64_t norm_split_bytes(int64_t n)
 {
     return (2 * n * (int64_t)(sizeof(double) + sizeof(float)) + 63) / 64 * 64;
 }
@@ -39,17 +39,17 @@ static void norm_add_sums(double *to, float *from, int64_t n)
     }
 }
 
-// The loop runs over parts.
-static void norm_run_parts(void *context, int64_t begin, int64_t end, uint32_t worker)
+// The loop runs over splits.
+static void norm_run_splits(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
     const struct norm_grad *s = context;
     int64_t n = s->rows.n;
-    for (int64_t part = begin; part < end; part++) {
-        double *sums = (double *)(void *)(s->scratch + part * norm_part_bytes(n));
+    for (int64_t split = begin; split < end; split++) {
+        double *sums = (double *)(void *)(s->scratch + split * norm_split_bytes(n));
         float *few = (float *)(void *)(sums + 2 * n);
-        int64_t first = part * s->part, last = first + s->part;
-        memset(sums, 0, (size_t)norm_part_bytes(n));
+        int64_t first = split * s->split, last = first + s->split;
+        memset(sums, 0, (size_t)norm_split_bytes(n));
         last = last < s->rows.rows ? last : s->rows.rows;
         for (; first < last; first += SUMMED_ROWS) {
             struct cpu_norm_grad rows = s->rows;
@@ -66,19 +66,19 @@ static void norm_run_parts(void *context, int64_t begin, int64_t end, uint32_t w
 }
 
 // The loop runs over columns.
-static void norm_add_parts(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void norm_add_splits(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
     const struct norm_grad *s = context;
-    int64_t n = s->rows.n, bytes = norm_part_bytes(n);
+    int64_t n = s->rows.n, bytes = norm_split_bytes(n);
     double weight[FINISH_COLUMNS], bias[FINISH_COLUMNS];
     for (int64_t first = begin; first < end; first += FINISH_COLUMNS) {
         int64_t count = end - first < FINISH_COLUMNS ? end - first : FINISH_COLUMNS;
         memset(weight, 0, sizeof(weight));
         memset(bias, 0, sizeof(bias));
-        for (int64_t part = 0; part < s->parts; part++) {
+        for (int64_t split = 0; split < s->splits; split++) {
             const double *sums =
-                (const double *)(void *)(s->scratch + part * bytes) + first;
+                (const double *)(void *)(s->scratch + split * bytes) + first;
             for (int64_t i = 0; i < count; i++) {
                 weight[i] += sums[i];
                 bias[i] += sums[n + i];
@@ -114,10 +114,10 @@ static tn_status layer_norm_grad(const tn_cpu_call *call)
         .scratch = call->scratch,
     };
     norm_extents(&call->inputs[0].layout, &s.rows.rows, &s.rows.n);
-    s.parts = norm_count_parts(s.rows.rows, s.rows.n);
-    s.part = (s.rows.rows + s.parts - 1) / s.parts;
-    call->parallel_for(call, s.parts, 1, norm_run_parts, &s);
-    call->parallel_for(call, s.rows.n, FINISH_COLUMNS, norm_add_parts, &s);
+    s.splits = norm_count_splits(s.rows.rows, s.rows.n);
+    s.split = (s.rows.rows + s.splits - 1) / s.splits;
+    call->parallel_for(call, s.splits, 1, norm_run_splits, &s);
+    call->parallel_for(call, s.rows.n, FINISH_COLUMNS, norm_add_splits, &s);
     return TN_OK;
 }
 
@@ -125,7 +125,7 @@ static uint64_t layer_norm_grad_scratch(const tn_kernel_query *query)
 {
     int64_t rows, n;
     norm_extents(&query->inputs[0], &rows, &n);
-    return (uint64_t)(norm_count_parts(rows, n) * norm_part_bytes(n));
+    return (uint64_t)(norm_count_splits(rows, n) * norm_split_bytes(n));
 }
 
 static int32_t layer_norm_grad_accepts(const tn_kernel_query *query)

@@ -3,14 +3,14 @@
 //
 // By rows: the elements of each output are folded one after the other. By columns, where
 // adjacent outputs are adjacent in memory: whole rows are folded into the accumulators
-// of all outputs. Reduced elements are cut into parts by sizes alone, and the parts are
+// of all outputs. Reduced elements are cut into splits by sizes alone, and the splits are
 // combined in order: the result does not depend on the number of threads.
 #include <math.h>
 #include <string.h>
 #include <tenon/ops/program.h>
 #include "reduce_walk.h"
 
-#define PIECE_ELEMENTS 32768 // elements of a part, and of a piece
+#define PIECE_ELEMENTS 32768 // elements of a split, and of a piece
 #define MAX_PARTS 64
 #define FEW_ELEMENTS 64  // so few are reduced without a loop over units
 #define COLUMN_TILE 2048 // most columns of a unit
@@ -34,8 +34,8 @@ struct fold {
     const tn_tensor *out;
     const tn_cpu_call *call;         // not NULL: the input passes through a program
     const tn_cpu_call *to;           // of the results
-    union cpu_accumulator *partials; // [outputs][parts]
-    int64_t parts, part;             // of the reduced elements: number and size
+    union cpu_accumulator *partials; // [outputs][splits]
+    int64_t splits, split;           // of the reduced elements: number and size
     int64_t width, rows_each; // by columns: elements of a row, and rows folded as one
     int64_t tile, tiles;      // by columns: columns of a unit, and units across a row
 };
@@ -51,18 +51,18 @@ static bool by_columns(const struct reduction_walk *r)
     return kept->stride[kept->rank - 1] == 1 && reduced->stride[reduced->rank - 1] != 1;
 }
 
-static void cpu_reduce_choose_parts(struct fold *f)
+static void cpu_reduce_choose_splits(struct fold *f)
 {
     int64_t reduced = f->r.reduced.count;
     int64_t units = f->r.kept.count / f->width * f->tiles;
-    // Many units keep all threads busy without parts.
+    // Many units keep all threads busy without splits.
     int64_t most = units >= MAX_PARTS / 2 ? 1 : MAX_PARTS / (units + 1) + 1;
-    f->part = PIECE_ELEMENTS / f->tile + 1;
-    if (f->part * most < reduced)
-        f->part = (reduced + most - 1) / most;
+    f->split = PIECE_ELEMENTS / f->tile + 1;
+    if (f->split * most < reduced)
+        f->split = (reduced + most - 1) / most;
     // Parts are whole groups of rows that are folded as one.
-    f->part = (f->part + f->rows_each - 1) / f->rows_each * f->rows_each;
-    f->parts = reduced > 0 ? (reduced + f->part - 1) / f->part : 1;
+    f->split = (f->split + f->rows_each - 1) / f->rows_each * f->rows_each;
+    f->splits = reduced > 0 ? (reduced + f->split - 1) / f->split : 1;
 }
 
 // Columns that lie in memory in reverse are folded as they lie there.
@@ -99,16 +99,16 @@ static void read_fold(const tn_layout *in, const tn_reduce_attrs *attrs, int32_t
             while (f->rows_each * f->width < COLUMN_WIDTH && run % (f->rows_each * 2) == 0)
                 f->rows_each *= 2;
     }
-    cpu_reduce_choose_parts(f);
+    cpu_reduce_choose_splits(f);
 }
 
 static uint64_t fold_scratch(const tn_kernel_query *query)
 {
     struct fold f;
     read_fold(&query->inputs[0], query->attrs, CPU_REDUCE_SUM, &f);
-    uint64_t of_part =
+    uint64_t of_split =
         tn_saturated_multiply((uint64_t)f.r.kept.count, sizeof(union cpu_accumulator));
-    return tn_saturated_multiply(of_part, (uint64_t)f.parts);
+    return tn_saturated_multiply(of_split, (uint64_t)f.splits);
 }
 
 // --- by rows ---------------------------------------------------------------------------
@@ -152,12 +152,12 @@ static void fold_loaded(const struct fold *f, int64_t first, int64_t begin, int6
 static bool cpu_reduce_is_one_run(const struct fold *f)
 {
     const struct axes *reduced = &f->r.reduced;
-    return !f->call && f->parts == 1 && reduced->count > 0 &&
+    return !f->call && f->splits == 1 && reduced->count > 0 &&
            (f->r.takes_halves || reduction_loop_dtype(f->r.dtype) == f->r.dtype) &&
            (reduced->rank == 0 || (reduced->rank == 1 && reduced->stride[0] == 1));
 }
 
-// The loop runs over units: a part of one output.
+// The loop runs over units: a split of one output.
 static void cpu_reduce_fold_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct fold *f = context;
@@ -171,25 +171,25 @@ static void cpu_reduce_fold_rows(void *context, int64_t begin, int64_t end, uint
     if (is_run)
         return;
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t output = unit / f->parts, first = (unit - output * f->parts) * f->part;
+        int64_t output = unit / f->splits, first = (unit - output * f->splits) * f->split;
         struct row_fold fold = {f->row, &f->partials[unit]};
-        int64_t end_of_part = first + f->part < count ? first + f->part : count;
+        int64_t end_of_split = first + f->split < count ? first + f->split : count;
         *fold.acc = f->start;
         if (f->call)
-            fold_loaded(f, axes_offset(&f->r.kept, output), first, end_of_part, fold.acc,
+            fold_loaded(f, axes_offset(&f->r.kept, output), first, end_of_split, fold.acc,
                         worker);
         else
             reduction_walk(&f->r, f->r.base + axes_offset(&f->r.kept, output) * f->r.size,
-                           first, end_of_part, cpu_reduce_fold_run, &fold);
+                           first, end_of_split, cpu_reduce_fold_run, &fold);
     }
 }
 
 // --- by columns ------------------------------------------------------------------------
 
 // Folds reduced elements [begin, end), each a row of `columns`, into acc.
-// `first` is the number of the part's first element.
-static void fold_part(const struct fold *f, int64_t first, int64_t columns, int64_t begin,
-                      int64_t end, union cpu_accumulator *acc, uint32_t worker)
+// `first` is the number of the split's first element.
+static void fold_split(const struct fold *f, int64_t first, int64_t columns, int64_t begin,
+                       int64_t end, union cpu_accumulator *acc, uint32_t worker)
 {
     _Alignas(64) char block[LOADED_BYTES];
     const struct axes *reduced = &f->r.reduced;
@@ -222,17 +222,18 @@ static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
 static void fold_unit(const struct fold *f, int64_t unit, uint32_t worker)
 {
     union cpu_accumulator wide[2 * COLUMN_WIDTH];
-    int64_t part = unit % f->parts, tile = unit / f->parts % f->tiles;
-    int64_t row = unit / f->parts / f->tiles, column = tile * f->tile;
+    int64_t split = unit % f->splits, tile = unit / f->splits % f->tiles;
+    int64_t row = unit / f->splits / f->tiles, column = tile * f->tile;
     int64_t left = f->width - column, columns = left < f->tile ? left : f->tile;
-    int64_t from = part * f->part, to = from + f->part, count = f->r.reduced.count;
+    int64_t from = split * f->split, to = from + f->split, count = f->r.reduced.count;
     int64_t first = axes_offset(&f->r.kept, row * f->width) + column;
-    union cpu_accumulator *out = &f->partials[(row * f->parts + part) * f->width + column];
+    union cpu_accumulator *out =
+        &f->partials[(row * f->splits + split) * f->width + column];
     union cpu_accumulator *acc = f->rows_each > 1 ? wide : out;
 
     for (int64_t i = 0; i < columns * f->rows_each; i++)
         acc[i] = f->start;
-    fold_part(f, first, columns, from, to < count ? to : count, acc, worker);
+    fold_split(f, first, columns, from, to < count ? to : count, acc, worker);
     bool is_sum = f->kind == CPU_REDUCE_SUM && tn_is_float(f->r.dtype);
     for (int64_t k = 1; is_sum && k < f->rows_each; k++) // without a call for each
         for (int64_t i = 0; i < columns; i++)
@@ -246,7 +247,7 @@ static void fold_unit(const struct fold *f, int64_t unit, uint32_t worker)
     }
 }
 
-// The loop runs over units: a part of a tile of one row of outputs.
+// The loop runs over units: a split of a tile of one row of outputs.
 static void cpu_reduce_fold_columns(void *context, int64_t begin, int64_t end,
                                     uint32_t worker)
 {
@@ -299,18 +300,18 @@ static void cpu_reduce_store(const struct fold *f, char *out,
     kernels->cast[from][to](out, &in, 1, 0);
 }
 
-// Adds the parts of outputs [first, first + n), which are in one row, to f32, as
+// Adds the splits of outputs [first, first + n), which are in one row, to f32, as
 // finish_range does of each.
 static void finish_sums(const struct fold *f, float *out, int64_t first, int64_t n)
 {
     double total[SUMS];
-    int64_t row = f->parts > 1 ? first / f->width : 0;
+    int64_t row = f->splits > 1 ? first / f->width : 0;
     const union cpu_accumulator *from =
-        f->partials + row * f->parts * f->width + (first - row * f->width);
+        f->partials + row * f->splits * f->width + (first - row * f->width);
     double count = f->mean ? (double)f->r.reduced.count : 1;
     for (int64_t i = 0; i < n; i++)
         total[i] = from[i].f;
-    for (int64_t k = 1; k < f->parts; k++) {
+    for (int64_t k = 1; k < f->splits; k++) {
         from += f->width;
         for (int64_t i = 0; i < n; i++)
             total[i] += from[i].f;
@@ -331,18 +332,19 @@ static bool are_sums_of_f32(const struct fold *f)
 static void finish_range(const struct fold *f, char *out, int64_t begin, int64_t end)
 {
     for (int64_t n; begin < end && are_sums_of_f32(f); begin += n, out += n * 4) {
-        int64_t left = f->parts > 1 ? f->width - begin % f->width : end - begin;
+        int64_t left = f->splits > 1 ? f->width - begin % f->width : end - begin;
         n = left < end - begin ? left : end - begin;
         n = n < SUMS ? n : SUMS;
         finish_sums(f, (float *)(void *)out, begin, n);
     }
     int64_t width = f->width, size = cpu_dtype_size(tn_dtype_real(f->out->layout.dtype));
     for (int64_t i = begin; i < end; i++, out += size) {
-        int64_t row = f->parts > 1 || f->mirrored ? i / width : 0, column = i - row * width;
+        int64_t row = f->splits > 1 || f->mirrored ? i / width : 0,
+                column = i - row * width;
         column = f->mirrored ? width - 1 - column : column;
-        int64_t at = row * f->parts * width + column;
+        int64_t at = row * f->splits * width + column;
         union cpu_accumulator acc = f->partials[at];
-        for (int64_t k = 1; k < f->parts; k++)
+        for (int64_t k = 1; k < f->splits; k++)
             add_accumulator(f, &acc, &f->partials[at + k * width]);
         cpu_reduce_store(f, out, &acc);
     }
@@ -375,7 +377,7 @@ static void cpu_reduce_write_results(struct fold *f, const tn_cpu_call *call)
     int64_t count = f->r.kept.count;
     f->to = call;
     if (f->out->data)
-        call->parallel_for(call, count, 1 + FINISH_OUTPUTS / f->parts, finish_results, f);
+        call->parallel_for(call, count, 1 + FINISH_OUTPUTS / f->splits, finish_results, f);
     else
         call->parallel_for(call, count, REDUCE_BLOCK, store_results, f);
 }
@@ -474,7 +476,7 @@ static tn_status complex_reduce(const tn_cpu_call *call, const struct fold *prep
 static bool are_complex_rows(const struct fold *f)
 {
     const struct axes *reduced = &f->r.reduced;
-    return f->kind == CPU_REDUCE_SUM && f->parts == 1 && !f->mirrored &&
+    return f->kind == CPU_REDUCE_SUM && f->splits == 1 && !f->mirrored &&
            reduced->rank == 1 && reduced->stride[0] == 2 && reduced->count >= 32;
 }
 
@@ -528,8 +530,8 @@ static tn_status cpu_reduce(const tn_cpu_call *call)
     f.partials = call->scratch;
     if (f.r.kept.count == 0)
         return TN_OK;
-    int64_t units = f.r.kept.count / f.width * f.tiles * f.parts;
-    int64_t each = (f.part < f.r.reduced.count ? f.part : f.r.reduced.count) * f.tile;
+    int64_t units = f.r.kept.count / f.width * f.tiles * f.splits;
+    int64_t each = (f.split < f.r.reduced.count ? f.split : f.r.reduced.count) * f.tile;
     call->parallel_for(call, units, 1 + PIECE_ELEMENTS / (each + 1),
                        by_columns(&f.r) ? cpu_reduce_fold_columns : cpu_reduce_fold_rows,
                        &f);
