@@ -3,6 +3,7 @@
 // ThreadSanitizer alone: Criterion's own runner does not start there, because the memory
 // that it shares with its workers lies at addresses which the sanitizer keeps for itself.
 // The functions below that Criterion's macros call stand before those of its library.
+#include <fnmatch.h>
 #include <setjmp.h>
 #include "check.h"
 
@@ -120,12 +121,24 @@ static bool run_each_parameter(void)
     return good;
 }
 
-int main(void)
+// Whether Criterion's option --filter PATTERN names it. Its patterns are the shell's, over
+// SUITE/NAME.
+static bool is_chosen(const struct criterion_test *t, const char *pattern)
 {
+    char name[256];
+    snprintf(name, sizeof(name), "%s/%s", t->category, t->name);
+    return !pattern || fnmatch(pattern, name, FNM_EXTMATCH) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *pattern = argc == 3 && strcmp(argv[1], "--filter") == 0 ? argv[2] : NULL;
     bool good = true;
     uint32_t count = 0;
     for (struct criterion_test *const *t = __start_cr_tst; t < __stop_cr_tst; t++) {
         test = *t;
+        if (!is_chosen(test, pattern))
+            continue;
         suite = find_suite(test->category);
         bool each = test->data->kind_ == CR_TEST_PARAMETERIZED;
         good = (each ? run_each_parameter() : run()) && good;
