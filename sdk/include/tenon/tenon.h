@@ -563,15 +563,15 @@ TN_API char *tn_attrs_print(const tn_attr_table *table, const void *attrs, int32
 
 // Explains how the graph of these arrays would run, as JSON: for each node its device and
 // its kernel, and for every other candidate the reason why it was turned down. Gives a
-// text, for tn_text_free.
+// text, for tn_text_free. "types" are of all outputs, "type" is the first of these.
 //
-//   {"nodes": [{"id", "op", "type", "device", "instead_of", "kernel", "plugin", "depth",
-//     "rejected": [{"candidate", "reason"}]}],
+//   {"nodes": [{"id", "op", "type", "types", "device", "instead_of", "kernel", "plugin",
+//     "depth", "rejected": [{"candidate", "reason"}]}],
 //    "leaves": [{"id", "type", "device", "donated"}],
 //    "segments": [{"id", "device", "arena_bytes",
 //      "transfers": [{"id", "label", "from", "to", "bytes", "inputs"}],
-//      "steps": [{"id", "label", "kernel", "plugin", "type", "outputs", "instructions",
-//        "inputs"}]}],
+//      "steps": [{"id", "label", "kernel", "plugin", "type", "types", "outputs",
+//        "instructions", "inputs"}]}],
 //    "outputs": [{"type", "source"}]}
 //
 // "inputs" and "source" say where values come from: {"leaf": id}, {"step": id, "output"},
