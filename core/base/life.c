@@ -42,8 +42,8 @@ tn_status life_check(const struct life *life)
     if (!life_is_inherited(life))
         return TN_OK;
     return fail(TN_ERR_ARGUMENT,
-                "the runtime was opened before fork(), and its threads and devices are in "
-                "the parent: close it in this process, and open a new one");
+                "the runtime was opened before fork(), and its threads and devices are "
+                "the parent's: close it in this process, and open a new one");
 }
 
 tn_status life_check_unused(const struct life *life)

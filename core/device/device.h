@@ -371,7 +371,7 @@ struct device_stats {
 };
 struct device_stats *device_stats(const tn_runtime *runtime);
 // With TN_TRIM_WAIT, waits for all submissions to open devices; with TN_TRIM_SPARE,
-// device_trim() of these.
+// device_trim() of these; with TN_TRIM_PEAK, lets buffers count anew.
 void devices_trim(const tn_runtime *runtime, uint32_t flags);
 // Bytes in the spare storages of all devices, and in the others.
 uint64_t device_spare_bytes(const tn_runtime *runtime);

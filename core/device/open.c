@@ -77,6 +77,10 @@ void devices_trim(const tn_runtime *runtime, uint32_t flags)
                                     .value = atomic_load(&device->queues[q].last_given)});
         if (flags & TN_TRIM_SPARE)
             device_trim(device);
+        // Credit of a queue is counted already: what it covers would raise no peak.
+        for (uint32_t q = 0; q < device->num_queues && flags & TN_TRIM_PEAK; q++)
+            atomic_fetch_sub(&device_stats(runtime)->counted,
+                             atomic_exchange(&device->queues[q].credit, 0));
     }
 }
 

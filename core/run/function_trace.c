@@ -259,9 +259,9 @@ static void function_trace_tell(tn_function *function, const struct function_cal
     if ((before & (before + num_dropped)) != 0 && before != 0)
         return;
     log_write(config, TN_LOG_WARN, "sched",
-              "function: %" PRIu64 " traces dropped, as there were more than %" PRIu32
-              " of them or over %" PRIu64
-              " MiB; each call with other shapes, now %s, traces and plans "
+              "function: %" PRIu64 " traces dropped, of more than %" PRIu32
+              " or over %" PRIu64
+              " MiB; calls with other shapes, now %s, are traced and planned "
               "again: pad the inputs to fewer shapes, or raise max_traces of "
               "tn_function_options",
               before + num_dropped, function->traces.max_count, TRACES_LIMIT >> 20, inputs);
