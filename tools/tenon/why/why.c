@@ -45,17 +45,18 @@ static void say_how(const json_t *node)
         say("with kernel '%s' of %s", kernel, text_of(node, "plugin"));
 }
 
-// Prints the types of all outputs: "f32[2] and i32[2]".
+// Prints the types of all outputs: "f32[2] and i32[2]". Those of earlier versions tell the
+// first alone.
 static void say_types(const json_t *node)
 {
     const json_t *types = json_object_get(node, "types");
-    size_t i, last = json_array_size(types) - 1;
-    json_t *type;
-    json_array_foreach(types, i, type) say("%s%s",
-                                           i == 0      ? ""
-                                           : i == last ? " and "
-                                                       : ", ",
-                                           json_string_value(type));
+    size_t count = json_array_size(types);
+    if (count == 0)
+        say("%s", text_of(node, "type"));
+    for (size_t i = 0; i < count; i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        say("%s%s", i == 0 ? "" : i + 1 == count ? " and " : ", ", type ? type : "?");
+    }
 }
 
 static void say_node(const json_t *node, bool full)
