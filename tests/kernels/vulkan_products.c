@@ -188,22 +188,22 @@ Test(vulkan_products, dtypes_have_features_of_their_own)
     }
 }
 
-// Gradients of weights: parts for nearly all places of a large device, of which the last
+// Gradients of weights: splits for nearly all places of a large device, of which the last
 // may have fewer terms where the kernel can tell.
-Test(vulkan_products, long_products_have_parts_that_fill_the_device)
+Test(vulkan_products, long_products_have_splits_that_fill_the_device)
 {
     static const struct {
         tn_dtype dtype;
         int64_t m, k, n, offset;
-        uint32_t parts, terms, last; // 0: as many as the others
+        uint32_t splits, terms, last; // 0: as many as the others
         const char *name;
     } wanted[] = {
         {TN_F32, 384, 16384, 384, 0, 28, 592, 400, "matmul_wide_64x128"},
         {TN_F32, 384, 16384, 1536, 0, 7, 2352, 2272, "matmul_wide_64x128"},
         {TN_F32, 384, 16384, 384, 1, 16, 1024, 0, "matmul_f32_128"},
         {TN_F32, 384, 4092, 384, 0, 1, 4092, 0, "matmul_wide_32x32"},
-        {TN_BF16, 384, 16384, 384, 0, 28, 592, 400, "matmul_matrix_bf16_128_parts"},
-        {TN_BF16, 384, 16384, 1536, 0, 7, 2352, 2272, "matmul_matrix_bf16_128_parts"},
+        {TN_BF16, 384, 16384, 384, 0, 28, 592, 400, "matmul_matrix_bf16_128_split"},
+        {TN_BF16, 384, 16384, 1536, 0, 7, 2352, 2272, "matmul_matrix_bf16_128_split"},
     };
     const tn_vulkan_limits limits = {.struct_size = sizeof(limits),
                                      .features = features[SUBGROUPS],
@@ -223,8 +223,8 @@ Test(vulkan_products, long_products_have_parts_that_fill_the_device)
                               .value_size = sizeof(tn_value)};
         struct product p = product_describe(&in[0].layout, &in[1].layout);
         struct tiling tiling;
-        uint32_t parts = product_split(&limits, &step, &p, &tiling);
-        cr_assert(eq(u32, parts, wanted[i].parts), "row %zu", i);
+        uint32_t splits = product_split(&limits, &step, &p, &tiling);
+        cr_assert(eq(u32, splits, wanted[i].splits), "row %zu", i);
         cr_assert(eq(u64, p.terms, wanted[i].terms), "row %zu", i);
         cr_assert(eq(u32, p.extent[MAX_BATCH_AXES - 1], wanted[i].last), "row %zu", i);
         cr_assert(eq(str, (char *)tiling.name, (char *)wanted[i].name), "row %zu", i);

@@ -9,7 +9,7 @@
 // terms in shared memory. The next slice travels to registers meanwhile.
 //
 // The result is stored eight elements at a time; with BY_ELEMENT one at a time: a program
-// takes it; with OF_PARTS as f32: sums of parts of the terms.
+// takes it; with OF_SPLIT as f32: sums of splits of the terms.
 #include "program/types.glsl"
 #include "program/divide.glsl"
 #extension GL_KHR_cooperative_matrix : require
@@ -26,7 +26,7 @@ layout(local_size_x = 32 * DOWN * ACROSS) in;
 layout(std430, binding = 0) readonly buffer A { uvec4 d[]; } pixels;
 layout(std430, binding = 1) readonly buffer B { uvec4 d[]; } others;
 layout(std430, binding = 2) readonly buffer Bias { PASTE(S_, IN) d[]; } bias;
-#ifdef OF_PARTS
+#ifdef OF_SPLIT
 layout(std430, binding = 3) writeonly buffer C { vec4 d[]; } result;
 #elif defined BY_ELEMENT
 layout(std430, binding = 3) writeonly buffer C { PASTE(S_, IN) d[]; } result;
@@ -225,7 +225,7 @@ void begin_sums(uint first_column, uint own_column)
     barrier();
 }
 
-#if defined OF_PARTS || defined BY_ELEMENT
+#if defined OF_SPLIT || defined BY_ELEMENT
 #define STORED SUMS
 #define EACH 4u // elements of a vector in shared memory
 #else
@@ -271,7 +271,7 @@ void store_sums(uint first_row, uint first_column)
     uint own = gl_SubgroupID * 16u * PITCH;
     [[unroll]] for (uint i = 0u; i < A_PARTS; i++) {
         [[unroll]] for (uint j = 0u; j < B_PARTS; j++) {
-#if defined IS_BF16 && !defined OF_PARTS && !defined BY_ELEMENT
+#if defined IS_BF16 && !defined OF_SPLIT && !defined BY_ELEMENT
             // NVIDIA's conversion truncates: its operand is rounded first.
             [[unroll]] for (uint e = 0u; e < sums[i][j].length(); e++)
                 sums[i][j][e] = FROM_bf16(TO_bf16(sums[i][j][e]));
@@ -288,7 +288,7 @@ void store_sums(uint first_row, uint first_column)
                 if (has_nan(value))
                     value = with_sums_anew(value, row, column);
                 uint to = row_start(row) + column;
-#if defined OF_PARTS
+#if defined OF_SPLIT
                 result.d[to / 4u] = uintBitsToFloat(value);
 #elif defined BY_ELEMENT
                 [[unroll]] for (uint c = 0u; c < 4u; c++)

@@ -165,7 +165,7 @@ static bool tiles_choose(const tn_vulkan_plan *plan, tn_dtype dtype,
                          char name[VARIANT_NAME], uint32_t tile[2])
 {
     bool by_element = splits == 1 && plan->step->num_fused > 0;
-    const char *suffix = by_element ? "_by_element" : splits > 1 ? "_parts" : "";
+    const char *suffix = by_element ? "_by_element" : splits > 1 ? "_split" : "";
     if (tiles_half(dtype)) {
         const struct conv_tile *found = conv_matrix_tiles(plan->limits, dtype, e, splits);
         if (!found)

@@ -10,7 +10,7 @@
 //
 // Without STAGED, the result is stored sixteen bytes at a time: its rows begin at multiples of eight
 // elements, and its extents are multiples of a matrix's. With it a loop stores by element, as OUT.
-// With OF_PARTS f32 is stored, sixteen bytes at a time: sums of a part of the terms.
+// With OF_SPLIT f32 is stored, sixteen bytes at a time: sums of one split of the terms.
 #include "program/types.glsl"
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -38,7 +38,7 @@ layout(std430, binding = 1) readonly buffer B { uvec4 d[]; } b_source;
 #endif
 #ifdef STAGED
 layout(std430, binding = 2) writeonly buffer C { PASTE(S_, OUT) d[]; } result;
-#elif defined OF_PARTS
+#elif defined OF_SPLIT
 layout(std430, binding = 2) writeonly buffer C { vec4 d[]; } result;
 #else
 layout(std430, binding = 2) writeonly buffer C { uvec4 d[]; } result;
@@ -185,7 +185,7 @@ void store_quarter(uint first_row, uint first_column)
     }
 }
 #else
-#ifdef OF_PARTS
+#ifdef OF_SPLIT
 #define RESULT SUMS
 #define EACH 4u // elements of a vector
 #else
@@ -200,7 +200,7 @@ void store_quarter(uint first_row, uint first_column)
     uint own = gl_SubgroupID * 16u * (LINE + 1u);
     [[unroll]] for (uint i = 0u; i < PARTS; i++) {
         [[unroll]] for (uint j = 0u; j < PARTS; j++) {
-#if defined IS_BF16 && !defined OF_PARTS // NVIDIA's conversion truncates: its operand is rounded first
+#if defined IS_BF16 && !defined OF_SPLIT // NVIDIA's conversion truncates: its operand is rounded first
             [[unroll]] for (uint e = 0u; e < sums[i][j].length(); e++)
                 sums[i][j][e] = FROM_bf16(TO_bf16(sums[i][j][e]));
 #endif
@@ -213,7 +213,7 @@ void store_quarter(uint first_row, uint first_column)
             uint row = first_row + i * 16u + y, column = first_column + x * EACH;
             uvec4 value = slices[own + y * (LINE + 1u) + x];
             if (row < args.rows && column < args.columns)
-#ifdef OF_PARTS
+#ifdef OF_SPLIT
                 result.d[(out_start + row * args.columns + column) / EACH] = uintBitsToFloat(value);
 #else
                 result.d[(out_start + row * args.columns + column) / EACH] = value;

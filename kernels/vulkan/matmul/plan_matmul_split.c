@@ -135,7 +135,7 @@ uint32_t product_split(const tn_vulkan_limits *limits, const tn_step *step,
     if (tiling->may_split) {
         bool is_long = fills_long_tile(p) && count_long_splits(p, true) > 1;
         tiling->rows = tiling->columns = is_long ? long_halves.rows : of_halves.tile;
-        snprintf(tiling->name, sizeof(tiling->name), "matmul_matrix_%s_%u_parts",
+        snprintf(tiling->name, sizeof(tiling->name), "matmul_matrix_%s_%u_split",
                  dtype_glsl(a->dtype), tiling->rows);
     } else {
         *tiling = product_tiling(limits, step, &split);
