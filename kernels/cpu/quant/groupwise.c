@@ -307,6 +307,10 @@ INLINE void dot_columns(enum kind kind, int rows, const struct cpu_groupwise *w,
     }
 }
 
+#define DOT_CASE(kind, rows)                                                               \
+    case kind:                                                                             \
+        dot_columns(kind, rows, w, *row, columns, x, out, out_row);                        \
+        break;
 #define DOT(rows)                                                                          \
     static void dot_##rows(const struct cpu_groupwise *w,                                  \
                            const struct cpu_groupwise_row *row, int64_t columns,           \
@@ -314,29 +318,14 @@ INLINE void dot_columns(enum kind kind, int rows, const struct cpu_groupwise *w,
     {                                                                                      \
         switch (is_packed(w) ? PACKED3 + (enum kind)(w->bits - 3)                          \
                              : groupwise_kind_of(w)) {                                     \
-        case PACKED3:                                                                      \
-            dot_columns(PACKED3, rows, w, *row, columns, x, out, out_row);                 \
-            break;                                                                         \
-        case PACKED4:                                                                      \
-            dot_columns(PACKED4, rows, w, *row, columns, x, out, out_row);                 \
-            break;                                                                         \
-        case PACKED5:                                                                      \
-            dot_columns(PACKED5, rows, w, *row, columns, x, out, out_row);                 \
-            break;                                                                         \
-        case PACKED6:                                                                      \
-            dot_columns(PACKED6, rows, w, *row, columns, x, out, out_row);                 \
-            break;                                                                         \
-        case INTEGERS:                                                                     \
-            dot_columns(INTEGERS, rows, w, *row, columns, x, out, out_row);                \
-            break;                                                                         \
-        case BYTES:                                                                        \
-            dot_columns(BYTES, rows, w, *row, columns, x, out, out_row);                   \
-            break;                                                                         \
-        case E2M1:                                                                         \
-            dot_columns(E2M1, rows, w, *row, columns, x, out, out_row);                    \
-            break;                                                                         \
-        default:                                                                           \
-            dot_columns(E4M3, rows, w, *row, columns, x, out, out_row);                    \
+            DOT_CASE(PACKED3, rows)                                                        \
+            DOT_CASE(PACKED4, rows)                                                        \
+            DOT_CASE(PACKED5, rows)                                                        \
+            DOT_CASE(PACKED6, rows)                                                        \
+            DOT_CASE(INTEGERS, rows)                                                       \
+            DOT_CASE(BYTES, rows)                                                          \
+            DOT_CASE(E2M1, rows)                                                           \
+            DOT_CASE(E4M3, rows)                                                           \
         }                                                                                  \
     }
 DOT(1)
